@@ -58,10 +58,18 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+def shipped_workspace(target: Path) -> WorkspacePaths:
+    """Make a workspace that holds all that ships: every version, release and entry."""
+    made = init_workspace(target)
+    for part in ("prompts", "labels", "reports/releases"):
+        shutil.copytree(bundled() / part, made.root / part, dirs_exist_ok=True)
+    return made
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> WorkspacePaths:
     """Make a fresh workspace in which only the extractor's first version exists."""
-    made = init_workspace(tmp_path / "ws")
+    made = shipped_workspace(tmp_path / "ws")
     keep_first_version(made)
     return made
 

@@ -9,7 +9,6 @@ import pytest
 
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
-from loop.core.paths import init_workspace
 from loop.core.records import Mark
 from loop.evaluate.evaluation import evaluate_run
 from loop.labels.importing.importer import import_cohort
@@ -17,6 +16,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import NO_FINDING
 from loop.run.task import run_prompt
+from tests.conftest import shipped_workspace
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
@@ -27,7 +27,7 @@ README = Path(__file__).parents[1] / "README.md"
 def workspace_of_both(tmp_path_factory, data_folder):
     """Import both Open-i cohorts into a fresh workspace."""
     folder = data_folder / "openi"
-    workspace = init_workspace(tmp_path_factory.mktemp("openi") / "ws")
+    workspace = shipped_workspace(tmp_path_factory.mktemp("openi") / "ws")
     # The rounds were measured when a protocol could not say it, and so is the table.
     said = read_text(workspace.protocol).splitlines(keepends=True)
     left = [one for one in said if not one.startswith(("uncertain_", "max_uncertain"))]

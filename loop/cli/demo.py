@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -130,9 +129,6 @@ def _prepare(target: Path) -> WorkspacePaths:
         )
     first = read_version(WorkspacePaths(bundled()), f"{PROMPT}@v1")
     workspace = init_workspace(target)
-    shutil.rmtree(workspace.prompts)
-    shutil.rmtree(workspace.releases, ignore_errors=True)
-    workspace.prompts.mkdir()
     version = write_version(workspace, first)
     event = Event(
         action="draft_committed",

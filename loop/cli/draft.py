@@ -35,7 +35,6 @@ from loop.cli.revise import (
     VerdictsOption,
     named_verdicts,
 )
-from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
@@ -64,7 +63,7 @@ from loop.review.revise.edit import (
     GuideEdit,
     SettingsEdit,
     edit_draft,
-    guide_text,
+    find_guide_text,
 )
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
@@ -162,7 +161,11 @@ def list_drafts(
 def show(
     ref: DraftArgument,
     label: Annotated[
-        str, typer.Option("--label", help="Print one guide, to be edited.")
+        str,
+        typer.Option(
+            "--label",
+            help="Print one guide, to be edited; a template where there is none.",
+        ),
     ] = "",
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the messages a model receives.")
@@ -181,7 +184,7 @@ def show(
     place = open_workspace(workspace)
     made = show_draft(place, ref, engine)
     if label:
-        _show_guide(made, label, as_json=as_json)
+        _show_guide(place, made, label, as_json=as_json)
     elif instructions:
         _show_instructions(made, as_json=as_json)
     elif prompt:
@@ -524,14 +527,10 @@ def shown_data(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
-    guide = made.draft.guide(label)
-    if guide is None:
-        raise DataError(
-            f"{made.draft.ref} has no guide for {label[:80]}. Name one of "
-            f"{', '.join(made.draft.labels)}."
-        )
-    text = guide_text(guide)
+def _show_guide(
+    place: WorkspacePaths, made: Drafted, label: str, *, as_json: bool
+) -> None:
+    text = find_guide_text(place, made.draft, label)
     if as_json:
         print_json({"draft": made.draft.ref, "label": label, "guide": text})
     else:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from loop.cli.console import JsonOption, print_json, say
-from loop.core.paths import init_workspace
+from loop.cli.console import ActorOption, JsonOption, acting, print_json, say
+from loop.cli.prompt import first_data, say_first
+from loop.review.start import SHIPPED_PROMPT, start_workspace
+
+
+class StartTask(StrEnum):
+    """What the reports of a new workspace are read for."""
+
+    CHEST_XRAY = "chest-xray"
+    NEW = "new"
 
 
 def register(app: typer.Typer) -> None:
@@ -18,12 +27,49 @@ def register(app: typer.Typer) -> None:
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder to make.")],
+    task: Annotated[
+        StartTask,
+        typer.Option(
+            "--task",
+            help="chest-xray: the 21 labels and the extractor that ship with ranloop. "
+            "new: your own labels, of any kind of report.",
+        ),
+    ] = StartTask.CHEST_XRAY,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="With --task new: the labels, as .csv, .xlsx or .yaml. Needed are "
+            "name and definition; id, group, counts, does_not_count, uncertain_when "
+            "and aliases may be there.",
+        ),
+    ] = None,
+    prompt: Annotated[
+        str, typer.Option("--prompt", help="Name of the first prompt.")
+    ] = SHIPPED_PROMPT,
+    actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a workspace from the shipped prompts and labels."""
-    workspace = init_workspace(folder)
+    """Make a workspace of your own, with a first prompt.
+
+    Its history begins with that version: own ledger, own protocol, no cohorts and no
+    releases.
+    """
+    if (task is StartTask.NEW) != (labels is not None):
+        raise typer.BadParameter(
+            "--task new needs --labels FILE, and only that task takes it"
+        )
+    made = start_workspace(folder, acting(actor), labels=labels, prompt=prompt)
     if as_json:
-        print_json({"workspace": str(workspace.root)})
+        print_json({"workspace": str(made.workspace.root), **first_data(made)})
         return
-    say(f"workspace ready in {workspace.root}")
-    say("Next: ranloop cohort import FILE --name NAME --role dev")
+    say(f"workspace ready in {made.workspace.root}")
+    say_first(made)
+    say("Next:")
+    say(f"  cd {folder}")
+    if labels is not None:
+        say("  read labels/taxonomy.yaml, and say of each label what counts there")
+    say("  ranloop cohort import FILE --name dev --role dev")
+    say("  ranloop cohort votes dev FILE")
+    say(f"  ranloop run {prompt} --cohort dev")
+    say("  ranloop evaluate")

@@ -18,7 +18,7 @@ from loop.cli.console import reported_errors, say
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Run the whole loop on synthetic reports, without a model.",
-        "init": "Make a workspace from the shipped prompts and labels.",
+        "init": "Make a workspace of your own, with a first prompt.",
         "doctor": "Check the workspace, its settings and the engines.",
     },
     "Data": {
@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "plan": "Compute how many cases each label needs to pass.",
     },
     "Review and revise": {
+        "prompt": "Begin, read and edit prompts.",
         "review": "Open the workbench in a browser.",
         "verdict": "Submit, list, withdraw and export clinicians' verdicts.",
         "revise": "Build a draft from verdicts, check it and commit it.",

@@ -33,7 +33,7 @@ from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.label_table import check_target, write_labels
 from loop.run.reference_implementation import FIGURE, SOURCE
-from loop.run.task import Task, prepare_run, run_draws
+from loop.run.task import Task, prepare_run, require_answers, run_draws
 
 _HEADER = (
     "layout",
@@ -152,7 +152,8 @@ def run(
     """Ask an engine one prompt version over one cohort.
 
     Every outcome is stored. Stored answers are not asked again: to resume a run that
-    was stopped, repeat the same command.
+    was stopped, repeat the same command. A run in which nothing was answered ends with
+    exit code 1.
     """
     if (prompt is None) == (release is None):
         raise typer.BadParameter("name a prompt version, or a release with --release")
@@ -202,9 +203,11 @@ def run(
         of_release = {"release": release, "released_engine": same} if release else {}
         of_labels = {"labels": dict(written.manifest)} if written else {}
         print_json(_data(summaries, task) | of_release | of_labels)
-        return
-    for line in describe_labels(written) if written else ():
-        say(line)
+    else:
+        for line in describe_labels(written) if written else ():
+            say(line)
+    for summary in summaries:
+        require_answers(summary)
 
 
 def show_dry_run(

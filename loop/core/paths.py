@@ -24,7 +24,9 @@ _FOR_GIT = {
 """Files of a workspace for git: what is private, and what it must not touch, because
 the ledger or a signature has its digest."""
 
-_MATERIAL = ("prompts", "labels", "reports/releases")
+_OF_ANY_TASK = ("protocol.yaml", "cues")
+
+_OF_CHEST_XRAY = ("taxonomy.yaml", "crosswalks")
 
 
 def bundled() -> Path:
@@ -159,8 +161,16 @@ def find_workspace(start: Path, explicit: Path | None = None) -> WorkspacePaths:
     )
 
 
-def init_workspace(target: Path) -> WorkspacePaths:
-    """Make a workspace at `target` from the shipped material.
+def init_workspace(target: Path, taxonomy: str | None = None) -> WorkspacePaths:
+    """Make an empty workspace at `target`: no prompt, no ledger, no release.
+
+    It gets the protocol and the cues as they ship.
+
+    Parameters
+    ----------
+    taxonomy
+        Text of its ``taxonomy.yaml``; None for the shipped one of chest X-rays, with
+        the crosswalks to it.
 
     Raises
     ------
@@ -169,29 +179,49 @@ def init_workspace(target: Path) -> WorkspacePaths:
     WriteError
         It cannot be written.
     """
-    if _is_workspace(target):
-        raise WorkspaceError(
-            f"{target} is already a workspace. Use it, or name another folder."
-        )
-    source = bundled()
+    refuse_workspace(target)
+    source = bundled() / "labels"
+    parts = _OF_ANY_TASK if taxonomy is not None else (*_OF_ANY_TASK, *_OF_CHEST_XRAY)
     try:
-        for part in _MATERIAL:
-            if (source / part).is_dir():
-                shutil.copytree(
-                    source / part,
-                    target / part,
-                    dirs_exist_ok=True,
-                    copy_function=_copy_writable,
-                )
+        for part in parts:
+            _copy(source / part, target / "labels" / part)
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
     workspace = WorkspacePaths(target.resolve())
+    if taxonomy is not None:
+        write_atomic(workspace.labels / "taxonomy.yaml", taxonomy)
     for name, text in _FOR_GIT.items():
         if not (target / name).exists():
             write_atomic(target / name, text)
     workspace.open_private()
+    # Last: a folder is a workspace only when all else is there.
+    make_folder(workspace.prompts)
     return workspace
+
+
+def refuse_workspace(target: Path) -> None:
+    """Refuse a folder that is a workspace already.
+
+    Raises
+    ------
+    WorkspaceError
+        It is one.
+    """
+    if _is_workspace(target):
+        raise WorkspaceError(
+            f"{target} is already a workspace. Use it, or name another folder."
+        )
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(
+            source, target, dirs_exist_ok=True, copy_function=_copy_writable
+        )
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _copy_writable(str(source), str(target))
 
 
 def _copy_writable(source: str, target: str) -> None:

@@ -128,6 +128,16 @@ class Repeatable(Protocol):
         ...
 
 
+@runtime_checkable
+class LanguageBound(Protocol):
+    """An engine that reads texts of some languages only."""
+
+    @property
+    def languages(self) -> Collection[str]:
+        """The languages it reads, ISO 639-1."""
+        ...
+
+
 EngineFactory = Callable[[str, Settings], Engine]
 _FACTORIES: dict[str, EngineFactory] = {}
 

@@ -162,7 +162,9 @@ def evaluate_inputs(
         protocol=protocol,
         protocol_digest=inputs.protocol_digest,
         protocol_changed=inputs.protocol_changed,
-        policy=inputs.taxonomy.no_finding_policy.value,
+        policy=(
+            inputs.taxonomy.no_finding_policy.value if inputs.taxonomy.derives else ""
+        ),
         cases=len(inputs.pairs.case_ids),
         draws=draws,
         runs=inputs.runs,

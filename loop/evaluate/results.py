@@ -233,7 +233,8 @@ class Evaluation:
     protocol: Protocol
     protocol_digest: str
     policy: str
-    """How "No Finding" is derived: ``"ran"`` or ``"chexpert"``."""
+    """How "No Finding" is derived: ``"ran"`` or ``"chexpert"``; empty where it is no
+    label."""
 
     cases: int
     """Cases of the run."""
@@ -332,7 +333,7 @@ class Evaluation:
                 f"{self.cohort.name}:ref{self.cohort.reference}",
                 self.protocol.policy.sign,
                 "nc:absent",
-                f"nf:{self.policy}",
+                *([f"nf:{self.policy}"] if self.policy else []),
                 "zd:skip",
                 *sign_left_out(one.label for one in self.not_comparable),
                 f"L:{self.macro.labels}",

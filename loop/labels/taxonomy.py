@@ -1,4 +1,4 @@
-"""The 21 labels: their names, their meaning, and how "No Finding" is derived."""
+"""The labels of a task: their names, their meaning, how "No Finding" is derived."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.files import read_text
 from loop.core.records import Value
-from loop.core.yaml_files import read_model
+from loop.core.yaml_files import check_model, parse_yaml
 
 NO_FINDING = "no_finding"
 SUPPORT_DEVICES = "support_devices"
+
+CHEST, ANY_REGION = "chest", "any"
+
+
+TAXONOMY = "taxonomy.yaml"
+
+SHORTEST: Final = 20
+"""Characters of a definition at least: fewer say nothing that the name does not."""
 
 
 class NoFindingPolicy(StrEnum):
@@ -78,6 +87,10 @@ class Taxonomy:
     reading: tuple[str, ...] = ()
     """How a report is read, whichever label is asked about: one rule each."""
 
+    region: str = CHEST
+    """What the reports are of: an import leaves out studies of other regions only
+    where this is ``"chest"``."""
+
     _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +105,11 @@ class Taxonomy:
     def extracted(self) -> tuple[str, ...]:
         """Label ids that are asked of an engine: all but ``no_finding``."""
         return tuple(label.id for label in self.labels if label.id != NO_FINDING)
+
+    @property
+    def derives(self) -> bool:
+        """Whether there is a label "No Finding", which follows from the others."""
+        return NO_FINDING in self.ids
 
     @property
     def comparable(self) -> tuple[str, ...]:
@@ -148,12 +166,15 @@ class Taxonomy:
         -------
         Value | None
             None when a label the policy looks at has no value: nothing is derived
-            from an incomplete answer.
+            from an incomplete answer. None too where the taxonomy has no label "No
+            Finding".
 
         References
         ----------
         ``chexpert``: Irvin J et al. CheXpert. AAAI 2019;33:590-597.
         """
+        if not self.derives:
+            return None
         policy = NoFindingPolicy(policy or self.no_finding_policy)
         others = [values.get(name) for name in self._deciding(policy)]
         if None in others:
@@ -210,8 +231,19 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
     DataError
         The file is missing, malformed, or gives two labels the same name.
     """
-    path = labels_folder / "taxonomy.yaml"
-    model = read_model(path, _TaxonomyFile)
+    path = labels_folder / TAXONOMY
+    return parse_taxonomy(read_text(path), path)
+
+
+def parse_taxonomy(text: str, path: Path | str) -> Taxonomy:
+    """Return the taxonomy that the text of a ``taxonomy.yaml`` holds.
+
+    Raises
+    ------
+    DataError
+        It is malformed, or gives two labels the same name; names `path`.
+    """
+    model = check_model(parse_yaml(text, path), _TaxonomyFile, path)
     labels = tuple(Label(**entry.model_dump()) for entry in model.labels)
     try:
         return Taxonomy(
@@ -220,6 +252,7 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
             version=model.version,
             digest=digest_json(_identity(model)),
             reading=model.reading,
+            region=model.region,
         )
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
@@ -256,12 +289,12 @@ class _LabelEntry(BaseModel):
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, StringConstraints(min_length=1)]
-    group: str
-    definition: Annotated[str, StringConstraints(min_length=20)]
+    group: str = ""
+    definition: Annotated[str, StringConstraints(min_length=SHORTEST)]
     counts: tuple[_Words, ...] = ()
     does_not_count: tuple[_Words, ...] = ()
     uncertain_when: tuple[_Words, ...] = ()
-    chexpert: str | None
+    chexpert: str | None = None
     aliases: tuple[str, ...] = ()
 
 
@@ -269,9 +302,10 @@ class _TaxonomyFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: int
-    no_finding_policy: NoFindingPolicy
+    no_finding_policy: NoFindingPolicy = NoFindingPolicy.RAN
+    region: Literal["chest", "any"] = "chest"
     reading: tuple[_Words, ...] = ()
-    labels: list[_LabelEntry]
+    labels: Annotated[list[_LabelEntry], Field(min_length=1)]
 
 
 def _identity(model: _TaxonomyFile) -> dict[str, Any]:
@@ -279,6 +313,8 @@ def _identity(model: _TaxonomyFile) -> dict[str, Any]:
     data = model.model_dump(mode="json")
     if not data["reading"]:
         del data["reading"]
+    if data["region"] == CHEST:
+        del data["region"]
     for label in data["labels"]:
         for name in ("counts", "does_not_count", "uncertain_when"):
             if not label[name]:

@@ -15,7 +15,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EditedVersionError
 from loop.core.files import folder_beside, move_folder, read_text, write_atomic
 from loop.core.ledger import read_ledger
-from loop.core.paths import WorkspacePaths
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import NAME, CallPlan, PromptVersion
@@ -272,6 +272,35 @@ def read_version(workspace: WorkspacePaths, ref: str) -> PromptVersion:
     if selector.partition(":")[0] == "draft":
         return _read_draft(workspace, name, selector.partition(":")[2])
     return _read_number(workspace, name, _resolve(workspace, name, selector))
+
+
+class KnownVersion(NamedTuple):
+    """A version, and whose it is."""
+
+    version: PromptVersion
+    shipped: bool
+    """Whether it ships with ranloop; else it is of the workspace."""
+
+
+def read_known(workspace: WorkspacePaths, ref: str) -> KnownVersion:
+    """Return the version `ref` of a workspace, or else the one that ships.
+
+    That is asked where the workspace has no prompt of that name, or not that number.
+
+    Raises
+    ------
+    DataError
+        Neither has it; or as `read_version`.
+    """
+    shipped = WorkspacePaths(bundled())
+    name, selector = parse_ref(ref)
+    own, tag = list_versions(workspace, name), _TAG.fullmatch(selector)
+    if own and (tag is None or int(tag[1]) in own):
+        return KnownVersion(read_version(workspace, ref), shipped=False)
+    numbers = list_versions(shipped, name)
+    if not numbers or (tag is not None and int(tag[1]) not in numbers):
+        return KnownVersion(read_version(workspace, ref), shipped=False)
+    return KnownVersion(read_version(shipped, ref), shipped=True)
 
 
 def _resolve(workspace: WorkspacePaths, name: str, selector: str) -> int:

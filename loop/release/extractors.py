@@ -17,11 +17,17 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.results import Evaluation
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import list_versions, read_aliases
+from loop.prompts.catalog import list_versions, read_aliases, read_known
 from loop.release.candidate import engine_facts
 from loop.release.facts import EvaluationFacts
-from loop.release.load import Release, RunRequest, engine_remark, find_request
-from loop.release.released import list_releases
+from loop.release.load import (
+    ENGINE,
+    Release,
+    RunRequest,
+    engine_remark,
+    find_request,
+)
+from loop.release.released import find_release, list_releases
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store
@@ -53,7 +59,8 @@ class ExtractorOptions:
     version: str | None = None
     """For example ``"extractor@v7"``; at most one of this and `release`. With neither,
     the newest release that was not withdrawn; without one, the alias ``production``,
-    else the newest version of the prompt ``extractor``."""
+    else the newest version of the prompt ``extractor``. Versions and releases that the
+    workspace does not have are taken from what ships with ranloop."""
 
     release: str | None = None
     """Name of a release, for example ``"extractor-v7"``; it is verified first."""
@@ -209,7 +216,10 @@ def choose_extractor(
         raise DataError("name a version or a release, not both")
     here, engine = material(workspace), options.engine
     if version is not None or release is not None:
-        return ExtractorChoice(find_request(here, version, release, engine=engine), "")
+        holder = _find_holder(here, release)
+        return ExtractorChoice(
+            find_request(holder, version, release, engine=engine), ""
+        )
     held = [
         one
         for one in list_releases(here)
@@ -221,14 +231,21 @@ def choose_extractor(
         return ExtractorChoice(find_request(here, release=name, engine=engine), why)
     aliased = read_aliases(here, PROMPT).get(_ALIAS)
     if aliased is None and not list_versions(here, PROMPT):
-        raise DataError(
-            f"there is no prompt {PROMPT!r} in {here.root}. Name an extractor with "
-            "--extractor VERSION or --release NAME, or give labels."
-        )
+        shipped = read_known(here, f"{PROMPT}@latest").version
+        why = f"Extractor: {shipped.ref} as it ships with ranloop; there is none here."
+        return ExtractorChoice(RunRequest(shipped, engine or ENGINE, {}), why)
     ref = f"{PROMPT}@{aliased or 'latest'}"
     what = f"the alias {_ALIAS}" if aliased else "the newest version"
     why = f"Extractor: {what} of {PROMPT}; there is no release of it here."
     return ExtractorChoice(find_request(here, ref, engine=engine), why)
+
+
+def _find_holder(here: WorkspacePaths, release: str | None) -> WorkspacePaths:
+    """Return where a release is: here, or else among those that ship with ranloop."""
+    shipped = material(None)
+    if release is None or find_release(here, release) is not None:
+        return here
+    return here if find_release(shipped, release) is None else shipped
 
 
 def open_extractor(
@@ -261,8 +278,9 @@ def _find_second(
 ) -> RunRequest:
     """Return the second extractor: a release by its name, else a version."""
     here, engine, named = material(workspace), options.also_engine, options.also
-    if named in [one.name for one in list_releases(here)]:
-        return find_request(here, release=named, engine=engine)
+    holder = _find_holder(here, named)
+    if named in [one.name for one in list_releases(holder)]:
+        return find_request(holder, release=named, engine=engine)
     return find_request(here, named, engine=engine)
 
 

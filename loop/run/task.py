@@ -14,10 +14,11 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Accounting, Engine, Redrawing
+from loop.engines.base import Accounting, Engine, LanguageBound, Redrawing
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
@@ -227,14 +228,18 @@ def prepare_run(
     SealedError
         An opening does not open its holdout for this version.
     DataError
-        The version, the cohort or its contract cannot be used.
+        The version, the cohort or its contract cannot be used, or the version asks for
+        no label of the taxonomy.
     EngineError
-        There is no such engine, or it is not available.
+        There is no such engine, it is not available, or it does not read the language
+        of the cohort.
     """
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = _find_cohort(workspace, cohort, version)
     contract = get_contract(version.contract)
+    require_labels(version, read_taxonomy(workspace.labels))
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
+    require_language(chosen, members)
     if again and not has_chance(chosen.engine):
         raise EngineError(
             f"{chosen.name} answers the same prompt in the same way each time, so "
@@ -377,6 +382,65 @@ def run_prompt(
     task = prepare_run(workspace, prompt, cohort, engine=engine, limit=limit)
     (summary,) = run_draws(workspace, task, (draw,), watch=watch)
     return summary
+
+
+def require_labels(version: PromptVersion, taxonomy: Taxonomy) -> None:
+    """Refuse a version of which nothing could ever be scored.
+
+    Raises
+    ------
+    DataError
+        It asks for no label of the taxonomy.
+    """
+    if version.guides and not set(version.labels).intersection(taxonomy.extracted):
+        raise DataError(
+            f"{version.ref} asks for no label of labels/taxonomy.yaml, so that no "
+            "answer could be scored. Make a prompt of its labels with `ranloop prompt "
+            "new NAME`, or name another version."
+        )
+
+
+def require_language(chosen: ChosenEngine, cohort: Cohort) -> None:
+    """Refuse an engine that cannot read a cohort, before it is asked.
+
+    Raises
+    ------
+    EngineError
+        The cases are in one language, and the engine reads others only.
+    """
+    asked = chosen.engine
+    asked = asked.inner if isinstance(asked, HeldEngine) else asked
+    language = cohort.language
+    if not isinstance(asked, LanguageBound) or language in ("", "mixed"):
+        return
+    if language not in asked.languages:
+        unknown = language == "und"
+        said = "a language that was not recognised" if unknown else language
+        raise EngineError(
+            f"{chosen.name} reads {', '.join(sorted(asked.languages))} (labels/cues/), "
+            f"and the cases of {cohort.name} are in {said}. Ask a language model with "
+            "--engine openai:MODEL@URL, write "
+            f"labels/cues/{'LANGUAGE' if unknown else language}.yaml after the example "
+            "of en.yaml, or import the cohort again with the right --language."
+        )
+
+
+def require_answers(summary: RunSummary) -> None:
+    """Refuse a run in which no case was answered.
+
+    Raises
+    ------
+    EngineError
+        There is none; says why.
+    """
+    if summary.answered:
+        return
+    why = "; ".join(one.text for one in summary.problems[:3]) or "no reason was given"
+    raise EngineError(
+        f"no case of run {summary.run_id} was answered ({why}). There is nothing to "
+        "score. Correct the engine or the prompt and run it again; `--again unparsed` "
+        "asks a model once more for what could not be read."
+    )
 
 
 def check_open(cohort: Cohort) -> None:

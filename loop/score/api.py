@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["EXTRACTOR", "RanScoreResult", "ScoreOptions", "ran_score"]
 
 EXTRACTOR = "extractor@v10"
-"""Extractor that is asked unless another one is named; it ships with ranloop."""
+"""Extractor that is asked unless another one is named: it ships with ranloop, and is
+taken from there where the workspace has no such version."""
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 

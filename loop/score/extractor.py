@@ -24,7 +24,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item, Status, Value, ValueCode
 from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.prompts.catalog import read_version
+from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
@@ -185,8 +185,9 @@ class Extractor:
             Where prompt versions, cues and settings are; None for those shipped with
             ranloop, without a store.
         version
-            Reference of a version, for example ``"extractor@v7"``, or the version
-            itself, as a release ships it.
+            Reference of a version, for example ``"extractor@v7"``: of the workspace,
+            or else of what ships with ranloop. Or the version itself, as a release
+            ships it.
         engine
             Engine name, for example ``"rules"``; a replay cannot answer new texts.
         asking
@@ -210,7 +211,9 @@ class Extractor:
         with ExitStack() as stack:
             place = workspace or WorkspacePaths(stack.enter_context(shipped_material()))
             found = (
-                read_version(place, version) if isinstance(version, str) else version
+                read_known(place, version).version
+                if isinstance(version, str)
+                else version
             )
             folder = stack.enter_context(place_of_store(place if store else None))
             kept = Store(folder / "store.db")

@@ -20,7 +20,8 @@ from pathlib import Path
 from time import perf_counter
 
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled
+from tests.conftest import shipped_workspace
 
 MIMIC_CXR = 227_000
 LIMIT_MIB = 1024
@@ -99,7 +100,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "ws"
-        init_workspace(root)
+        shipped_workspace(root)
         write_reports(root / "big.csv", options.cases)
         for name in STEPS:
             given = ("--workspace", str(root), "--engine", options.engine)

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled
 from loop.evaluate.protocol import register_protocol
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
@@ -15,6 +15,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.votes import import_votes
 from loop.run.task import run_prompt
+from tests.conftest import shipped_workspace
 
 COHORT = "large"
 TURNED = 30
@@ -29,7 +30,7 @@ def make_large(root: Path, cases: int) -> WorkspacePaths:
 
     With 3,000 cases more than 5,000 pairs of case and label fail.
     """
-    workspace = init_workspace(root)
+    workspace = shipped_workspace(root)
     for folder in (workspace.prompts / "extractor").iterdir():
         if folder.name != "v1":
             shutil.rmtree(folder)

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from loop.cli import audit
 from loop.core.ledger import read_ledger
-from loop.core.paths import WorkspacePaths, init_workspace
+from loop.core.paths import WorkspacePaths
+from tests.conftest import shipped_workspace
 from tests.release.audit.scenes import History, make_history
 
 
@@ -152,7 +153,7 @@ def test_a_name_cannot_take_over_the_terminal(history):
 
 def test_the_shipped_history_holds(tmp_path):
     """What comes with ranloop must stand its own audit."""
-    root = init_workspace(tmp_path / "ws").root
+    root = shipped_workspace(tmp_path / "ws").root
     done = call(History(WorkspacePaths(root)), "--json")
     counts = json.loads(done.stdout)["counts"]
     assert done.exit_code == 0

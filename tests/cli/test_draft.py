@@ -316,5 +316,16 @@ def test_a_wrong_guide_is_refused_with_its_line(call):
     ref = begin(call)
     wrong = call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM + "  x: 1\n")
     assert "line 6, x: there is no such field" in str(wrong.exception)
-    unknown = call("draft", "show", ref, "--label", "edema")
-    assert "Name one of pleural_effusion" in str(unknown.exception)
+    unknown = call("draft", "show", ref, "--label", "oedema_of_moon")
+    assert "Name one of atelectasis" in str(unknown.exception)
+
+
+def test_a_label_without_a_guide_has_a_template(call):
+    """It has what the taxonomy says, can be saved as it is, and names what may come."""
+    ref = begin(call)
+    template = call("draft", "show", ref, "--label", "edema").stdout
+    assert template.startswith("edema:\n  name: Edema\n") and "# terms:" in template
+    saved = call("draft", "edit", ref, "edema", "-", "--json", stdin=template)
+    assert "edema" in str(data(saved)["diff"])
+    shown = call("draft", "show", ref, "--label", "edema").stdout
+    assert shown.startswith("edema:\n  name: Edema\n") and "#" not in shown

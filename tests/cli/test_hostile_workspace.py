@@ -23,8 +23,8 @@ from loop.core.errors import (
     WorkspaceError,
     WriteError,
 )
-from loop.core.paths import WorkspacePaths, bundled, init_workspace
-from tests.conftest import keep_first_version
+from loop.core.paths import WorkspacePaths, bundled
+from tests.conftest import keep_first_version, shipped_workspace
 
 Call = Callable[..., LoopError | None]
 DEV = bundled() / "labels" / "demo" / "dev.jsonl"
@@ -34,7 +34,7 @@ VERDICTS = bundled() / "labels" / "demo" / "verdicts_1.yaml"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a workspace with the demo's dev cohort, its reference, and one run."""
-    place = init_workspace(tmp_path_factory.mktemp("hostile") / "ws")
+    place = shipped_workspace(tmp_path_factory.mktemp("hostile") / "ws")
     keep_first_version(place)
     demo = bundled() / "labels" / "demo"
     for words in (

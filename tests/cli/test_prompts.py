@@ -10,12 +10,13 @@ from typer.testing import CliRunner
 from loop.cli import alias, diff, history, init, lint, revise
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, init_workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from tests.conftest import shipped_workspace
 
 EDITOR = Actor(name="Dr A. Example")
 VERDICTS = """
@@ -208,7 +209,7 @@ def test_lint_shows_exemplars_beside_positives_and_gates(call):
 
 def test_another_contract_is_no_lint_error(app, tmp_path):
     """The frozen words on how to answer change with the contract, and only they."""
-    whole = init_workspace(tmp_path / "whole")
+    whole = shipped_workspace(tmp_path / "whole")
     source = tmp_path / "small.csv"
     source.write_text(
         "case_id,text,edema\n"

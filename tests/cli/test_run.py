@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from loop.cli import run as verb
-from loop.core.errors import DataError
+from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.core.records import Completion
 from loop.engines import base
@@ -177,7 +177,10 @@ def test_what_could_not_be_read_is_asked_again_and_said(app, cohort, monkeypatch
     """By itself as often as is set; then when the command says so."""
     monkeypatch.setitem(base._FACTORIES, "prose", Prose)
     first = CliRunner().invoke(app, [*cohort, "--engine", "prose:6"])
-    assert first.exit_code == 0, first.output
+    # Nothing was answered: all is stored and shown, and it is no success.
+    assert first.exit_code == 1 and isinstance(first.exception, EngineError)
+    assert "no JSON object in the answer" in str(first.exception)
+    assert "--again unparsed" in str(first.exception)
     assert "unparsed       3" in first.stdout
     assert (
         "asked again    3 unreadable answers, of which 0 calls could be read"
@@ -188,6 +191,7 @@ def test_what_could_not_be_read_is_asked_again_and_said(app, cohort, monkeypatch
     assert "unparsed       3" in same.stdout
     again = [*cohort, "--engine", "prose:0", "--again", "unparsed"]
     second = CliRunner().invoke(app, again)
+    assert second.exit_code == 0, second.output
     assert "answered       3" in second.stdout
     assert "asked          3 (from the store: 6)" in second.stdout
     assert "of which 3 calls could be read in the end" in second.stdout

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, init_workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -36,6 +36,7 @@ from tests.cli.test_score import (
     run,
     write,
 )
+from tests.conftest import shipped_workspace
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ def demo(tmp_path_factory):
 @pytest.fixture
 def released(tmp_path):
     """Return a fresh workspace, in which the shipped release is in force."""
-    return init_workspace(tmp_path / "ws")
+    return shipped_workspace(tmp_path / "ws")
 
 
 @pytest.fixture
@@ -105,12 +106,13 @@ def test_a_release_that_was_edited_is_not_asked(released, files):
         run(*files, "-w", released.root)
 
 
-def test_a_workspace_without_an_extractor_says_how_to_name_one(released, files):
-    """The message is the way out."""
+def test_a_workspace_without_an_extractor_takes_the_shipped_one(released, files):
+    """The document says so, and the signature says which version it is."""
     shutil.rmtree(released.prompts / "extractor")
     released.ledger.unlink()
-    with pytest.raises(DataError, match="Name an extractor with --extractor"):
-        run(*files, "-w", released.root)
+    data = data_of(*files, "-w", released.root)
+    assert data["systems"][0]["signature"].startswith("ran|extractor@v10:")
+    assert any("as it ships with ranloop" in one for one in data["remarks"])
 
 
 def test_a_version_that_is_named_is_asked(workspace, files):

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, init_workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import protocol_digest, register_protocol
 from loop.labels.cohort import read_record
 from loop.release.vault import Claimant, open_holdout
 from loop.run.task import prepare_run, run_task
-from tests.conftest import keep_first_version
+from tests.conftest import keep_first_version, shipped_workspace
 from tests.review.scenes import add_cohort, add_prompt
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ class Scene:
 
     def __init__(self, folder, flip):
         self.root = folder
-        self.place = WorkspacePaths(init_workspace(folder / "ws").root)
+        self.place = WorkspacePaths(shipped_workspace(folder / "ws").root)
         keep_first_version(self.place)
         (folder / "out").mkdir()
         self._fill(flip)

@@ -9,7 +9,7 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import bundled, init_workspace
+from loop.core.paths import bundled
 from loop.core.records import Status
 from loop.engines.base import Settings, get_engine
 from loop.labels.importing.importer import import_cohort
@@ -17,6 +17,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.run.asking import opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_task
+from tests.conftest import shipped_workspace
 from tests.servers.answers import follows
 from tests.servers.process import serving
 
@@ -48,7 +49,7 @@ def server(model_file):
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """Make a workspace with the synthetic demo cohort."""
-    workspace = init_workspace(tmp_path_factory.mktemp("llama") / "ws")
+    workspace = shipped_workspace(tmp_path_factory.mktemp("llama") / "ws")
     add_cohort(workspace, bundled() / "labels/demo/dev.jsonl", "demo")
     return workspace
 

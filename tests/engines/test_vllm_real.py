@@ -15,7 +15,7 @@ import pytest
 from loop.core.config import read_config
 from loop.core.errors import EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import bundled, init_workspace
+from loop.core.paths import bundled
 from loop.core.records import Item, Status
 from loop.engines.base import Settings, get_engine
 from loop.engines.vllm.environment import VARIABLE, find_vllm
@@ -29,6 +29,7 @@ from loop.prompts.render import plan_prompts
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_task
+from tests.conftest import shipped_workspace
 from tests.servers.answers import follows
 
 pytestmark = [pytest.mark.external, pytest.mark.slow]
@@ -80,7 +81,7 @@ def place(tmp_path_factory):
     if not python:
         pytest.skip(HOW)
     folder = tmp_path_factory.mktemp("vllm")
-    workspace = init_workspace(folder / "ws")
+    workspace = shipped_workspace(folder / "ws")
     model = folder / "tiny"
     guides = sorted((workspace.prompts / "extractor").glob("v*/guides.yaml"))[-1]
     cases = workspace.labels / "demo" / "dev.jsonl"

@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
@@ -26,6 +26,7 @@ from loop.run.cost import (
 )
 from loop.run.reference_implementation import in_published_layout
 from loop.run.tokens import estimate_tokens
+from tests.conftest import shipped_workspace
 
 LATEST = read_version(WorkspacePaths(bundled()), "extractor@latest")
 PROMPT = "extractor@v1"
@@ -43,7 +44,7 @@ prices:
 def place(tmp_path_factory):
     """Make a workspace with three small cohorts and the prices of two models."""
     folder = tmp_path_factory.mktemp("cost")
-    workspace = init_workspace(folder / "ws")
+    workspace = shipped_workspace(folder / "ws")
     workspace.open_private()
     workspace.config.write_text(PRICES)
     for name, role in (("small", "dev"), ("bare", "dev"), ("held", "holdout")):
@@ -234,7 +235,7 @@ def test_a_holdout_is_not_read(place):
 @pytest.fixture(scope="module")
 def openi(tmp_path_factory, data_folder):
     """Return the dry run of the released extractor on Open-i dev."""
-    workspace = init_workspace(tmp_path_factory.mktemp("openi") / "ws")
+    workspace = shipped_workspace(tmp_path_factory.mktemp("openi") / "ws")
     path = data_folder / "openi" / "reports_dev.csv"
     options = ImportOptions(name="dev", role="dev")
     import_cohort(workspace, path, options, actor=Actor(name="test", role="system"))

@@ -7,7 +7,6 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import init_workspace
 from loop.core.records import Completion
 from loop.engines import base
 from loop.evaluate.documents import render_csv, render_html, render_markdown
@@ -21,6 +20,7 @@ from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import undrawn
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_prompt
+from tests.conftest import shipped_workspace
 
 CASES = 6
 
@@ -312,7 +312,7 @@ def test_a_replay_on_other_cases_is_refused(workspace, cohort, tmp_path):
 
 def test_a_replay_of_another_version_is_refused(tmp_path):
     """The message names both versions."""
-    whole = init_workspace(tmp_path / "whole")
+    whole = shipped_workspace(tmp_path / "whole")
     make_cohort(whole, tmp_path, "small")
     run_prompt(whole, "extractor@v1", "small", engine="fickle:m")
     with pytest.raises(EngineError, match=r"extractor@v1 .* not extractor@v2"):

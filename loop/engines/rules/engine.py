@@ -41,6 +41,11 @@ class RulesEngine:
         self._languages = frozenset(one.language for one in cues)
         self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
 
+    @property
+    def languages(self) -> Collection[str]:
+        """The languages of the cue files."""
+        return self._languages
+
     def identity(self) -> Mapping[str, object]:
         """Return the revision of the rules and the digest of every cue file."""
         return {

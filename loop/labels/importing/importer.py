@@ -154,7 +154,7 @@ def import_cohort(
     pseudonyms = open_pseudonyms(workspace)
     lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
     with locked(lock), _staged(workspace, options) as (folder, texts):
-        screening = Screening(options)
+        screening = Screening(options, read_taxonomy(workspace.labels).region)
         gathered = _write_texts(texts, opened, screening, pseudonyms)
         screening.require_excluded()
         if not gathered.cases:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from loop.core.errors import DataError
 from loop.labels.importing.source import MAX_ID, ImportOptions, SourceCase, check_length
 from loop.labels.language import fold_text, guess_language
+from loop.labels.taxonomy import CHEST
 
 _SPINE = re.compile(r"\b(?:thoracic|t)[ -]?spine\b", re.IGNORECASE)
 _CHEST = re.compile(
@@ -54,8 +55,10 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 class Screening:
     """Refuses what is wrong, leaves out what is useless, counts both."""
 
-    def __init__(self, options: ImportOptions):
+    def __init__(self, options: ImportOptions, region: str = CHEST):
+        """Screen for studies of `region`, as a taxonomy names it."""
         self.options = options
+        self._only_chest = region == CHEST
         self.excluded: Counter[str] = Counter()
         self.examples: dict[str, list[str]] = {}
         self.duplicates = 0
@@ -74,7 +77,7 @@ class Screening:
             case = replace(given, case_id=self._take_id(given))
             check_length(case.text, case.where)
             asked = given.case_id in self.options.exclude
-            reason = ON_REQUEST if asked else _reason_to_exclude(case)
+            reason = ON_REQUEST if asked else self._reason_to_exclude(case)
             if reason:
                 self.excluded[reason] += 1
                 self._keep(reason, case.case_id)
@@ -146,11 +149,10 @@ class Screening:
             )
         return code
 
-
-def _reason_to_exclude(case: SourceCase) -> str:
-    """Return why `case` stays out, or an empty string."""
-    if case.unusable:
-        return case.unusable
-    if not is_chest(case.exam):
-        return "non-chest"
-    return "" if fold_text(case.text) else "empty"
+    def _reason_to_exclude(self, case: SourceCase) -> str:
+        """Return why `case` stays out, or an empty string."""
+        if case.unusable:
+            return case.unusable
+        if self._only_chest and not is_chest(case.exam):
+            return "non-chest"
+        return "" if fold_text(case.text) else "empty"

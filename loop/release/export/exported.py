@@ -14,6 +14,7 @@ from loop.labels.cohort import CohortRole, iter_items, read_cohort
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
 from loop.release.facts import EngineFacts
@@ -39,7 +40,8 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
     """Return the cases of a table, and what counts those that are left out.
 
     The table is read as an import reads it: the same columns, the same cases left out
-    (without a text, or no chest), every id once. Labels in it are not looked at.
+    (without a text, or of another region), every id once. Labels in it are not looked
+    at.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
     """
     options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
-    screening = Screening(options)
+    screening = Screening(options, read_taxonomy(workspace.labels).region)
 
     def items() -> Iterator[Item]:
         for case in screening.passed(source.cases):

@@ -20,7 +20,9 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.core.yaml_files import dump_yaml
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import Header, version_folder
+from loop.prompts.first import first_guide
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.instructions import edit_instructions, instructions_text
 from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
@@ -77,6 +79,43 @@ _UNCHANGED = SettingsEdit()
 def guide_text(guide: Guide) -> str:
     """Return `guide` as YAML, its label on the first line; empty lists left out."""
     return dump_guides((guide,))
+
+
+_TEMPLATE = """\
+  # What follows is optional; take out the # of what you fill in.
+  # terms: [other words for it, "words ... in between", "ending*"]
+  # exclusions: [wordings that only look like it]
+  # clarifications:
+  # - {phrase: a wording, value: uncertain, note: why}
+  # exemplars:
+  # - {text: A short statement., value: present, evidence: statement, why: the reason}
+"""
+
+
+def find_guide_text(
+    workspace: WorkspacePaths, version: PromptVersion, label: str
+) -> str:
+    """Return the guide of a label as YAML; of one without a guide, a template.
+
+    The template has what the taxonomy says of the label, and what may be added.
+
+    Raises
+    ------
+    DataError
+        The version has no guide of `label`, and the taxonomy no such label that can
+        be asked for.
+    """
+    guide = version.guide(label)
+    if guide is not None:
+        return guide_text(guide)
+    taxonomy = read_taxonomy(workspace.labels)
+    if label not in taxonomy.extracted:
+        raise DataError(
+            f"{version.ref} has no guide for {label[:80]}, and labels/taxonomy.yaml no "
+            "such label that can be asked for. Name one of "
+            f"{', '.join(taxonomy.extracted)}, or add the label to that file."
+        )
+    return guide_text(first_guide(taxonomy.find(label))) + _TEMPLATE
 
 
 def parse_guide_text(text: str, label: str) -> Guide:

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, init_workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.report_sections import split_sections
 from loop.labels.importing.source import ImportOptions
 from loop.labels.language import fold_text
+from tests.conftest import shipped_workspace
 
 FEW = settings(
     max_examples=60,
@@ -36,7 +37,7 @@ PIECES = st.sampled_from(
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkspacePaths]:
     """Make one workspace for all examples."""
-    yield init_workspace(tmp_path_factory.mktemp("fuzz") / "ws")
+    yield shipped_workspace(tmp_path_factory.mktemp("fuzz") / "ws")
 
 
 def _try(place: WorkspacePaths, path: Path) -> list[tuple[str, str]] | None:

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.core.paths import init_workspace
 from loop.release.audit.audit import audit_workspace
 from loop.release.audit.releases import release_head
+from tests.conftest import shipped_workspace
 from tests.evaluate.tried_scenes import EDITOR, Trials
 from tests.release.small import freeze_small
 
@@ -87,7 +87,7 @@ def test_outcomes_changed_in_the_store_give_other_counts(trials):
 
 def test_the_protocol_of_a_new_workspace_was_not_changed_by_anybody(tmp_path):
     """It is the one that the shipped ledger registered; any other file is a change."""
-    fresh = init_workspace(tmp_path / "fresh")
+    fresh = shipped_workspace(tmp_path / "fresh")
     assert not found(fresh, "warning")
     (said,) = [what for check, what in found(fresh, "ok") if check == "protocol"]
     assert said.startswith("is the one registered last")

@@ -1,0 +1,268 @@
+"""The verbs ``prompt ...``: begin a prompt, read what it says, edit it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from loop.cli.check import show_lint
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    WorkspaceOption,
+    acting,
+    find_place,
+    open_workspace,
+    print_json,
+    say,
+)
+from loop.core.errors import DataError, LoopError
+from loop.core.files import read_text, write_atomic
+from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths, material
+from loop.labels.label_list import pick_listed
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import read_known, read_version
+from loop.prompts.guides import dump_guides
+from loop.prompts.instructions import edit_instructions, instructions_text
+from loop.prompts.lint import lint_data
+from loop.prompts.version import PromptVersion
+from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.commit import discard_draft
+from loop.review.revise.draft import Drafted, render_shown
+from loop.review.revise.edit import (
+    GuideEdit,
+    SettingsEdit,
+    edit_draft,
+    find_guide_text,
+    parse_guide_text,
+)
+from loop.review.start import FirstVersion, new_prompt
+from loop.run.store import open_store
+
+prompt = typer.Typer(
+    name="prompt", no_args_is_help=True, help="Begin, read and edit prompts."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to `app`."""
+    app.add_typer(prompt)
+
+
+@prompt.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the new prompt.")],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="Version to begin with, of the workspace or else shipped, for "
+            "example extractor@v10.",
+        ),
+    ] = "",
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="Ask only for the labels that this .csv, .xlsx or .yaml lists.",
+        ),
+    ] = None,
+    why: Annotated[str, typer.Option("--why", help="Reason, in your words.")] = "",
+    actor: ActorOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the first version of another prompt, by default from the taxonomy."""
+    place = open_workspace(workspace)
+    taxonomy = read_taxonomy(place.labels)
+    made = new_prompt(
+        place,
+        name,
+        acting(actor),
+        source=source,
+        labels=pick_listed(labels, taxonomy) if labels else (),
+        why=why,
+    )
+    if as_json:
+        print_json(first_data(made))
+        return
+    say_first(made)
+    say(f"Next: ranloop run {name} --cohort NAME")
+
+
+@prompt.command("show")
+def show(
+    ref: Annotated[
+        str, typer.Argument(help="Version or draft, e.g. extractor or extractor@v1.")
+    ],
+    rendered: Annotated[
+        bool, typer.Option("--rendered", help="Print the messages a model receives.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a prompt version says: its instructions, its guides, its contract."""
+    from loop.cli.draft import say_prompt, shown_data
+
+    version = read_known(material(find_place(workspace)), ref).version
+    if rendered:
+        shown = render_shown(version)
+        if as_json:
+            print_json(shown_data(shown))
+        else:
+            say_prompt(shown)
+        return
+    if as_json:
+        print_json(version_data(version))
+        return
+    for name, value in _facts(version).items():
+        say(f"{name:9} {value}")
+    say(f"\n{instructions_text(version)}".rstrip("\n"))
+    say(f"\n[guides.yaml]\n{dump_guides(version.guides)}".rstrip("\n"))
+
+
+@prompt.command("edit")
+def edit(
+    ref: Annotated[
+        str, typer.Argument(help="Prompt or draft, e.g. extractor or extractor@draft.")
+    ],
+    label: Annotated[
+        str,
+        typer.Option(
+            "--label", help="Edit the guide of this label; default: the instructions."
+        ),
+    ] = "",
+    cohort: Annotated[
+        str, typer.Option("--cohort", "-c", help="Dev cohort of a new draft.")
+    ] = "",
+    why: Annotated[str, typer.Option("--why", help="Reason, in your words.")] = "",
+    actor: ActorOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open the instructions, or the guide of a label, in your editor, as a draft.
+
+    The editor is $EDITOR. A label without a guide begins with a template. What cannot
+    be read as a guide or a template is kept in a file, and nothing else is changed.
+    """
+    from loop.cli.draft import print_drafted
+
+    place, who = open_workspace(workspace), acting(actor)
+    version = read_version(place, ref)
+    before = (
+        find_guide_text(place, version, label) if label else instructions_text(version)
+    )
+    suffix = "yaml" if label else "txt"
+    path = place.open_private() / "editing" / f"{version.name}-{label}.{suffix}"
+    after = _edited(path, before)
+    if after == before:
+        path.unlink(missing_ok=True)
+        raise DataError("the text is as it was, so there is nothing to save.")
+    try:
+        if version.draft:
+            made = _save(place, version, who, label, after)
+        else:
+            _check(version, label, after)
+            request = DraftRequest(prompt=ref, cohort=cohort, why=why)
+            with open_store(place) as store:
+                begun = begin_draft(place, store, request, who).draft
+            try:
+                made = _save(place, begun, who, label, after)
+            except LoopError:
+                discard_draft(place, begun.ref, who, "could not be edited")
+                raise
+    except LoopError as error:
+        raise type(error)(
+            f"{error}\nYour text is in {path}. Give the command again: it opens "
+            "that text."
+        ) from error
+    path.unlink(missing_ok=True)
+    print_drafted(made, as_json=as_json)
+
+
+def _check(version: PromptVersion, label: str, text: str) -> None:
+    """Refuse what cannot be read, before a draft is begun."""
+    if label:
+        parse_guide_text(text, label)
+    else:
+        edit_instructions(version, text)
+
+
+def _save(
+    place: WorkspacePaths, draft: PromptVersion, who: Actor, label: str, text: str
+) -> Drafted:
+    """Return the draft with the guide of a label, or the instructions, as edited."""
+    guides = (GuideEdit(label=label, text=text),) if label else ()
+    settings = SettingsEdit(instructions="" if label else text)
+    return edit_draft(place, draft.ref, guides, who, settings=settings)
+
+
+def _edited(path: Path, text: str) -> str:
+    """Return what somebody makes of a text in their editor.
+
+    A text of theirs that could not be saved is opened again.
+    """
+    if not path.is_file():
+        write_atomic(path, text, mode=0o600)
+    try:
+        click.edit(filename=str(path))
+    except click.ClickException as error:
+        raise DataError(
+            f"{error.format_message()}. Name an editor in $EDITOR, or give a file to "
+            "`ranloop draft edit`."
+        ) from error
+    return read_text(path)
+
+
+def say_first(made: FirstVersion) -> None:
+    """Print a first version, where it comes from, and what is to be looked at."""
+    version = made.version
+    say(f"{version.ref}: {version.why}")
+    say(f"  {len(version.guides)} labels, contract {version.contract}")
+    show_lint(made.lint)
+
+
+def first_data(made: FirstVersion) -> dict[str, Any]:
+    """Return a first version as JSON data."""
+    origin = made.origin
+    return {
+        "prompt": made.version.ref,
+        "digest": made.version.digest,
+        "labels": list(made.version.labels),
+        "origin": origin
+        and {
+            "version": origin.ref,
+            "digest": origin.digest,
+            "shipped": origin.shipped,
+            "release": origin.release,
+        },
+        "lint": lint_data(made.lint),
+    }
+
+
+def version_data(version: PromptVersion) -> dict[str, Any]:
+    """Return what a version says as JSON data."""
+    return {
+        **_facts(version),
+        "verdicts": list(version.verdicts),
+        "labels": list(version.labels),
+        "instructions": instructions_text(version),
+        "guides": dump_guides(version.guides),
+    }
+
+
+def _facts(version: PromptVersion) -> dict[str, Any]:
+    return {
+        "prompt": version.ref,
+        "digest": version.digest,
+        "parent": version.parent or "none",
+        "author": version.author,
+        "time": version.time,
+        "why": version.why,
+        "plan": version.plan.value,
+        "contract": version.contract,
+    }

@@ -1,0 +1,335 @@
+"""The beginning of a task: a workspace of one's own, and first versions of prompts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from loop import __version__
+from loop.core.check_findings import Finding
+from loop.core.clock import Clock, format_time, utc_now
+from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.files import locked
+from loop.core.git import commit_paths
+from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
+from loop.labels.label_list import read_label_list
+from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
+from loop.prompts.catalog import (
+    file_digests,
+    list_versions,
+    read_aliases,
+    read_known,
+    read_version,
+    version_folder,
+    write_version,
+)
+from loop.prompts.first import first_version
+from loop.prompts.lint import LEVELS, has_errors, lint_version
+from loop.prompts.version import NAME, PromptVersion
+
+SHIPPED_PROMPT = "extractor"
+"""The prompt that ships with ranloop, and the name that a first one gets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptOrigin:
+    """The version that a first version was taken from."""
+
+    ref: str
+    """For example ``"extractor@v10"``."""
+
+    digest: str
+    shipped: bool
+    """Whether it ships with ranloop; else it is of this workspace."""
+
+    release: str = ""
+    """Its release that was not withdrawn; empty for none."""
+
+
+class FirstVersion(NamedTuple):
+    """The first version of a prompt, as it was made."""
+
+    workspace: WorkspacePaths
+    version: PromptVersion
+    origin: PromptOrigin | None
+    """None for one that was made from labels."""
+
+    lint: tuple[Finding, ...]
+    """What is to be looked at next, errors first; there are no errors."""
+
+
+def start_workspace(
+    target: Path,
+    actor: Actor,
+    *,
+    labels: Path | None = None,
+    prompt: str = SHIPPED_PROMPT,
+    why: str = "",
+    now: Clock = utc_now,
+) -> FirstVersion:
+    """Make a workspace at `target` with the first version of one prompt.
+
+    Its ledger begins with that version. Of the history that ships with ranloop it has
+    nothing.
+
+    Parameters
+    ----------
+    labels
+        The labels of a new task, see `read_label_list`; None for chest X-rays, with
+        the newest shipped extractor.
+    prompt
+        Name of the prompt.
+    why
+        Reason for the first version; says where it comes from when empty.
+
+    Raises
+    ------
+    WorkspaceError
+        `target` already is a workspace; nothing was changed.
+    DataError
+        `labels` is no list of labels, or `prompt` no name; nothing was made.
+    WriteError
+        It cannot be written; what was made of it is removed.
+    """
+    _check_name(prompt)
+    refuse_workspace(target)
+    taxonomy = None if labels is None else read_label_list(labels)
+    if labels is None:
+        source = read_version(WorkspacePaths(bundled()), f"{SHIPPED_PROMPT}@latest")
+        origin, first = _origin_of(source, shipped=True), source
+    else:
+        origin, first = (
+            None,
+            _from_labels(prompt, parse_taxonomy(taxonomy or "", labels)),
+        )
+    there = target.exists()
+    workspace = init_workspace(target, taxonomy)
+    try:
+        return _commit_first(
+            workspace, replace(first, name=prompt), origin, actor, why, now
+        )
+    except LoopError:
+        _take_back(workspace, whole=not there)
+        raise
+
+
+def new_prompt(
+    workspace: WorkspacePaths,
+    name: str,
+    actor: Actor,
+    *,
+    source: str = "",
+    labels: Sequence[str] = (),
+    why: str = "",
+    now: Clock = utc_now,
+) -> FirstVersion:
+    """Make the first version of another prompt in `workspace`.
+
+    Parameters
+    ----------
+    source
+        Version to take the wording from, of the workspace or else of what ships with
+        ranloop; guides of labels that the taxonomy does not have are left out. Empty
+        to begin with what the taxonomy says.
+    labels
+        Ids of the labels to ask for; empty for all.
+    why
+        Reason; says where it comes from when empty.
+
+    Raises
+    ------
+    DataError
+        `name` is no name, there is no such version or label, or nothing of `source`
+        is in the taxonomy.
+    ConflictError
+        There is a prompt `name`.
+    WriteError
+        It cannot be written; there is no version.
+    """
+    _check_name(name)
+    taxonomy = read_taxonomy(workspace.labels)
+    if source:
+        found, shipped = read_known(workspace, source)
+        origin = _origin_of(found, shipped=shipped)
+        first = _only(found, labels or taxonomy.extracted)
+    else:
+        origin, first = None, _from_labels(name, taxonomy, labels)
+    return _commit_first(workspace, replace(first, name=name), origin, actor, why, now)
+
+
+def _origin_of(version: PromptVersion, *, shipped: bool) -> PromptOrigin:
+    """Return where a version comes from, with its release if one is in force."""
+    release = ""
+    if shipped:
+        for entry in read_ledger(WorkspacePaths(bundled()).ledger):
+            named = str(entry.payload.get("release", ""))
+            if entry.action == "frozen" and entry.payload["digest"] == version.digest:
+                release = named
+            elif entry.action == "withdrawn" and named == release:
+                release = ""
+    return PromptOrigin(
+        ref=version.ref, digest=version.digest, shipped=shipped, release=release
+    )
+
+
+def _from_labels(
+    name: str, taxonomy: Taxonomy, labels: Sequence[str] = ()
+) -> PromptVersion:
+    """Return a first version that asks for labels of the taxonomy, or for all."""
+    unknown = [one for one in labels if one not in taxonomy.extracted]
+    if unknown:
+        raise DataError(
+            f"{unknown[0][:60]!r} is no label of labels/{TAXONOMY} that can be asked "
+            f"for. Name one of {', '.join(taxonomy.extracted)}."
+        )
+    asked = [
+        one
+        for one in taxonomy.labels
+        if one.id in taxonomy.extracted and (not labels or one.id in labels)
+    ]
+    if not asked:
+        raise DataError(
+            "the taxonomy has no label that can be asked for. Give at least one "
+            "besides No Finding, which follows from the others."
+        )
+    return first_version(name, asked, taxonomy.reading)
+
+
+def _only(source: PromptVersion, labels: Sequence[str]) -> PromptVersion:
+    """Return a version with the guides of these labels only."""
+    kept = tuple(
+        replace(guide, implies=tuple(one for one in guide.implies if one in labels))
+        for guide in source.guides
+        if guide.label in labels
+    )
+    if not kept:
+        raise DataError(
+            f"{source.ref} asks for no label of labels/{TAXONOMY}. Name another "
+            "version with --from, or begin with the labels: leave --from out."
+        )
+    return replace(source, guides=kept)
+
+
+def _commit_first(
+    workspace: WorkspacePaths,
+    draft: PromptVersion,
+    origin: PromptOrigin | None,
+    actor: Actor,
+    why: str,
+    now: Clock,
+) -> FirstVersion:
+    """Write `draft` as version 1, then its ledger entry; without it, no version."""
+    when = now()
+    same = origin is not None and origin.digest == draft.digest
+    said = why.strip() or _explain(origin, same=same)
+    version = replace(
+        draft,
+        number=1,
+        parent=None,
+        author=actor.name,
+        time=format_time(when),
+        why=said,
+        verdicts=(),
+        draft="",
+    )
+    lint = _lint(workspace, version)
+    lock = workspace.open_private() / "locks" / f"prompt-{version.name}.lock"
+    with locked(lock):
+        if list_versions(workspace, version.name) or _is_recorded(workspace, version):
+            raise ConflictError(
+                f"there is a prompt {version.name} already. Give the new one another "
+                f"name, or revise that one: `ranloop prompt edit {version.name}`."
+            )
+        folder = version_folder(workspace, write_version(workspace, version))
+        payload = {
+            "digest": version.digest,
+            "parent": None,
+            "verdicts": [],
+            "files": file_digests(folder),
+            "origin": _origin_data(origin, same=same),
+        }
+        event = Event(
+            action="draft_committed", subject=version.ref, reason=said, payload=payload
+        )
+        try:
+            append_event(workspace.ledger, event, actor, now=lambda: when)
+        except LoopError:
+            shutil.rmtree(folder.parent, ignore_errors=True)
+            raise
+    message = f"{version.ref}\n\n{said}\n\nDigest: {version.digest}"
+    commit_paths(workspace.root, [folder, workspace.ledger], message, actor.name)
+    return FirstVersion(workspace, version, origin, lint)
+
+
+def _is_recorded(workspace: WorkspacePaths, version: PromptVersion) -> bool:
+    """Whether the ledger knows the version: its folder may have been removed."""
+    return any(
+        entry.action == "draft_committed" and entry.subject == version.ref
+        for entry in read_ledger(workspace.ledger)
+    ) or bool(read_aliases(workspace, version.name))
+
+
+def _explain(origin: PromptOrigin | None, *, same: bool) -> str:
+    if origin is None:
+        return "first version, made from the names and definitions of the labels"
+    whose = "the shipped " if origin.shipped else ""
+    released = f" (release {origin.release})" if origin.release else ""
+    how = "the same prompt as" if same else "taken from"
+    return f"first version here, {how} {whose}{origin.ref}{released}"
+
+
+def _origin_data(origin: PromptOrigin | None, *, same: bool) -> dict[str, object]:
+    """Return what the ledger says of where a first version comes from."""
+    if origin is None:
+        return {"made_from": "labels", "ranloop": __version__}
+    return {
+        "version": origin.ref,
+        "digest": origin.digest,
+        "same_digest": same,
+        "shipped": origin.shipped,
+        "release": origin.release,
+        "ranloop": __version__,
+    }
+
+
+def _lint(workspace: WorkspacePaths, version: PromptVersion) -> tuple[Finding, ...]:
+    taxonomy = read_taxonomy(workspace.labels)
+    found = lint_version(
+        version,
+        labels=taxonomy.extracted,
+        meanings={label.id: label for label in taxonomy.labels},
+        reading=taxonomy.reading,
+    )
+    if has_errors(found):
+        lines = "\n".join(
+            f"  {LEVELS[one.severity]}: {one.where}: {one.what}"
+            for one in found
+            if not one.holds
+        )
+        raise DataError(
+            f"{version.ref} would not pass lint:\n{lines}\nCorrect the labels, or name "
+            "another version."
+        )
+    return tuple(found)
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise DataError(
+            f"{name[:60]!r} cannot be the name of a prompt. Use lower-case letters, "
+            "digits, - and _, beginning with a letter."
+        )
+
+
+def _take_back(workspace: WorkspacePaths, *, whole: bool) -> None:
+    """Remove a workspace that could not be finished; what was there before stays."""
+    with suppress(OSError):
+        if whole:
+            shutil.rmtree(workspace.root)
+        else:
+            shutil.rmtree(workspace.prompts)

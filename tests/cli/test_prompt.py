@@ -1,0 +1,211 @@
+"""The verbs ``init`` and ``prompt``: begin, read and edit prompts of one's own."""
+
+import json
+import stat
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError, EngineError
+from loop.core.ledger import read_ledger
+from loop.core.paths import WorkspacePaths, bundled
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import list_drafts, list_prompts, read_version
+from loop.prompts.version import PromptVersion
+from loop.run.task import require_labels
+
+LABELS = (
+    "name,definition\n"
+    "Ischaemic infarct,A part of the brain that lost its blood supply.\n"
+    "Mass,A space-occupying lesion inside the skull.\n"
+)
+
+
+def call(*words, workspace=None):
+    """Run one command."""
+    where = ("-w", str(workspace.root)) if workspace else ()
+    return CliRunner().invoke(app, [*map(str, words), *where])
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Make a workspace of one's own with two labels."""
+    (tmp_path / "labels.csv").write_text(LABELS, encoding="utf-8")
+    done = call(
+        *("init", tmp_path / "own", "--task", "new"),
+        *("--labels", tmp_path / "labels.csv"),
+    )
+    assert done.exit_code == 0, done.output
+    assert "Next:" in done.stdout and "ranloop run extractor" in done.stdout
+    return WorkspacePaths(tmp_path / "own")
+
+
+@pytest.fixture
+def chest(tmp_path):
+    """Make a workspace for chest X-rays."""
+    done = call("init", tmp_path / "chest", "--actor", "Dr A", "--json")
+    assert done.exit_code == 0, done.output
+    return WorkspacePaths(tmp_path / "chest")
+
+
+def edit_with(monkeypatch, tmp_path, script):
+    """Let `script`, a line of sed, be the editor."""
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\nsed -i "{script}" "$1"\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+
+
+def test_a_new_workspace_has_no_history_but_its_own(chest):
+    """One version, whose entry says where it comes from; nothing of the maintainers."""
+    (entry,) = read_ledger(chest.ledger)
+    version = read_version(chest, "extractor")
+    shipped = read_version(WorkspacePaths(bundled()), "extractor@latest")
+    assert (entry.subject, entry.actor) == ("extractor@v1", "Dr A")
+    assert version.digest == shipped.digest == entry.payload["origin"]["digest"]
+    assert entry.payload["origin"] | {"ranloop": ""} == {
+        "version": shipped.ref,
+        "digest": shipped.digest,
+        "same_digest": True,
+        "shipped": True,
+        "release": "extractor-v10",
+        "ranloop": "",
+    }
+    assert (version.author, version.verdicts, version.parent) == ("Dr A", (), None)
+    assert "the same prompt as the shipped extractor@v10" in version.why
+    assert not chest.releases.exists() and not (chest.labels / "demo").exists()
+    assert (
+        chest.protocol.read_bytes()
+        == (bundled() / "labels" / "protocol.yaml").read_bytes()
+    )
+    audit = call("audit", "--json", workspace=chest)
+    assert json.loads(audit.stdout)["counts"]["broken"] == 0
+
+
+def test_a_workspace_that_is_there_stays_as_it_is(chest):
+    """And a list of labels that is wrong leaves nothing behind."""
+    before = chest.ledger.read_bytes()
+    again = call("init", chest.root)
+    assert "already a workspace" in str(again.exception)
+    assert chest.ledger.read_bytes() == before
+    wrong = chest.root / "wrong.csv"
+    wrong.write_text("no list")
+    new = call("init", chest.root / "x", "--task", "new", "--labels", wrong)
+    assert isinstance(new.exception, DataError) and not (chest.root / "x").exists()
+
+
+def test_a_task_and_its_labels_belong_together(tmp_path):
+    """One without the other is a slip."""
+    assert call("init", tmp_path / "a", "--task", "new").exit_code == 2
+    assert call("init", tmp_path / "a", "--labels", tmp_path).exit_code == 2
+
+
+def test_a_first_prompt_speaks_of_any_report_and_lints(own):
+    """No word of chest X-rays; what lint still asks for are examples."""
+    shown = call("prompt", "show", "extractor", workspace=own)
+    assert "chest" not in shown.stdout.casefold() and "Ischaemic" in shown.stdout
+    lint = call("lint", "extractor", "--json", workspace=own)
+    found = json.loads(lint.stdout)["findings"]
+    assert lint.exit_code == 0 and all("exemplar" in one["message"] for one in found)
+    data = json.loads(
+        call("prompt", "show", "extractor", "--json", workspace=own).stdout
+    )
+    assert data["labels"] == ["ischaemic_infarct", "mass"]
+    rendered = call("prompt", "show", "extractor", "--rendered", workspace=own)
+    assert "## ischaemic_infarct: Ischaemic infarct" in rendered.stdout
+
+
+def test_a_second_prompt_begins_with_a_version_or_with_labels(chest, tmp_path):
+    """A shipped version where the workspace has none of that number."""
+    made = call("prompt", "new", "short", "--from", "extractor@v7", workspace=chest)
+    assert "taken from the shipped extractor@v7" in made.stdout
+    source = read_version(WorkspacePaths(bundled()), "extractor@v7")
+    assert read_version(chest, "short").guides == source.guides
+    few = tmp_path / "few.csv"
+    means = read_taxonomy(chest.labels).find("edema").definition
+    few.write_text(f'name,definition\nEdema,"{means}"\n', encoding="utf-8")
+    done = call("prompt", "new", "one", "--labels", few, "--json", workspace=chest)
+    assert json.loads(done.stdout)["labels"] == ["edema"]
+    assert list_prompts(chest) == ("extractor", "one", "short")
+    twice = call("prompt", "new", "one", workspace=chest)
+    assert "there is a prompt one already" in str(twice.exception)
+    named = call("prompt", "new", "No Name", workspace=chest)
+    assert "cannot be the name of a prompt" in str(named.exception)
+    gone = call("prompt", "new", "x", "--from", "extractor@v99", workspace=chest)
+    assert "has no version v99" in str(gone.exception)
+
+
+def test_a_prompt_of_other_labels_is_refused(own):
+    """Before it exists, and where it exists all the same, before it is run."""
+    done = call("prompt", "new", "chest", "--from", "extractor@v10", workspace=own)
+    assert "asks for no label of labels/taxonomy.yaml" in str(done.exception)
+    assert list_prompts(own) == ("extractor",)
+    shipped: PromptVersion = read_version(WorkspacePaths(bundled()), "extractor@v1")
+    with pytest.raises(DataError, match="no answer could be scored"):
+        require_labels(shipped, read_taxonomy(own.labels))
+
+
+def test_a_run_without_an_answer_is_no_success(own, tmp_path):
+    """Every case has one outcome, and none of them is an answer."""
+    source = tmp_path / "empty.csv"
+    source.write_text("case_id,text\na,INDICATION: Mass?\nb,INDICATION: Infarct?\n")
+    call("cohort", "import", source, "--name", "dev", "--language", "en", workspace=own)
+    done = call("run", "extractor", "--cohort", "dev", "--json", workspace=own)
+    assert json.loads(done.stdout)["failed"] == 2
+    assert done.exit_code == 1 and isinstance(done.exception, EngineError)
+    assert "no case of run" in str(done.exception)
+
+
+def test_instructions_are_edited_in_an_editor(own, tmp_path, monkeypatch):
+    """What was changed becomes a draft; nothing changed, no draft."""
+    add_dev(own, tmp_path)
+    edit_with(monkeypatch, tmp_path, "s/You read one report/You read one MRI report/")
+    done = call("prompt", "edit", "extractor", "-c", "dev", "--json", workspace=own)
+    draft = json.loads(done.stdout)["draft"]
+    assert read_version(own, draft).system.startswith("You read one MRI report")
+    edit_with(monkeypatch, tmp_path, "s/nowhere/x/")
+    same = call("prompt", "edit", draft, workspace=own)
+    assert "nothing to save" in str(same.exception)
+    assert len(list_drafts(own, "extractor")) == 1
+
+
+def test_a_guide_that_cannot_be_read_is_kept_for_the_next_try(
+    own, tmp_path, monkeypatch
+):
+    """And leaves no draft behind; the second time it is opened as it was typed."""
+    add_dev(own, tmp_path)
+    ask = ("prompt", "edit", "extractor", "--label", "mass", "-c", "dev", "--json")
+    edit_with(monkeypatch, tmp_path, "s/definition:/defintion:/")
+    wrong = call(*ask, workspace=own)
+    assert "there is no such field" in str(wrong.exception)
+    assert not list_drafts(own, "extractor")
+    edit_with(monkeypatch, tmp_path, "s/defintion: .*/definition: Any lesion./")
+    done = call(*ask, workspace=own)
+    guide = read_version(own, json.loads(done.stdout)["draft"]).guide("mass")
+    assert guide is not None and guide.definition == "Any lesion."
+    assert not any((own.private / "editing").iterdir())
+
+
+def test_shipped_versions_still_score_in_a_workspace_of_ones_own(chest, tmp_path):
+    """By the name of a release too; the signature says which version read."""
+    for name, text in (("ref", "Small pleural effusion."), ("ours", "Edema.")):
+        (tmp_path / f"{name}.csv").write_text(f"case_id,text\na,{text}\nb,No edema.\n")
+    files = (tmp_path / "ref.csv", tmp_path / "ours.csv")
+    for how, said in (
+        ((), "extractor@v1:c2bc1c"),
+        (("--extractor", "extractor@v7"), "extractor@v7:"),
+        (("--release", "extractor-v10"), "extractor@v10:c2bc1c"),
+    ):
+        done = call("score", "--reference", *files, *how, "--json", workspace=chest)
+        assert done.exit_code == 0, done.output
+        assert said in done.stdout
+
+
+def add_dev(own, tmp_path):
+    """Import a small dev cohort."""
+    source = tmp_path / "dev.csv"
+    source.write_text("case_id,text\na,There is a mass.\nb,No infarct.\n")
+    done = call("cohort", "import", source, "--name", "dev", workspace=own)
+    assert done.exit_code == 0, done.output

@@ -1,0 +1,127 @@
+"""A list of labels becomes a taxonomy, or the line that is wrong is named."""
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.labels.importing.screening import Screening
+from loop.labels.importing.source import ImportOptions, SourceCase
+from loop.labels.label_list import (
+    MOST_LABELS,
+    derive_id,
+    pick_listed,
+    read_label_list,
+)
+from loop.labels.taxonomy import NO_FINDING, Taxonomy, parse_taxonomy, read_taxonomy
+
+MEANS = "An area of the brain that lost its blood supply."
+
+
+def listed(tmp_path, text, name="labels.csv"):
+    """Return the taxonomy of a list with this text."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return parse_taxonomy(read_label_list(path), path)
+
+
+def test_names_and_definitions_are_enough(tmp_path):
+    """Ids come from names; neither group, CheXpert label nor No Finding is needed."""
+    made = listed(tmp_path, f"name,definition\nOld infarct,{MEANS}\nÖdem,{MEANS}\n")
+    assert made.ids == made.extracted == ("old_infarct", "oedem")
+    assert not made.derives and made.comparable == () and made.reading
+    assert made.derive_no_finding({"old_infarct": "absent", "oedem": "absent"}) is None
+
+
+def test_every_column_arrives(tmp_path):
+    """Lists in one cell are separated by semicolons; columns may stand in any order."""
+    made = listed(
+        tmp_path,
+        "Definition,id,name,counts,not_counts,uncertain,group,aliases\n"
+        f"{MEANS},stroke,Infarct,lacune; old stroke,tumour,doubt,vessels,Insult\n",
+    )
+    (label,) = made.labels
+    assert (label.id, label.group, label.aliases) == ("stroke", "vessels", ("Insult",))
+    assert label.counts == ("lacune", "old stroke")
+    assert (label.does_not_count, label.uncertain_when) == (("tumour",), ("doubt",))
+
+
+def test_yaml_says_the_same(tmp_path):
+    """As a list of entries, or as a whole taxonomy with its own rules of reading."""
+    entry = f"- name: Infarct\n  definition: {MEANS}\n  uncertain: [doubt]\n"
+    assert listed(tmp_path, entry, "a.yaml").labels[0].uncertain_when == ("doubt",)
+    whole = f"version: 3\nreading: [Read all.]\nlabels:\n{entry}"
+    made = listed(tmp_path, whole, "b.yaml")
+    assert (made.version, made.reading) == (3, ("Read all.",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("name,definition\n", "lists no label"),
+        (f"name\n{MEANS}\n", "no column definition"),
+        (f"name,definition,colour\nA,{MEANS},red\n", "column 3 is not known"),
+        (f"Peter Pan 1980,{MEANS}\nA,{MEANS}\n", "column 1 is not known"),
+        (f"name,label,definition\nA,A,{MEANS}\n", "column 2 gives name once more"),
+        ("name,definition\nInfarct,short\n", "line 2: the definition has fewer"),
+        (f"name,definition\n,{MEANS}\n", "line 2: has no name"),
+        (f"name,definition\n梗死,{MEANS}\n", "line 2: no id can be made"),
+        (f"name,definition,id\nA,{MEANS},A B\n", "line 2: no id can be made"),
+        (f"name,definition\nA b,{MEANS}\na-B,{MEANS}\n", "line 3: the id 'a_b' is"),
+        (
+            "name,definition\n"
+            + "".join(f"n{n},{MEANS}\n" for n in range(MOST_LABELS + 1)),
+            "no list of labels",
+        ),
+    ],
+)
+def test_what_is_no_list_of_labels_is_refused(tmp_path, text, said):
+    """With its line, and never with what may be somebody's report."""
+    with pytest.raises(DataError, match=said) as refused:
+        listed(tmp_path, text)
+    assert "Peter" not in str(refused.value) and "blood" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["just words", "- just words", "- {name: A, colour: red}", "labels: {}"]
+)
+def test_other_yaml_is_refused(tmp_path, text):
+    """It names the entry, or the form that is wanted."""
+    with pytest.raises(DataError, match=r"labels\.yaml"):
+        listed(tmp_path, text, "labels.yaml")
+
+
+def test_listed_labels_are_those_of_the_taxonomy(tmp_path, labels_folder):
+    """What a label means is said in one place only."""
+    taxonomy, path = read_taxonomy(labels_folder), tmp_path / "few.csv"
+    means = taxonomy.find("edema").definition
+    path.write_text(f'name,definition\nEdema,"{means}"\n', encoding="utf-8")
+    assert pick_listed(path, taxonomy) == ("edema",)
+    path.write_text(f"name,definition\nEdema,{MEANS}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="edema is defined otherwise"):
+        pick_listed(path, taxonomy)
+    path.write_text(f"name,definition\nInfarct,{MEANS}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="infarct is not in"):
+        pick_listed(path, taxonomy)
+
+
+def test_an_id_is_made_of_what_a_name_says():
+    """Marks of a language are spelled out; what has no letters has no id."""
+    assert derive_id("Trachea & Bronchus") == "trachea_and_bronchus"
+    assert derive_id("Épanchement") == "epanchement"
+    assert derive_id("3rd ventricle") == derive_id("—") == ""
+
+
+def test_the_shipped_taxonomy_is_what_it_was(labels_folder):
+    """Its digest stands in ledgers: later fields are in it only where filled."""
+    taxonomy: Taxonomy = read_taxonomy(labels_folder)
+    assert taxonomy.region == "chest" and taxonomy.derives
+    assert taxonomy.digest.startswith("75ba1d655efb")
+    assert NO_FINDING in taxonomy.ids
+
+
+def test_studies_of_another_region_are_left_out_of_chest_tasks_only():
+    """A brain MRI is no mistake where the labels are those of a brain MRI."""
+    case = SourceCase(where="-", case_id="a", text="No mass.", exam="MRI BRAIN")
+    options = ImportOptions(name="x", role="dev")
+    assert not list(Screening(options).passed([case]))
+    assert list(Screening(options, "any").passed([case]))
