@@ -76,10 +76,12 @@ def read_label_list(path: Path) -> str:
         There is no such file, it is no list of labels, or a label lacks its name or a
         definition; names the line, and never shows what stands there.
     """
+    about: dict[str, Any] = {}
     if path.suffix.lower() in (".yaml", ".yml"):
-        about, entries = _read_yaml(path)
+        about, listed = _read_yaml(path)
+        entries: Iterable[tuple[str, dict[str, Any]]] = listed
     else:
-        about, entries = {}, _read_table(path)
+        entries = _read_table(path)
     labels: dict[str, dict[str, Any]] = {}
     for where, entry in entries:
         label = _complete(entry, where)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop import __version__
 from loop.core.check_findings import Finding
@@ -246,7 +246,7 @@ def _commit_first(
                 f"name, or revise that one: `ranloop prompt edit {version.name}`."
             )
         folder = version_folder(workspace, write_version(workspace, version))
-        payload = {
+        payload: dict[str, Any] = {
             "digest": version.digest,
             "parent": None,
             "verdicts": [],
