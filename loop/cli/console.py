@@ -19,7 +19,7 @@ from unicodedata import east_asian_width
 import typer
 
 from loop.core.errors import DataError, LoopError, WorkspaceError
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import printable
 
@@ -115,8 +115,7 @@ def acting(name: str | None, role: str = "editor") -> Actor:
 
     With a key of theirs in the workspace that was opened before, they sign.
     """
-    given = name or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
-    who, place = given.strip() or f"uid {os.getuid()}", _OPENED.get()
+    who, place = acting_name(name), _OPENED.get()
     if place is None or not place.keys.is_dir():
         return Actor(name=who, role=role)
     from loop.release.keys import signer_for

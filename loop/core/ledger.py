@@ -78,6 +78,12 @@ class Actor:
     """Signs what this actor adds to the ledger; None for one without a key."""
 
 
+def acting_name(given: str | None = None) -> str:
+    """Return who acts: as `given`, else ``$RANLOOP_ACTOR``, else the login name."""
+    named = given or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
+    return named.strip() or f"uid {os.getuid()}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something to be recorded."""

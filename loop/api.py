@@ -1,0 +1,679 @@
+"""ranloop from Python: a workspace as an object, and its steps as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import pandas as pd
+
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.ledger import Actor, acting_name
+from loop.core.paths import WorkspacePaths, find_workspace
+from loop.core.safe_text import unshielded
+from loop.core.yaml_files import dump_yaml
+from loop.documents.templates import template_folder
+from loop.evaluate.compare import Comparison, compare_runs
+from loop.evaluate.documents import render_csv, render_html
+from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.failures import (
+    FailureKind,
+    failing_cases,
+    failures_table,
+    read_evidence,
+)
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import register_protocol
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation, certify_evaluation
+from loop.evaluate.score_history import history_table, read_scores
+from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.dry_run import VotesFile, take_votes_file
+from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.overlap import OverlapReport, check_cohorts
+from loop.labels.reference import list_references
+from loop.labels.votes import VotesReport
+from loop.release.audit.audit import LedgerAudit, audit_workspace
+from loop.release.candidate import FreezeRequest
+from loop.release.documents.documents import render_documents
+from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
+from loop.release.keys import (
+    find_key,
+    load_private,
+    make_key,
+    read_public_key,
+    signer_for,
+)
+from loop.release.label import label
+from loop.release.load import find_request, verify_release
+from loop.release.verify import Verification, verify_folder
+from loop.review.revise.revision import Revision, RevisionRequest, revise
+from loop.review.start import SHIPPED_PROMPT, start_workspace
+from loop.review.status import find_open
+from loop.review.verdict_files import ImportDefaults, ImportedVerdicts, take_file
+from loop.run.asking import EngineOptions
+from loop.run.execute import RunSummary
+from loop.run.label_table import CellValues, LabelNames, write_labels
+from loop.run.store import open_store
+from loop.run.task import Watch, prepare_run, run_draws
+from loop.score.api import choose
+
+_NAMES = ("case_id", "label", "name", "run", "ref", "digest", "parent", "who", "why")
+"""Columns of tables that hold names, also where they look like numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvaluation:
+    """A run scored and judged; a notebook shows it as a table."""
+
+    evaluation: Evaluation
+    """Every number, as records."""
+
+    @property
+    def verdict(self) -> str:
+        """What the claim comes to: ``PASS``, ``FAIL`` or ``INSUFFICIENT``."""
+        return certify_evaluation(self.evaluation).verdict.value
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim passes; where not, the command line ends with 100."""
+        return certify_evaluation(self.evaluation).verdict is GateVerdict.PASS
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Macro-F1 over the labels with a defined F1; None where there is none."""
+        return self.evaluation.macro.score.estimate
+
+    @property
+    def signature(self) -> str:
+        """The conventions behind the numbers, on one line."""
+        return self.evaluation.signature
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a label, indexed by its id; columns as of ``evaluate --csv``."""
+        return _read_table(render_csv(self.evaluation)).set_index("label")
+
+    def write_html(self, path: Path | str) -> None:
+        """Write the evaluation as one page, as ``evaluate --html`` does.
+
+        Raises
+        ------
+        WriteError
+            It cannot be written.
+        """
+        write_atomic(Path(path), render_html(self.evaluation))
+
+    def __repr__(self) -> str:
+        run = self.evaluation.run
+        return f"{run.prompt} on {self.evaluation.cohort.name}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        head = pd.Series({"": f"{self!r}", " ": self.signature}).to_frame("")
+        return head.to_html(header=False, index=False) + self.table.to_html()
+
+
+class Workspace:
+    """A workspace: prompts, labels, cohorts, runs, verdicts and releases in a folder.
+
+    What its methods take has the names and defaults of the command line's options, and
+    what they raise is what the command line prints: `loop.core.errors.LoopError`, with
+    what is wrong, where, and what to do next. No method shows the text of a case unless
+    it is asked for.
+
+    Parameters
+    ----------
+    path
+        The workspace, or a folder inside it; default: the current folder.
+    actor
+        Who acts, for the ledger; default ``$RANLOOP_ACTOR``, else the login. With a key
+        of theirs in the workspace, they sign.
+
+    Raises
+    ------
+    WorkspaceError
+        There is no workspace at `path` or above it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> study = Workspace.init(f"{folder.name}/study", actor="Dr A")
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "case_id": ["a", "b"],
+    ...         "text": ["Small left pleural effusion.", "Normal chest."],
+    ...         "Pleural Effusion": ["present", "absent"],
+    ...     }
+    ... )
+    >>> study.add_cohort(frame, "dev").cases
+    2
+    >>> study.run("extractor", "dev").answered
+    2
+    >>> found = study.evaluate()
+    >>> int(found.table.loc["pleural_effusion", "tp"]), found.verdict
+    (1, 'INSUFFICIENT')
+    >>> study.history("extractor")[["ref", "cohort"]].values.tolist()
+    [['extractor@v1', 'dev']]
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, path: Path | str | None = None, *, actor: str | None = None
+    ) -> None:
+        start = Path.cwd() if path is None else Path(path)
+        self.paths: WorkspacePaths = find_workspace(start)
+        self.actor = actor
+
+    @classmethod
+    def init(
+        cls,
+        path: Path | str,
+        *,
+        labels: Path | str | None = None,
+        prompt: str = SHIPPED_PROMPT,
+        actor: str | None = None,
+    ) -> Workspace:
+        """Make a workspace with a first prompt version, and return it.
+
+        Parameters
+        ----------
+        labels
+            Labels of a task of one's own, as ``init --task new --labels`` takes them;
+            None for chest X-rays, with the newest shipped extractor.
+        prompt
+            Name of the first prompt.
+
+        Raises
+        ------
+        WorkspaceError
+            `path` is a workspace already.
+        DataError
+            `labels` is no list of labels, or `prompt` no name; nothing was made.
+        """
+        who = Actor(name=acting_name(actor), role="editor")
+        made = start_workspace(
+            Path(path), who, labels=Path(labels) if labels else None, prompt=prompt
+        )
+        return cls(made.workspace.root, actor=actor)
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.paths.root)!r})"
+
+    def _acting(self, role: str) -> Actor:
+        name = acting_name(self.actor)
+        return Actor(name=name, role=role, signer=signer_for(self.paths, name))
+
+    # Data.
+
+    @property
+    def cohorts(self) -> pd.DataFrame:
+        """One row a cohort: name, role, cases, language, newest reference, licence."""
+        rows = []
+        for name in list_cohorts(self.paths):
+            about = read_cohort_file(self.paths, name)
+            versions = list_references(self.paths, name)
+            rows.append(
+                {
+                    "cohort": name,
+                    "role": about.role.value,
+                    "cases": about.cases,
+                    "language": about.language,
+                    "reference": f"v{versions[-1]}" if versions else "",
+                    "licence": about.licence,
+                }
+            )
+        columns = ("cohort", "role", "cases", "language", "reference", "licence")
+        return pd.DataFrame(rows, columns=list(columns)).set_index("cohort")
+
+    def add_cohort(
+        self,
+        source: Path | str | pd.DataFrame,
+        name: str,
+        *,
+        role: str = "dev",
+        votes: Path | str | pd.DataFrame | None = None,
+        need: int | None = None,
+        why: str = "",
+        **options: Any,
+    ) -> ImportReport:
+        """Import cases, and readers' votes on them, as ``cohort import`` does.
+
+        Parameters
+        ----------
+        source
+            A file or folder, or a DataFrame with a column ``case_id`` and a column
+            ``text`` (or sections), and label columns where there are labels. Its index
+            is not looked at.
+        votes
+            Columns ``reader``, ``case_id``, ``label``, ``value``.
+        need
+            Fewest equal votes, beyond over half of those who voted.
+        **options
+            Further fields of `loop.labels.importing.source.ImportOptions`: ``source``
+            (where the texts come from, in words), ``licence``, ``language``,
+            ``columns``, ``exclude``, ``replace`` and so on.
+
+        Raises
+        ------
+        DataError
+            The source is wrong, or the cohort exists; nothing was imported.
+        """
+        chosen = ImportOptions(name=name, role=role, reason=why, **options)
+        with self._as_file(source, "cases.csv") as file:
+            report = import_cohort(
+                self.paths, file, chosen, actor=self._acting("editor")
+            )
+        if votes is not None:
+            self.add_votes(name, votes, need=need, why=why)
+        return report
+
+    def add_votes(
+        self,
+        cohort: str,
+        votes: Path | str | pd.DataFrame,
+        *,
+        need: int | None = None,
+        replace: bool = False,
+        why: str = "",
+    ) -> VotesReport:
+        """Add readers' votes to a cohort, as ``cohort votes`` does.
+
+        Raises
+        ------
+        DataError
+            The cohort or the votes are wrong; nothing was changed.
+        """
+        with self._as_file(votes, "votes.csv") as file:
+            given = VotesFile(cohort, file, need, replace, why)
+            return take_votes_file(self.paths, given, actor=self._acting("editor"))
+
+    def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
+        """Return what cohorts of different roles share; ``separate``: nothing."""
+        return check_cohorts(self.paths, list(names) if names is not None else None)
+
+    # Run and measure.
+
+    def run(
+        self,
+        prompt: str,
+        cohort: str,
+        *,
+        engine: str = "rules",
+        release: str | None = None,
+        limit: int | None = None,
+        repeats: int = 1,
+        asking: EngineOptions | None = None,
+        watch: Watch | None = None,
+    ) -> RunSummary:
+        """Ask an engine a prompt version over a cohort, as ``run`` does.
+
+        Stopped and called again, it asks only for what is missing.
+
+        Parameters
+        ----------
+        prompt
+            For example ``"extractor"`` or ``"extractor@v3"``; empty with `release`.
+        release
+            Release to take prompt and engine from; it is verified first.
+        limit
+            Only the first so many cases.
+        repeats
+            How often every case is asked.
+        asking
+            Temperature and all else that `loop.run.asking.EngineOptions` has.
+        watch
+            Wraps the cases to show progress, for example ``tqdm``.
+
+        Returns
+        -------
+        RunSummary
+            Of the first draw: its id and how its cases ended.
+
+        Raises
+        ------
+        DataError
+            The prompt or the cohort cannot be used, or nothing was answered.
+        EngineError
+            The engine is not available; what was answered until then is kept.
+        """
+        wanted = find_request(self.paths, prompt or None, release, engine=engine)
+        task = prepare_run(
+            self.paths,
+            wanted.prompt,
+            cohort,
+            engine=wanted.engine,
+            limit=limit,
+            asking=asking,
+        )
+        register_protocol(self.paths, self._acting("editor"))
+        done = list(run_draws(self.paths, task, range(repeats), watch=watch))
+        if not any(one.answered for one in done):
+            raise DataError(
+                "no case was answered, so there is nothing to score. The problems of "
+                f"run {done[0].run_id} say what stood in the way: "
+                f"{'; '.join(one.text for one in done[0].problems[:3])}."
+            )
+        return done[0]
+
+    def evaluate(
+        self, run: str = "latest", *, reference: int | None = None
+    ) -> RunEvaluation:
+        """Score a run against the reference and judge its gates, as ``evaluate`` does.
+
+        The evaluation is recorded in the ledger.
+
+        Raises
+        ------
+        SealedError
+            The cohort is a holdout: it opens for `freeze` only.
+        DataError
+            The run, its cohort or the reference is missing or unfit.
+        """
+        found = evaluate_run(self.paths, run, reference=reference)
+        recorded = record_evaluation(self.paths, found, self._acting("editor"))
+        return RunEvaluation(evaluation=recorded)
+
+    def compare(self, before: str, after: str = "latest") -> Comparison:
+        """Return what changed between two runs on the same cases."""
+        return compare_runs(self.paths, before, after)
+
+    def failures(
+        self,
+        run: str = "latest",
+        *,
+        label: str | Collection[str] | None = None,
+        kind: str | Collection[str] | None = None,
+        text: Literal["none", "evidence"] = "none",
+    ) -> pd.DataFrame:
+        """Return the failing cases of a run, one row a case and label.
+
+        Parameters
+        ----------
+        label, kind
+            Only these, as ``failures`` takes them; None for all.
+        text
+            ``"evidence"`` adds the words that the answer rests on: private.
+
+        Raises
+        ------
+        DataError
+            There is no such run or label, or the cohort is a holdout.
+        """
+        kinds = [FailureKind(one) for one in _several(kind)] or None
+        found = failing_cases(
+            self.paths, run, labels=list(_several(label)) or None, kinds=kinds
+        )
+        table = _read_table(failures_table(found))
+        if text == "evidence":
+            words = read_evidence(self.paths, found)
+            table["evidence"] = [words[row.case_id, row.label] for row in found.rows]
+        return table
+
+    def labels(
+        self,
+        run: str = "latest",
+        *,
+        names: str = LabelNames.PUBLISHED,
+        values: str = CellValues.WORDS,
+        evidence: bool = False,
+        text: bool = False,
+    ) -> pd.DataFrame:
+        """Return the labels that a run read, one row a case, as ``labels`` writes them.
+
+        Raises
+        ------
+        DataError
+            There is no such run, or its cohort is a holdout.
+        """
+        with self._scratch() as folder:
+            file = folder / "labels.parquet"
+            write_labels(
+                self.paths,
+                file,
+                run,
+                names=choose(LabelNames, "names", names),
+                values=choose(CellValues, "values", values),
+                evidence=evidence,
+                text=text,
+            )
+            return pd.read_parquet(file).set_index("case_id")
+
+    # Review and revise.
+
+    def add_verdicts(
+        self,
+        verdicts: Path | str | Sequence[Mapping[str, Any]],
+        *,
+        cohort: str = "",
+        run: str = "",
+    ) -> ImportedVerdicts:
+        """Keep clinicians' verdicts, all or none, as ``verdict add`` does.
+
+        Parameters
+        ----------
+        verdicts
+            A file, or the verdicts as they stand in one, for example ``{"case": "17",
+            "label": "edema", "judgement": "model_wrong", "terms": ["wet lungs"]}``.
+
+        Raises
+        ------
+        DataError
+            A verdict is wrong; none was kept.
+        """
+        with self._scratch() as folder:
+            if isinstance(verdicts, (str, Path)):
+                given = Path(verdicts)
+            else:
+                given = folder / "verdicts.yaml"
+                rows = [dict(one) for one in verdicts]
+                write_atomic(given, dump_yaml({"verdicts": rows}))
+            occasion = ImportDefaults(acting_name(self.actor), cohort, run)
+            with open_store(self.paths) as store:
+                return take_file(self.paths, store, given, occasion)
+
+    def revise(
+        self,
+        prompt: str,
+        cohort: str,
+        *,
+        verdicts: Path | str | None = None,
+        engine: str = "rules",
+        contract: str = "",
+        why: str = "",
+        override: bool = False,
+        keep_draft: bool = False,
+    ) -> Revision:
+        """Make a version of the open verdicts, and commit it if it holds.
+
+        Parameters
+        ----------
+        verdicts
+            A file instead of the verdicts that are open on the cohort.
+        override
+            Commit despite objections; `why` is recorded as the reason.
+        keep_draft
+            Leave it a draft even if nothing stands against it.
+
+        Returns
+        -------
+        Revision
+            ``version`` is the new one, or None where it stayed a draft: ``objections``
+            say why.
+
+        Raises
+        ------
+        DataError
+            No verdict is open, or one cannot be applied; nothing was changed.
+        """
+        if override and not why.strip():
+            raise DataError("an override needs why: the ledger records it.")
+        kept: tuple[str, ...] = ()
+        if verdicts is None and not contract:
+            with open_store(self.paths) as store:
+                found = find_open(self.paths, store, prompt, cohort)
+            kept = tuple(one.id for one in found)
+            if not kept:
+                raise DataError(
+                    f"no verdict on {prompt} is open for cohort {cohort}. Add some "
+                    "with add_verdicts or in the workbench, or name a file."
+                )
+        request = RevisionRequest(
+            prompt=prompt,
+            cohort=cohort,
+            verdicts=Path(verdicts) if verdicts is not None else None,
+            kept=kept,
+            engine=engine,
+            contract=contract,
+            why=why.strip(),
+            override=why.strip() if override else "",
+            keep_draft=keep_draft,
+        )
+        return revise(self.paths, request, self._acting("editor"))
+
+    def history(self, prompt: str) -> pd.DataFrame:
+        """Return a prompt's versions and drafts with their scores, a row a score."""
+        return _read_table(history_table(read_scores(self.paths, prompt)))
+
+    # Release and audit.
+
+    def new_key(self, role: str = "approver", *, passphrase: str = "") -> str:
+        """Make a key pair for whoever acts, and return the key's id.
+
+        Raises
+        ------
+        DataError
+            They have a key already.
+        """
+        who = Actor(name=acting_name(self.actor), role="admin")
+        made = make_key(self.paths, who.name, role, who, passphrase=passphrase)
+        return made.keyid
+
+    def freeze(
+        self,
+        prompt: str,
+        cohort: str,
+        *,
+        why: str,
+        holdout: str = "",
+        engine: str = "rules",
+        meaning: str = "approval",
+        override: str = "",
+        passphrase: str = "",
+        asking: EngineOptions | None = None,
+    ) -> Frozen:
+        """Freeze a version as a release, signed by whoever acts, as ``freeze`` does.
+
+        Parameters
+        ----------
+        override
+            Reason to release despite objections; the card shows it.
+        passphrase
+            Of the key, where it has one.
+
+        Returns
+        -------
+        Frozen
+            ``folder`` is None where a gate stopped it: ``objections`` say which.
+
+        Raises
+        ------
+        DataError
+            Something cannot be used, there is no key, or `why` is empty.
+        """
+        if not why.strip():
+            raise DataError("why needs a reason: the ledger records it.")
+        who, folder = self._acting("approver"), template_folder(self.paths)
+        key = find_key(self.paths, who.name)
+        signing = Signing(
+            key=key,
+            private=load_private(self.paths, key.keyid, passphrase),
+            meaning=meaning,
+        )
+        context = FreezeContext(
+            workspace=self.paths,
+            actor=who,
+            signing=[signing],
+            render=lambda facts, approvals: render_documents(facts, approvals, folder),
+        )
+        request = FreezeRequest(
+            prompt=prompt,
+            cohort=cohort,
+            holdout=holdout,
+            engine=engine,
+            asking=asking or EngineOptions(),
+            why=why,
+            meaning=meaning,
+            override=override,
+        )
+        return freeze(context, request)
+
+    def verify(
+        self, release: str | Path, *, keys: Sequence[Path | str] = ()
+    ) -> Verification:
+        """Check a release by name, or a folder with the public keys that you trust.
+
+        Raises
+        ------
+        DataError
+            There is no such release, folder or key.
+        """
+        if not keys and not Path(release).is_dir():
+            return verify_release(self.paths, str(release))
+        trusted = [read_public_key(Path(key)) for key in keys]
+        return verify_folder(Path(release), {one.keyid: one for one in trusted})
+
+    def audit(self) -> LedgerAudit:
+        """Hold the ledger against everything that it speaks of; nothing is recorded."""
+        return audit_workspace(self.paths)
+
+    def label(self, texts: Any, **options: Any) -> pd.DataFrame:
+        """Return the labels of reports, as `loop.label`, with the prompts here."""
+        return label(texts, workspace=self.paths, **options)
+
+    # Within.
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """Give a private folder that is gone afterwards: it may hold texts."""
+        with TemporaryDirectory(prefix="api-", dir=self.paths.open_private()) as name:
+            yield Path(name)
+
+    @contextmanager
+    def _as_file(self, given: Path | str | pd.DataFrame, name: str) -> Iterator[Path]:
+        """Give a file, written from a table where it is one; its index is left out."""
+        if not isinstance(given, pd.DataFrame):
+            yield Path(given)
+            return
+        with self._scratch() as folder:
+            given.to_csv(folder / name, index=False)
+            yield folder / name
+
+
+def _several(given: str | Collection[str] | None) -> Collection[str]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else given
+
+
+def _read_table(text: str) -> pd.DataFrame:
+    """Return a CSV of ours as a table; what is a name stays text, as it was."""
+    header = text.partition("\r\n")[0].split(",")
+    names = [name for name in _NAMES if name in header]
+    table = pd.read_csv(
+        StringIO(text),
+        dtype=dict.fromkeys(names, str),
+        keep_default_na=False,
+        na_values={name: [""] for name in header if name not in names},
+    )
+    for name in names:
+        table[name] = table[name].map(unshielded)
+    return table
