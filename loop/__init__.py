@@ -5,9 +5,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loop.api import Workspace
     from loop.release.label import label
     from loop.score.api import ran_score
+    from loop.workspace import Workspace
 
 try:
     __version__ = version("ranloop")
@@ -17,7 +17,7 @@ except PackageNotFoundError:  # a source tree on the path without installation
 __all__ = ["Workspace", "__version__", "label", "ran_score"]
 
 _FROM = {
-    "Workspace": "loop.api",
+    "Workspace": "loop.workspace",
     "label": "loop.release.label",
     "ran_score": "loop.score.api",
 }

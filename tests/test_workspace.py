@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 import loop
-from loop.api import Workspace
 from loop.cli.main import app
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.labels.cohort import read_cohort
+from loop.workspace import Workspace
 
 DEMO = bundled() / "labels" / "demo"
 
