@@ -146,6 +146,35 @@ def _echo(text: str, stream: TextIO) -> None:
         os.close(nowhere)
 
 
+def read_secret(what: str, from_stdin: bool, *, confirm: bool = True) -> str:
+    """Return a secret from stdin, or typed on a terminal without echo, twice if new.
+
+    Parameters
+    ----------
+    what
+        Its name, as in the option ``--NAME-stdin``.
+
+    Raises
+    ------
+    DataError
+        There is no terminal to ask on, or stdin is empty.
+    """
+    if from_stdin:
+        line = sys.stdin.readline()
+        if not line:
+            raise DataError(f"stdin held no {what}. Give it as the first line.")
+        return line.rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise DataError(
+            f"there is no terminal to ask for the {what}. Give it as the first line "
+            f"of stdin, with --{what}-stdin."
+        )
+    asked = typer.prompt(
+        what.capitalize(), hide_input=True, confirmation_prompt=confirm, err=True
+    )
+    return str(asked)
+
+
 def own_output(path: Path, workspace: WorkspacePaths) -> None:
     """Refuse to write a document over the workspace's own files.
 
