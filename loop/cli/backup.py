@@ -10,6 +10,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    megabytes,
     note,
     open_workspace,
     own_output,
@@ -52,7 +53,7 @@ def backup(
     if as_json:
         print_json(_row(made, "file"))
         return
-    say(f"{made.files:,} files ({_size(made.size)}) of {place.root} are in {file}")
+    say(f"{made.files:,} files ({megabytes(made.size)}) of {place.root} are in {file}")
     say(f"sha256 {made.digest}")
     note("keep the passphrase elsewhere: without it nothing of this can be restored")
 
@@ -82,7 +83,7 @@ def restore(
     if as_json:
         print_json(_row(made, "workspace"))
         return
-    say(f"{made.files:,} files ({_size(made.size)}) are restored in {made.path}")
+    say(f"{made.files:,} files ({megabytes(made.size)}) are restored in {made.path}")
     say("Next:")
     say(f"  ranloop doctor -w {folder}")
     say(f"  ranloop audit -w {folder}")
@@ -95,16 +96,3 @@ def _row(made: BackedUp, what: str) -> dict[str, object]:
         "bytes": made.size,
         "sha256": made.digest,
     }
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes as people read it.
-
-    Examples
-    --------
-    >>> _size(1_500_000)
-    '1.5 MB'
-    >>> _size(0)
-    '0.0 MB'
-    """
-    return f"{count / 1e6:,.1f} MB"

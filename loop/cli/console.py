@@ -146,6 +146,17 @@ def _echo(text: str, stream: TextIO) -> None:
         os.close(nowhere)
 
 
+def megabytes(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> megabytes(1_500_000), megabytes(0)
+    ('1.5 MB', '0.0 MB')
+    """
+    return f"{count / 1e6:,.1f} MB"
+
+
 def read_secret(what: str, from_stdin: bool, *, confirm: bool = True) -> str:
     """Return a secret from stdin, or typed on a terminal without echo, twice if new.
 

@@ -67,6 +67,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Upkeep": {
         "backup": "Write the whole workspace to one encrypted file.",
         "restore": "Make a workspace of a backup.",
+        "clean": "Show what may go, and remove it with --yes.",
     },
 }
 """What ``ranloop --help`` shows; a verb's own help starts with the same sentence."""

@@ -212,6 +212,11 @@ def find_running(folder: Path, model: str, adapter: str | None) -> Running | Non
     return None
 
 
+def any_running(folder: Path) -> bool:
+    """Return whether a server runs that `folder` has the record of."""
+    return any(_read(path) is not None for path in folder.glob("*.json"))
+
+
 def _read(path: Path) -> Running | None:
     """Return the record in `path` if the process that holds it lives."""
     try:
