@@ -68,6 +68,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "backup": "Write the whole workspace to one encrypted file.",
         "restore": "Make a workspace of a backup.",
         "clean": "Show what may go, and remove it with --yes.",
+        "upgrade": "Take the labels, cues and crosswalks of the installed ranloop.",
     },
 }
 """What ``ranloop --help`` shows; a verb's own help starts with the same sentence."""

@@ -19,6 +19,7 @@ from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
+from loop.labels.upgrade import digest_copied
 from loop.prompts.catalog import (
     file_digests,
     list_versions,
@@ -253,6 +254,8 @@ def _commit_first(
             "files": file_digests(folder),
             "origin": _origin_data(origin, same=same),
         }
+        if not read_ledger(workspace.ledger):
+            payload["labels"] = digest_copied(workspace)
         event = Event(
             action="draft_committed", subject=version.ref, reason=said, payload=payload
         )
