@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from loop.core.files import write_error
 from loop.core.heads import head_record
 from loop.core.paths import WorkspacePaths
-from loop.engines.vllm.running import any_running
+from loop.engines.vllm.running import list_running
 
 PURPOSES: Final[Mapping[str, str]] = {
     "cases": "the texts of the cohorts",
@@ -103,7 +103,7 @@ def list_left(
         *_unfinished(workspace.private),
     ]
     serve = workspace.private / "serve"
-    if serve.is_dir() and not any_running(serve):
+    if serve.is_dir() and not list_running(serve):
         paths += [one for one in _children(serve) if one.suffix == ".log"]
     parts = []
     for path in dict.fromkeys(paths):

@@ -112,11 +112,10 @@ def test_what_somebody_works_on_stays(place):
         locked(place.private / "trials" / ".ab12.lock"),
         locked(server),
     ):
-        server.write_text(
-            json.dumps({"pid": 7, "url": "http://127.0.0.1:1", "model": "m"})
-        )
         found = paths(call(place), place)
     os.close(held)
+    assert ".ranloop/serve/m.log" not in found
+    assert ".ranloop/serve/m.log" in paths(call(place), place)
     assert ".ranloop/trials/ab12" not in found
     assert ".ranloop/.store.backup-ab12cd34" not in found
     assert ".ranloop/uploads/s1" not in found
