@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from loop.cli.console import JsonOption, print_json, say
+from loop.core.git import find_repository
 from loop.core.paths import init_workspace
 
 
@@ -26,4 +27,8 @@ def init(
         print_json({"workspace": str(workspace.root)})
         return
     say(f"workspace ready in {workspace.root}")
+    outer = find_repository(workspace.root)
+    if outer is not None and not outer.samefile(workspace.root):
+        say(f"It lies in the git repository {outer}, in which ranloop commits nothing;")
+        say("to keep its history in git, run `git init` in the workspace itself.")
     say("Next: ranloop cohort import FILE --name NAME --role dev")
