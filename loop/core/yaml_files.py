@@ -134,10 +134,11 @@ def check_model(data: object, model: type[Model], source: Path | str) -> Model:
             for problem in error.errors(include_input=False, include_url=False)[:10]
         ]
         detail = "\n".join(lines)
+        # Not from the error: a notebook prints causes too, and this one has the input.
         raise DataError(
             f"{source} does not have the expected form:\n{detail}\n"
             "Correct these fields and run the command again."
-        ) from error
+        ) from None
 
 
 def field_name(place: Sequence[int | str]) -> str:

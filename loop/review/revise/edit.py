@@ -92,8 +92,8 @@ def parse_guide_text(text: str, label: str) -> Guide:
     try:
         guides = parse_guides(text, _SOURCE)
     except DataError as error:
-        if isinstance(error.__cause__, ValidationError):
-            raise DataError(_name_lines(text, error.__cause__)) from error
+        if isinstance(error.__context__, ValidationError):
+            raise DataError(_name_lines(text, error.__context__)) from None
         raise
     if [guide.label for guide in guides] != [label]:
         found = ", ".join(quoted(one.label) for one in guides[:5]) or "nothing"

@@ -191,7 +191,7 @@ def _parse(model: type[_Model], data: Any, path: Path, where: str) -> _Model:
         raise DataError(
             f"{path}, {where}: field {field} is missing or not what it should be "
             f"({first['type']}). Correct it or download the file again."
-        ) from error
+        ) from None
 
 
 def check_raters(folder: Path, names: Sequence[str]) -> None:
