@@ -401,7 +401,7 @@ def append_events(
     ------
     LedgerError
         The existing chain is broken, or this machine's clock is behind it: nothing is
-        appended. A clock that is behind by at most two minutes, as those of two
+        appended. A clock that is behind by at most ten seconds, as those of two
         machines may be, gives way: the entry has the time of the entry before.
     DataError
         A word of an event is not Unicode text; nothing is appended.
@@ -420,7 +420,7 @@ def append_events(
     return added
 
 
-_SKEW = timedelta(minutes=2)
+_SKEW = timedelta(seconds=10)
 """How far apart the clocks of machines that share a workspace may be."""
 
 _CLOCK = "clock"
@@ -457,7 +457,8 @@ def _entry_time(path: Path, chain: Sequence[LedgerEntry], now: datetime) -> str:
     raise LedgerError(
         f"the clock of this machine says {format_time(clock)}, and entry {latest.seq} "
         f"of {path.name} is of {latest.time}. Nothing was recorded: history may not "
-        "run backwards. Set the clock (`timedatectl set-ntp true`) and do it again. If "
+        "run backwards. Set the clock (`timedatectl set-ntp true`) and do it again, or "
+        "wait until it has passed that time. If "
         f"the clock is right, and was wrong when entry {latest.seq} was made, run "
         "`ranloop audit --repair`: it records that."
     )
@@ -473,7 +474,7 @@ def record_wrong_clock(
     Returns
     -------
     Entry | None
-        None where no entry is later than the clock, two minutes aside; nothing is
+        None where no entry is later than the clock, ten seconds aside; nothing is
         changed then.
 
     Raises

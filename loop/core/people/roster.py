@@ -262,8 +262,9 @@ def require_distinct(workspace: WorkspacePaths, name: str) -> None:
     foreign = f" (it holds {', '.join(letters[:5])})" if letters else ""
     raise DataError(
         f"the name {name!a}{foreign} looks like {other!r}, who is known here. If it "
-        f"is the same person, write {other!r}; if not, choose a name that differs in "
-        "more than capitals, spaces or letters that look alike."
+        f"is the same person, write {other!r}, also in --actor and RANLOOP_ACTOR; if "
+        "not, choose a name that differs in more than capitals, spaces or letters that "
+        "look alike."
     )
 
 
