@@ -43,7 +43,8 @@ def quoted(given: object) -> str:
 
     Every message that quotes a cell, a header, a key or an id of an input goes through
     here: a column may hold reports where ids were expected. One word of ASCII letters,
-    digits and ``. _ : @ / + * ~ -`` is shown in quotes; of anything else, the length.
+    digits and ``. _ : @ / + * ~ -`` is shown in quotes and a number as it is; of
+    anything else, the length.
 
     Examples
     --------
@@ -54,6 +55,8 @@ def quoted(given: object) -> str:
         if _WORD.fullmatch(given):
             return repr(given)
         return f"({len(given):,} characters, not shown)"
+    if given is None or isinstance(given, (int, float)):
+        return repr(given)
     return f"(a {type(given).__name__}, not shown)"
 
 

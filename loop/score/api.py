@@ -184,8 +184,7 @@ class _ScoreDefaults:
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(
-                    f"{name} must be whole and >= {least}, got "
-                    f"{value if isinstance(value, (int, float)) else quoted(value)}"
+                    f"{name} must be whole and >= {least}, got {quoted(value)}"
                 )
         if not isinstance(self.workspace, WorkspacePaths | None):
             raise ValueError(
