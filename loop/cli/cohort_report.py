@@ -10,6 +10,7 @@ from loop.cli.console import say
 from loop.core.records import Mark
 from loop.labels.dry_run import ImportDryRun
 from loop.labels.importing.importer import ImportReport
+from loop.labels.importing.source import name_columns
 from loop.labels.majority import MarkChanges
 from loop.labels.overlap import PairReport, Shared, quote_id
 from loop.labels.votes import VotesReport
@@ -48,7 +49,7 @@ def say_import(report: ImportReport) -> None:
     if report.missing_marks:
         say(f"  missing     {report.missing_marks} label cells, not read as absent")
     if report.unused:
-        say(f"  not used    columns {', '.join(report.unused)}")
+        say(f"  not used    columns {name_columns(report.unused, known=True)}")
     say(f"  licence     {report.licence}")
     if report.citation:
         say(f"  cite        {report.citation}")

@@ -18,7 +18,7 @@ from unicodedata import east_asian_width
 
 import typer
 
-from loop.core.errors import DataError, LoopError, WorkspaceError
+from loop.core.errors import DataError, LedgerError, LoopError, WorkspaceError
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import printable
@@ -114,13 +114,31 @@ def acting(name: str | None, role: str = "editor") -> Actor:
     """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name.
 
     With a key of theirs in the workspace that was opened before, they sign.
+
+    Raises
+    ------
+    DataError
+        The name looks like that of somebody else in that workspace.
     """
     who, place = acting_name(name), _OPENED.get()
+    if place is not None:
+        _require_distinct(place, who)
     if place is None or not place.keys.is_dir():
         return Actor(name=who, role=role)
     from loop.release.keys import signer_for
 
     return Actor(name=who, role=role, signer=signer_for(place, who))
+
+
+def _require_distinct(place: WorkspacePaths, who: str) -> None:
+    """Refuse to act under a name that looks like another one's."""
+    from loop.core.people.roster import require_distinct
+
+    try:
+        require_distinct(place, who)
+    except LedgerError:
+        # What is done with a broken ledger says so itself, or repairs it.
+        return
 
 
 def say(text: str = "") -> None:
@@ -144,6 +162,15 @@ def _echo(text: str, stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def note_part(workspace: WorkspacePaths, run: str) -> None:
+    """Say that a run asked a part of its cohort, if it did."""
+    from loop.run.manifest import find_run, say_part
+
+    told = say_part(find_run(workspace, run))
+    if told:
+        note(told)
 
 
 def own_output(path: Path, workspace: WorkspacePaths) -> None:

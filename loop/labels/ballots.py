@@ -21,7 +21,7 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Value, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
@@ -217,13 +217,13 @@ def _gather(
     for where, ballot, value in votes:
         if ballot[1] not in known:
             raise DataError(
-                f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
+                f"{where}: cohort {cohort.name!r} has no case {quoted(ballot[1])}. "
                 "Correct the id, or name the cohort that was read."
             )
         if ballot in ballots:
             raise DataError(
-                f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
-                f"{ballot[1]!r} at {ballots[ballot][1]}. Keep one of the two."
+                f"{where}: {quoted(ballot[0])} already voted on {ballot[2]} of case "
+                f"{quoted(ballot[1])} at {ballots[ballot][1]}. Keep one of the two."
             )
         ballots[ballot] = (value, where)
     if not ballots:

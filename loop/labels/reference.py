@@ -26,7 +26,7 @@ from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
@@ -110,13 +110,13 @@ def locate(reference: Reference, case_id: str, label: str) -> tuple[int, int]:
     """
     if label not in reference.labels:
         raise UnknownLabelError(
-            f"{reference.ref} has no label {label[:60]!r}. Correct the label id."
+            f"{reference.ref} has no label {quoted(label)}. Correct the label id."
         )
     try:
         return reference.case_ids.index(case_id), reference.labels.index(label)
     except ValueError as error:
         raise DataError(
-            f"{reference.ref} has no case {case_id[:80]!r}. Correct the case id, or "
+            f"{reference.ref} has no case {quoted(case_id)}. Correct the case id, or "
             "name the cohort it belongs to."
         ) from error
 

@@ -17,6 +17,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
 from loop.core.records import Value
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import check_model, parse_yaml
 
 NO_FINDING = "no_finding"
@@ -132,7 +133,7 @@ class Taxonomy:
         near = self.suggest(name)
         hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(self.ids)}."
         raise UnknownLabelError(
-            f"no label {_quote(name)} in the taxonomy. {hint} "
+            f"no label {quoted(name)} in the taxonomy. {hint} "
             "Correct the name, or remove it."
         )
 
@@ -270,15 +271,10 @@ def _name_table(labels: tuple[Label, ...]) -> dict[str, Label]:
             other = table.setdefault(fold_name(name), label)
             if other is not label:
                 raise DataError(
-                    f"labels {other.id!r} and {label.id!r} are both called {name!r}. "
-                    "Give one of them another name or alias."
+                    f"labels {other.id!r} and {label.id!r} are both called "
+                    f"{quoted(name)}. Give one of them another name or alias."
                 )
     return table
-
-
-def _quote(name: str) -> str:
-    """Return `name` quoted and short: it may come from a file of any content."""
-    return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

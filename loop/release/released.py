@@ -37,6 +37,7 @@ from loop.core.ledger import (
     read_ledger,
 )
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 from loop.release.facts import HeadFacts, ReleaseFacts
 from loop.release.keys import read_public_keys
 from loop.release.statement import ENVELOPE
@@ -107,8 +108,8 @@ def release_folder(workspace: WorkspacePaths, name: str) -> Path:
     """
     if RELEASE_NAME.fullmatch(name) is None:
         raise DataError(
-            f"{name[:80]!r} is not the name of a release. Write PROMPT-vN, for example "
-            "extractor-v7."
+            f"{quoted(name)} is not the name of a release. Write PROMPT-vN, for "
+            "example extractor-v7."
         )
     return workspace.releases / name
 

@@ -55,7 +55,7 @@ from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Clarification, Exemplar
-from loop.core.safe_text import format_csv, printable, shielded, unshielded
+from loop.core.safe_text import format_csv, printable, quoted, shielded, unshielded
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 from loop.evaluate.failures import open_for_review
 from loop.labels.dry_run import trial
@@ -221,13 +221,18 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _columns(path: Path, header: Sequence[str]) -> list[str]:
     """Return the column names; one without a name is called by its place."""
     names = [
-        name.strip() or f"column {place}" for place, name in enumerate(header, start=1)
+        name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)
     ]
+    if not {"case", "case_id", "label", "judgement"} & set(names):
+        raise DataError(
+            f"{path}, line 1: no column case_id, label or judgement. Put a line with "
+            "the names of the columns before the verdicts."
+        )
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise DataError(
-            f"{path}, line 1: column {twice[0]!r} appears twice. Keep one; several "
-            "entries go into one cell, separated by |."
+            f"{path}, line 1: column {quoted(twice[0])} appears twice. Keep one; "
+            "several entries go into one cell, separated by |."
         )
     return names
 
@@ -276,8 +281,8 @@ def _read_yes(cell: str, where: str) -> bool:
     word = cell.casefold()
     if word not in _YES | _NO:
         raise DataError(
-            f"{where}: anchor is {cell[:20]!r}, which is neither a yes nor a no. Write "
-            "yes or no, or leave the cell empty."
+            f"{where}: anchor is {quoted(cell)}, which is neither a yes nor a no. "
+            "Write yes or no, or leave the cell empty."
         )
     return word in _YES
 

@@ -34,7 +34,7 @@ from loop.core.files import (
 from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,
@@ -178,7 +178,7 @@ def import_cohort(
 
 def _check_role(name: str) -> None:
     if name not in tuple(CohortRole):
-        raise DataError(f"no role {name[:40]!r}. Use one of {', '.join(CohortRole)}.")
+        raise DataError(f"no role {quoted(name)}. Use one of {', '.join(CohortRole)}.")
 
 
 def _write_texts(
@@ -224,7 +224,7 @@ def _write_line(stream: io.BufferedWriter, item: Item, path: Path) -> None:
         stream.write(case_line(item))
     except UnicodeEncodeError as error:
         raise DataError(
-            f"case {item.id!r}: the text contains an unpaired "
+            f"case {quoted(item.id)}: the text contains an unpaired "
             "surrogate. Export the source again as UTF-8."
         ) from error
     except OSError as error:
@@ -394,7 +394,7 @@ def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Sour
         return open_jsonl(path, options.encoding, taxonomy, options.columns)
     if kind == "csv":
         return open_csv(path, options.encoding, taxonomy, options.columns)
-    raise DataError(f"no format {kind[:40]!r}. Use one of auto, {', '.join(FORMATS)}.")
+    raise DataError(f"no format {quoted(kind)}. Use one of auto, {', '.join(FORMATS)}.")
 
 
 def _guess(path: Path, options: ImportOptions) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError
 from loop.core.records import Mark
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import read_model
 from loop.labels.cohort import Reason
 from loop.labels.importing.encodings import find_encoding
@@ -204,8 +205,8 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     unknown = sorted(set(model.not_comparable) - set(taxonomy.ids))
     if unknown:
         raise DataError(
-            f"{path}, not_comparable: no label {unknown[0]!r} in the taxonomy. Correct "
-            "the label id."
+            f"{path}, not_comparable: no label {quoted(unknown[0])} in the taxonomy. "
+            "Correct the label id."
         )
     by_heading: dict[str, list[MeshRule]] = {}
     for rule in model.rules:
@@ -224,8 +225,8 @@ def _check_rule(rule: MeshRule, taxonomy: Taxonomy, path: Path) -> None:
     unknown = {*rule.present, *rule.uncertain} - set(taxonomy.ids)
     if unknown:
         raise DataError(
-            f"{path}, rule {rule.id}: no label {sorted(unknown)[0]!r} in the taxonomy. "
-            "Correct the label id."
+            f"{path}, rule {rule.id}: no label {quoted(sorted(unknown)[0])} in the "
+            "taxonomy. Correct the label id."
         )
     own = rule.all or rule.any or rule.none or rule.qualified is not None
     if rule.when and own:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from loop.core.errors import DataError
-from loop.labels.importing.source import MAX_ID, ImportOptions, SourceCase, check_length
+from loop.core.safe_text import quoted
+from loop.labels.importing.source import (
+    MAX_ID,
+    ImportOptions,
+    SourceCase,
+    check_length,
+    refuse_sentence,
+)
 from loop.labels.language import fold_text, guess_language
 from loop.labels.taxonomy import CHEST
 
@@ -97,8 +104,8 @@ class Screening:
         unknown = [i for i in self.options.exclude if prefix + i not in self._ids]
         if unknown:
             raise DataError(
-                f"the source has no case {unknown[0][:80]!r} to leave out. Correct the "
-                "id given with --exclude."
+                f"the source has no case {quoted(unknown[0])} to leave out. Correct "
+                "the id given with --exclude."
             )
 
     def summary(self) -> str:
@@ -115,9 +122,10 @@ class Screening:
                 f"{case.where}: the case id is longer than {MAX_ID} characters or "
                 "holds a control character. Give the case a short id."
             )
+        refuse_sentence(case_id, case.where)
         if case_id in self._ids:
             raise DataError(
-                f"{case.where}: case id {case_id!r} already appears at "
+                f"{case.where}: case id {quoted(case_id)} already appears at "
                 f"{self._ids[case_id]}. Give every case an id of its own, or remove "
                 "one of the two."
             )
@@ -144,7 +152,7 @@ class Screening:
         code = re.split("[-_]", given.casefold())[0]
         if _LANGUAGE.fullmatch(code) is None:
             raise DataError(
-                f"{case.where}: {given[:20]!r} is not a language code. Use ISO 639-1, "
+                f"{case.where}: {quoted(given)} is not a language code. Use ISO 639-1, "
                 "for example en or zh."
             )
         return code

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark
+from loop.core.safe_text import quoted
 from loop.labels.importing.encodings import check_encoding
 from loop.labels.taxonomy import Taxonomy, fold_name
 
@@ -123,6 +124,31 @@ class ImportOptions:
         check_encoding(self.encoding)
 
 
+_SENTENCE = 5
+"""Words from which an id is a sentence."""
+
+_UNSPACED = 40
+"""Characters from which one without spaces is: of scripts that put none."""
+
+
+def refuse_sentence(case_id: str, where: str) -> None:
+    """Refuse an id that is a text: ids are shown wherever a case is named.
+
+    Raises
+    ------
+    DataError
+        It has five words, or more than 40 characters that are not all ASCII.
+    """
+    if len(case_id.split()) < _SENTENCE and (
+        case_id.isascii() or len(case_id) <= _UNSPACED
+    ):
+        return
+    raise DataError(
+        f"{where}: the case id is a text of {len(case_id)} characters. Name the column "
+        "with the ids with --id-column, or give every case a short id."
+    )
+
+
 def check_length(text: str, where: str) -> None:
     """Refuse a text that cannot be one report.
 
@@ -187,6 +213,14 @@ NAMED_BY = {
     "patient": "--patient-column",
 }
 """Role to the option that names its column, for names that are not known."""
+
+_COLUMNS = _KNOWN | {
+    *("reference", "references", "referencetext", "referencereport", "groundtruth"),
+    *("candidate", "candidates", "candidatetext", "candidatereport", "prediction"),
+    *("generated", "generatedreport", "hypothesis", "system", "model", "reader"),
+    *("rater", "label", "value"),
+}
+"""What only the name of a column says, folded: where one stands, there is a header."""
 
 QUOTED = "evidence"
 """Last word of a column that quotes what the answer to a label rests on."""
@@ -305,8 +339,8 @@ def label_columns(
             label = taxonomy.find(name).id
             if label in found:
                 raise DataError(
-                    f"{source}: columns {found[label]!r} and {name!r} are both label "
-                    f"{label}. Remove one of them."
+                    f"{source}: columns {quoted(found[label])} and {quoted(name)} are "
+                    f"both label {label}. Remove one of them."
                 )
             found[label] = name
         elif all_of or _is_misspelt(name, taxonomy):
@@ -336,7 +370,7 @@ def read_mark(cell: object, column: str, where: str) -> Mark:
     mark = _WORDS.get(word)
     if mark is None:
         raise DataError(
-            f"{where}: column {column[:60]!r} holds a value that is none of present, "
+            f"{where}: column {quoted(column)} holds a value that is none of present, "
             "absent, uncertain (or 1, 0, -1). Correct that cell."
         )
     return mark
@@ -359,7 +393,7 @@ def cell_text(cell: object, column: str, where: str) -> str:
     if isinstance(cell, (int, float)):
         return str(cell)
     raise DataError(
-        f"{where}: column {column[:60]!r} holds {type(cell).__name__}, not text. "
+        f"{where}: column {quoted(column)} holds {type(cell).__name__}, not text. "
         "Export it as text."
     )
 
@@ -379,8 +413,8 @@ def _with_named(
     for role, wanted in named.items():
         if wanted not in header and fold_name(wanted) not in folded:
             raise DataError(
-                f"{source}: no column {wanted[:60]!r} (found: {name_columns(header)}). "
-                f"Correct {NAMED_BY[role]}."
+                f"{source}: no column {quoted(wanted)} (found: "
+                f"{name_columns(header)}). Correct {NAMED_BY[role]}."
             )
         found[role] = wanted if wanted in header else folded[fold_name(wanted)]
     ids, taken = ("case_id", "patient"), set(found.values())
@@ -403,9 +437,21 @@ def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> No
         )
 
 
-def name_columns(header: Sequence[str]) -> str:
-    """Return the first columns of `header` in words, for messages."""
-    return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
+def name_columns(header: Sequence[str], *, known: bool = False) -> str:
+    """Return the first columns of `header` in words, for messages.
+
+    A file without a header begins with a case: unless one of the names is known to be
+    a column's, none is shown. With `known` the header was found to be one.
+    """
+    if not header:
+        return "nothing"
+    if known or any(fold_name(name) in _COLUMNS for name in header):
+        return ", ".join(map(quoted, header[:12]))
+    plural = "" if len(header) == 1 else "s"
+    return (
+        f"{len(header)} column{plural} without a known name; if that is a case "
+        "already, put a line with the names of the columns before it"
+    )
 
 
 def refuse_repeats(header: Sequence[str], source: str) -> None:
@@ -418,8 +464,10 @@ def refuse_repeats(header: Sequence[str], source: str) -> None:
     """
     for index, name in enumerate(header):
         if name in header[:index]:
+            places = f"{header.index(name) + 1} and {index + 1}"
             raise DataError(
-                f"{source}: column {name[:60]!r} appears twice. Rename one of the two."
+                f"{source}: columns {places} have the same name. Rename one of the "
+                "two; if they hold a case, put a line with names before it."
             )
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
-from loop.core.safe_text import unshielded
+from loop.core.safe_text import quoted, unshielded
 from loop.labels.importing.encodings import FileEncoding, find_encoding
 from loop.labels.importing.source import (
     Columns,
@@ -238,7 +238,7 @@ def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
     twice = nested.keys() & line.keys()
     if twice:
         raise DataError(
-            f"{where}: {min(twice)[:60]!r} appears both in {_NESTED} and beside it. "
+            f"{where}: {quoted(min(twice))} appears both in {_NESTED} and beside it. "
             "Keep one of the two."
         )
     return {**{key: line[key] for key in line if key != _NESTED}, **nested}
@@ -502,7 +502,7 @@ def _json_cases(
         where = f"{path.name}, line {number}"
         extra = row.keys() - known
         if extra or columns.roles["case_id"] not in row:
-            names = ", ".join(repr(name[:40]) for name in sorted(extra)[:5])
+            names = ", ".join(map(quoted, sorted(extra)[:5]))
             raise DataError(
                 f"{where}: the keys differ from those of the first line"
                 f"{' (new: ' + names + ')' if names else ' (no case id)'}. Give every "

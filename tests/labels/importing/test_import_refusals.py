@@ -56,7 +56,10 @@ def _refused(
             r"no column with case ids \(found: 'text'\).*--id-column",
         ),
         ([["case_id", "body"], ["1", "One."]], "no column with the text.*--text-col"),
-        ([["id", "text", "text"], ["1", "a", "b"]], "'text' appears twice"),
+        (
+            [["id", "text", "text"], ["1", "a", "b"]],
+            "columns 2 and 3 have the same name",
+        ),
         ([["id", "text", "Edema", "edema"], ["1", "a", 1, 1]], "both label edema"),
         ([["id", "text", "edema"], ["1", "a", "maybe"]], "line 2: column 'edema'"),
         ([["id", "text"], ["1", SECRET], ["1", "b"]], "line 3: case id '1' already"),
@@ -250,7 +253,7 @@ def test_a_failed_replacement_leaves_the_old_cohort(
 ) -> None:
     """Also when the failure comes after the files were moved."""
     take(write_csv(GOOD))
-    with pytest.raises(DataError, match="appears twice"):
+    with pytest.raises(DataError, match="have the same name"):
         take(write_csv([["id", "id", "text"], ["b", "c", "New."]]), replace=True)
     whole = workspace.ledger.read_bytes()
     workspace.ledger.write_bytes(whole + b"broken\n")

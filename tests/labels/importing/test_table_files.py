@@ -68,7 +68,7 @@ def test_a_formula_without_a_value_is_blank(tmp_path):
     [
         (REPORTS, 2, "has 2 sheets"),
         ([], 1, "is empty"),
-        ([["id", "id"], ["1", "2"]], 1, "'id' appears twice"),
+        ([["id", "id"], ["1", "2"]], 1, "columns 1 and 2 have the same name"),
         ([["id", "text"], ["1", "a", "b"]], 1, "row 2: a cell right of the last"),
     ],
 )
