@@ -26,7 +26,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
@@ -34,7 +34,7 @@ import pytest
 import typer
 
 from loop import __version__
-from loop.cli.console import reported_errors
+from loop.cli.console import ProgressBar, reported_errors
 from loop.cli.main import SECTIONS, app
 
 ROOT = Path(__file__).parents[1]
@@ -124,24 +124,35 @@ class Shell:
         if words == ["echo", "$?"]:
             code, self.code = self.code, 0
             return [str(code)]
-        plain = not re.search(r"[|<>;&$*]", re.sub(r"'[^']*'|\"[^\"]*\"", "", command))
+        plain = not re.search(r"[|<>;&*]", re.sub(r"'[^']*'|\"[^\"]*\"", "", command))
         if words[0] == "ranloop" and plain:
-            self.code, text = self._inside(words[1:])
+            self.code, text = self._inside([self._named(word) for word in words[1:]])
         else:
             self.code, text = self._outside(command)
         return text.replace(str(self.home), HOME).splitlines()
 
+    def _named(self, word):
+        """Return what a word is; that of `$NAME` is in the environment."""
+        return self.environment[word[1:]] if word.startswith("$") else word
+
     def _inside(self, words):
-        """Run the tool in this process, which is faster than a new one."""
+        """Run the tool in this process, which is faster than a new one.
+
+        Progress, of which a busy machine shows more, is not shown.
+        """
         told = io.StringIO()
 
         def act():
             with reported_errors():
                 app(words, prog_name="ranloop")
 
-        environment = patch.dict(os.environ, self.environment)
-        streams = redirect_stdout(told), redirect_stderr(told)
-        with chdir(self.folder), environment, streams[0], streams[1]:
+        quiet = patch.object(ProgressBar, "_lines", lambda _, rows: rows)
+        with ExitStack() as around:
+            around.enter_context(chdir(self.folder))
+            around.enter_context(patch.dict(os.environ, self.environment))
+            around.enter_context(redirect_stdout(told))
+            around.enter_context(redirect_stderr(told))
+            around.enter_context(quiet)
             try:
                 contextvars.copy_context().run(act)
                 code = 0
@@ -270,7 +281,7 @@ def test_a_page_shows_what_its_commands_print(manual, page):
     """A manual that is wrong is worse than none."""
     told = page.read_text("utf-8").split("\n")
     assert told == manual.run(page).split("\n")
-    assert manual.failed == []
+    assert [one for one in manual.failed if one[0] == page.name] == []
 
 
 def shown_commands(path):
@@ -330,4 +341,5 @@ if __name__ == "__main__":
         whole = Manual(Path(made))
         for one in asked:
             one.write_text(whole.run(one), "utf-8")
-        print(*whole.failed, sep="\n")
+        for one in whole.failed:
+            print(*one, sep="\n")
