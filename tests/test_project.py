@@ -205,8 +205,8 @@ def test_a_version_has_a_dated_note_and_can_be_cited():
     """Whoever has version N finds what is in it, and cites that one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     notes = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    dated = re.findall(r"^## \[(.+)\] - \d{4}-\d\d-\d\d$", notes, re.MULTILINE)
-    assert project["version"] in dated
+    dated = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", notes, re.MULTILINE)
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert (project["version"], str(cited["date-released"])) in dated
     assert cited["version"] == project["version"]
     assert cited["authors"] == [{"name": "ranloop maintainers"}]
