@@ -14,13 +14,13 @@ from loop.release.keys import read_public_keys
 from loop.release.load import load_release
 from loop.release.verify import verify_folder
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "release.md"
 SHIPPED = WorkspacePaths(bundled())
 KEYS = {
     "extractor-v7": "ranloop-release-desk-75a39f0b.json",
     "extractor-v10": "ranloop-approver-ae6b8529.json",
 }
-"""Release to the public key that signed it; README shows the last one."""
+"""Release to the public key that signed it; the manual shows the last one."""
 
 RUN = 8
 """So many words in a row are nobody's by chance."""
@@ -48,14 +48,14 @@ def test_the_shipped_history_has_nothing_broken():
     assert audit.holds, [one for one in audit.findings if one.severity == "broken"]
 
 
-def test_readme_shows_what_verify_says_of_it():
+def test_the_manual_shows_what_verify_says_of_it():
     """To the letter, with the folder written as in a checkout."""
     name, key = list(KEYS.items())[-1]
     folder, public = SHIPPED.releases / name, SHIPPED.releases / "keys" / key
     done = CliRunner().invoke(app, ["verify", str(folder), "--key", str(public)])
     said = done.stdout.replace(str(SHIPPED.root) + "/", "")
-    assert said in README.read_text("utf-8")
-    assert f"--key reports/releases/keys/{key}" in README.read_text("utf-8")
+    assert said in PAGE.read_text("utf-8")
+    assert f"--key reports/releases/keys/{key}" in PAGE.read_text("utf-8")
 
 
 def test_it_says_what_stood_against_it(name):
