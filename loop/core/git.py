@@ -117,9 +117,12 @@ def commit_paths(
             return None
         with locked(folder / "ranloop.lock"):
             kept = _contents(paths)
-            made = _commit(root, [str(path) for path in paths], message, author)
-            _put_back(WorkspacePaths(root), kept)
-            return made
+            try:
+                made = _commit(root, [str(path) for path in paths], message, author)
+            finally:
+                # Hooks that reformat files refuse the commit when they did.
+                changed = _put_back(WorkspacePaths(root), kept)
+            return None if changed else made
     except LoopError as error:
         _LOG.warning(
             "%s What was done is recorded in the ledger; git has no commit of "
@@ -200,11 +203,14 @@ def find_repository(folder: Path) -> Path | None:
 def _contents(paths: Sequence[Path]) -> Mapping[Path, bytes]:
     """Return what is in the files at and below `paths`."""
     every = (each for path in paths for each in (path, *path.rglob("*")))
-    return {path: path.read_bytes() for path in every if path.is_file()}
+    try:
+        return {path: path.read_bytes() for path in every if path.is_file()}
+    except OSError as error:
+        raise GitFailure(f"cannot read {error.filename}: {error.strerror}.") from error
 
 
-def _put_back(workspace: WorkspacePaths, kept: Mapping[Path, bytes]) -> None:
-    """Write files that a hook changed as they were, and say so.
+def _put_back(workspace: WorkspacePaths, kept: Mapping[Path, bytes]) -> bool:
+    """Write files that a hook changed as they were, say so, and return whether it did.
 
     The ledger grows while others act: it is never written back.
     """
@@ -217,10 +223,13 @@ def _put_back(workspace: WorkspacePaths, kept: Mapping[Path, bytes]) -> None:
         if path != workspace.ledger:
             write_atomic(path, kept[path])
     if changed:
-        raise GitFailure(
-            f"a hook of git changed {changed[0]}, of which the ledger has the digest; "
-            "it was put back. Let that hook leave out the files of the workspace."
+        _LOG.warning(
+            "a hook of git changed %s, of which the ledger has the digest: it was put "
+            "back. If git has a commit, it may hold what the hook made of it. Let that "
+            "hook leave out the files of the workspace, and commit them again.",
+            changed[0],
         )
+    return bool(changed)
 
 
 def _is_ignored(root: Path, paths: Sequence[Path]) -> bool:

@@ -172,11 +172,12 @@ def test_a_hook_runs_and_may_change_the_message(mine):
     assert mine("log", "-1", "--format=%B") == "# one\nRefs #7"
 
 
-def test_a_hook_that_changes_a_file_is_told_and_the_file_put_back(mine, caplog):
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_hook_that_changes_a_file_is_told_and_the_file_put_back(mine, caplog, end):
     """The ledger has the digest of every byte; it may have grown meanwhile itself."""
     version = write(mine.root / "prompts" / "v2" / "user.jinja", "a  \n")
     ledger = write(mine.root / "prompts" / "ledger.jsonl", "1\n")
-    hook(mine, "pre-commit", f"echo b > '{version}'; echo 2 >> '{ledger}'")
+    hook(mine, "pre-commit", f"echo b > '{version}'; echo 2 >> '{ledger}'; exit {end}")
     assert commit_paths(mine.root, [version.parent, ledger], "one", "Dr A") is None
     assert version.read_text("utf-8") == "a  \n"
     assert ledger.read_text("utf-8") == "1\n2\n"
