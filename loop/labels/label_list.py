@@ -79,7 +79,7 @@ def read_label_list(path: Path) -> str:
     if path.suffix.lower() in (".yaml", ".yml"):
         about, entries = _read_yaml(path)
     else:
-        about, entries = {}, _read_table(path)
+        about, entries = {}, list(_read_table(path))
     labels: dict[str, dict[str, Any]] = {}
     for where, entry in entries:
         label = _complete(entry, where)

@@ -246,7 +246,7 @@ def _commit_first(
                 f"name, or revise that one: `ranloop prompt edit {version.name}`."
             )
         folder = version_folder(workspace, write_version(workspace, version))
-        payload = {
+        payload: dict[str, object] = {
             "digest": version.digest,
             "parent": None,
             "verdicts": [],

@@ -7,12 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.errors import DataError, EngineError
+from loop.core.errors import DataError, EngineError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_drafts, list_prompts, read_version
 from loop.prompts.version import PromptVersion
+from loop.review import start
 from loop.run.task import require_labels
 
 LABELS = (
@@ -94,6 +95,24 @@ def test_a_workspace_that_is_there_stays_as_it_is(chest):
     wrong.write_text("no list")
     new = call("init", chest.root / "x", "--task", "new", "--labels", wrong)
     assert isinstance(new.exception, DataError) and not (chest.root / "x").exists()
+
+
+def test_a_workspace_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    """A folder that was there stays, without becoming a workspace."""
+
+    def full(*_args, **_more):
+        raise WriteError("cannot write: the disk is full. Nothing was changed.")
+
+    monkeypatch.setattr(start, "append_event", full)
+    new, there = tmp_path / "new", tmp_path / "there"
+    there.mkdir()
+    (there / "mine.txt").write_text("mine")
+    for folder in (new, there):
+        done = call("init", folder)
+        assert isinstance(done.exception, WriteError)
+    assert not new.exists() and (there / "mine.txt").is_file()
+    monkeypatch.undo()
+    assert call("init", there).exit_code == 0
 
 
 def test_a_task_and_its_labels_belong_together(tmp_path):

@@ -1,6 +1,7 @@
 """A list of labels becomes a taxonomy, or the line that is wrong is named."""
 
 import pytest
+from openpyxl import Workbook
 
 from loop.core.errors import DataError
 from loop.labels.importing.screening import Screening
@@ -42,6 +43,16 @@ def test_every_column_arrives(tmp_path):
     assert (label.id, label.group, label.aliases) == ("stroke", "vessels", ("Insult",))
     assert label.counts == ("lacune", "old stroke")
     assert (label.does_not_count, label.uncertain_when) == (("tumour",), ("doubt",))
+
+
+def test_excel_says_the_same(tmp_path):
+    """A list as most people keep one."""
+    book = Workbook()
+    for row in (("Name", "Definition"), ("Infarct", MEANS)):
+        book.active.append(row)
+    book.save(tmp_path / "labels.xlsx")
+    text = read_label_list(tmp_path / "labels.xlsx")
+    assert parse_taxonomy(text, "it").ids == ("infarct",)
 
 
 def test_yaml_says_the_same(tmp_path):
