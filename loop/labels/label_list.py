@@ -23,6 +23,9 @@ from loop.labels.taxonomy import (
 MOST_LABELS: Final = 1_000
 """Labels of one list: a file with more is not a list of labels."""
 
+GROUP: Final = "findings"
+"""Group of a label where a list names none."""
+
 READING: Final = (
     "What the text states of this patient now counts. What it only asks, plans or "
     "recommends, and what earlier examinations showed, does not.",
@@ -243,4 +246,4 @@ def _complete(entry: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where}: no id can be made of the name, or the one given is none. Give "
             "an id of small letters, digits and _, for example infarct_acute."
         )
-    return {"id": found, **filled}
+    return {"id": found, "group": GROUP, **filled}

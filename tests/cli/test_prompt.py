@@ -202,6 +202,7 @@ def test_a_guide_that_cannot_be_read_is_kept_for_the_next_try(
     assert not list_drafts(own, "extractor")
     edit_with(monkeypatch, tmp_path, "s/defintion: .*/definition: Any lesion./")
     done = call(*ask, workspace=own)
+    assert "your text that could not be saved" in done.stderr
     guide = read_version(own, json.loads(done.stdout)["draft"]).guide("mass")
     assert guide is not None and guide.definition == "Any lesion."
     assert not any((own.private / "editing").iterdir())

@@ -28,6 +28,7 @@ def test_names_and_definitions_are_enough(tmp_path):
     """Ids come from names; neither group, CheXpert label nor No Finding is needed."""
     made = listed(tmp_path, f"name,definition\nOld infarct,{MEANS}\nÖdem,{MEANS}\n")
     assert made.ids == made.extracted == ("old_infarct", "oedem")
+    assert {label.group for label in made.labels} == {"findings"}
     assert not made.derives and made.comparable == () and made.reading
     assert made.derive_no_finding({"old_infarct": "absent", "oedem": "absent"}) is None
 
