@@ -183,6 +183,18 @@ def test_brain_mri_from_nothing_to_a_signed_release(tmp_path, study):
     before = ranloop("evaluate", "--json", "--html", "page.html", code=100)
     assert "|nf:" not in before["signature"]
     assert "No Finding" not in Path("page.html").read_text("utf-8")
+    ask = (
+        "matrix",
+        "extractor",
+        "--cohort",
+        "dev",
+        "-e",
+        "rules",
+        "-e",
+        "replay:latest",
+    )
+    ranloop(*ask, "--html", "matrix.html")
+    assert "No Finding" not in Path("matrix.html").read_text("utf-8")
     missed = ranloop("failures", "--json")["rows"]
     assert {one["label"] for one in missed} == {"haemorrhage"}
     verdicts = write_verdicts(tmp_path, missed, "haemorrhage", "microbleed")
