@@ -53,6 +53,8 @@ _FIELDS: Final = {fold_name(one): one for one in (*_WORDS, *_LISTS)} | {
     fold_name(also): one for also, one in _ALSO.items()
 }
 
+_SUFFIXES: Final = (".csv", ".tsv", ".xlsx", ".yaml", ".yml", ".jsonl", ".parquet")
+
 _SEPARATOR: Final = re.compile(r"\s*[;\n]\s*")
 
 _ID: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -79,7 +81,13 @@ def read_label_list(path: Path) -> str:
         There is no such file, it is no list of labels, or a label lacks its name or a
         definition; names the line, and never shows what stands there.
     """
-    if path.suffix.lower() in (".yaml", ".yml"):
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise DataError(
+            f"{path} cannot be read as a list of labels. Give a file whose name ends "
+            f"with one of {', '.join(_SUFFIXES)}."
+        )
+    if suffix in (".yaml", ".yml"):
         about, entries = _read_yaml(path)
     else:
         about, entries = {}, list(_read_table(path))

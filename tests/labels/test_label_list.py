@@ -102,6 +102,12 @@ def test_other_yaml_is_refused(tmp_path, text):
         listed(tmp_path, text, "labels.yaml")
 
 
+def test_a_file_of_another_kind_is_refused_with_those_that_are_read(tmp_path):
+    """A list in a text document is none."""
+    with pytest.raises(DataError, match=r"\.csv, \.tsv, \.xlsx, \.yaml"):
+        read_label_list(tmp_path / "labels.docx")
+
+
 def test_listed_labels_are_those_of_the_taxonomy(tmp_path, labels_folder):
     """What a label means is said in one place only."""
     taxonomy, path = read_taxonomy(labels_folder), tmp_path / "few.csv"
