@@ -36,7 +36,7 @@ def say_import(report: ImportReport) -> None:
     if report.no_cues:
         _warn_of_languages(report)
     excluded = {
-        "non-chest": report.non_chest,
+        **({"non-chest": report.non_chest} if report.non_chest else {}),
         "empty": report.empty,
         **report.unusable,
     }

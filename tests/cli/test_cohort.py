@@ -77,7 +77,7 @@ def test_import_says_what_became_of_the_source(call: Command, files: Path) -> No
     result = call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
     assert result.exit_code == 0, result.output
     assert "cases       2" in result.stdout
-    assert "left out    0 non-chest" in result.stdout
+    assert "left out    0 empty" in result.stdout
     assert "reference   v1" in result.stdout
     assert "next: ranloop cohort check" in result.stdout
 
