@@ -45,6 +45,12 @@ def say_import(report: ImportReport) -> None:
     say(f"  duplicates  {report.duplicates} texts, kept{shown}")
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
+    if report.unknown:
+        say(
+            f"  unknown     {', '.join(report.unknown)}: the reference has no column, "
+            "so no case is absent. Add a column (Open-i: a rule in the crosswalk) and "
+            "import again with --replace, or add votes"
+        )
     if report.missing_marks:
         say(f"  missing     {report.missing_marks} label cells, not read as absent")
     if report.unused:

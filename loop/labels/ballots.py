@@ -277,6 +277,14 @@ def _iter_kept(
         for reader, case_id, name, word in rows:
             ballot = reader, case_id, taxonomy.find(name).id
             yield f"{path.name}, line {rows.line_num}", ballot, Value(word)
+    except UnknownLabelError as error:
+        raise UnknownLabelError(
+            f"{path.name}, line {rows.line_num}: votes on {name[:60]!r}, and the "
+            "taxonomy has no such label any more. Put it back into "
+            "labels/taxonomy.yaml; list the old name under `aliases` of the label "
+            "that it became; or import the cohort again with --replace, and then the "
+            "votes that shall count."
+        ) from error
     except (ValueError, csv.Error) as error:
         raise DataError(f"{path} is not a file of votes. Restore it.") from error
 

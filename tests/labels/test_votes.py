@@ -1,6 +1,7 @@
 """Votes become a reference by majority; a tie is never absent."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from loop.labels.majority import (
 from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     MARKS,
+    as_scored,
     correct_reference,
     list_references,
     read_reference,
@@ -474,3 +476,61 @@ def test_a_turnout_of_another_cohort_is_refused(cohort: Cohort) -> None:
     raw = b"reader,case_id,label,value\nA,zz,edema,present\n"
     with pytest.raises(DataError, match="not a file of votes"):
         parse_turnout(raw, cohort, Path("votes.csv"))
+
+
+def test_votes_on_a_label_that_was_renamed_are_read_under_its_alias(
+    cohort: Cohort, taxonomy: Taxonomy
+) -> None:
+    """Without it the message says what to do; nobody's votes are dropped silently."""
+    raw = b"reader,case_id,label,value\nA,a1,hydrops,present\nA,a2,fracture,absent\n"
+    with pytest.raises(UnknownLabelError, match=r"line 2: votes on 'hydrops'.*aliases"):
+        parse_votes(raw, cohort, taxonomy, Path("votes.csv"))
+    labels = tuple(
+        replace(one, aliases=(*one.aliases, "hydrops")) if one.id == "edema" else one
+        for one in taxonomy.labels
+    )
+    renamed = replace(taxonomy, labels=labels)
+    votes = parse_votes(raw, cohort, renamed, Path("votes.csv"))
+    assert votes.labels == ("edema", "fracture")
+    assert votes.values[0, 0, 0] == ValueCode.PRESENT
+
+
+def _add_label(taxonomy: Taxonomy) -> Taxonomy:
+    """Return a taxonomy that got one label more."""
+    label = replace(taxonomy.labels[0], id="scoliosis", name="Scoliosis", aliases=())
+    return replace(taxonomy, labels=(*taxonomy.labels, label))
+
+
+@pytest.mark.parametrize("read", ["derived", "read"])
+def test_a_derived_no_finding_is_unknown_of_labels_that_came_later(
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv, read: str
+) -> None:
+    """Nobody looked for the new label; one that was read as a label of its own stands.
+
+    A "No Finding" that is absent stays so: some finding is there. A correction by
+    verdict changes nothing of where the marks come from.
+    """
+    workspace.protocol.write_text(f"no_finding: {read}\n", "utf-8")
+    rows = [
+        ["A", case, label, "absent"]
+        for case in cohort.case_ids
+        for label in taxonomy.extracted
+    ]
+    rows += [["A", "a1", "No Finding", "present"], ["A", "a2", "No Finding", "present"]]
+    rows += [["A", "a3", "No Finding", "absent"]]
+    path = write_csv([HEADER, *rows], "votes.csv")
+    import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    fix = {("a2", "edema"): Mark.PRESENT, ("a2", "no_finding"): Mark.ABSENT}
+    correct_reference(workspace, cohort, fix, actor=ACTOR, reason="verdicts")
+
+    def no_finding(labels: Taxonomy) -> list[str]:
+        found = as_scored(read_reference(workspace, cohort.name), labels)
+        return [found.mark(case, "no_finding").value for case in cohort.case_ids]
+
+    later = _add_label(taxonomy)
+    assert no_finding(taxonomy) == ["present", "absent", "absent"]
+    first = "missing" if read == "derived" else "present"
+    assert no_finding(later) == [first, "absent", "absent"]
+    new = write_csv([HEADER, ["B", "a1", "Scoliosis", "absent"]], "new.csv")
+    import_votes(workspace, cohort, new, later, need=None, actor=ACTOR)
+    assert no_finding(later) == ["present", "absent", "absent"]

@@ -106,6 +106,9 @@ class ImportReport:
     reference: int | None
     """Number of the reference made from label columns, or None."""
 
+    unknown: tuple[str, ...]
+    """Labels of the taxonomy that the reference has no column for: never absent."""
+
     missing_marks: int
     """Label cells that were empty: recorded as missing, never as absent."""
 
@@ -173,7 +176,10 @@ def import_cohort(
         with _published(workspace, options.name, folder, texts, now):
             number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
-    return _report(opened, gathered, screening, about, number, no_cues)
+    report = _report(opened, gathered, screening, about, number, no_cues)
+    known = read_taxonomy(workspace.labels).ids if opened.labels else ()
+    unknown = tuple(name for name in known if name not in opened.labels)
+    return replace(report, unknown=unknown)
 
 
 def _check_role(name: str) -> None:
@@ -340,6 +346,7 @@ def _report(
         no_cues=no_cues,
         patients=len(patients),
         reference=number,
+        unknown=(),
         missing_marks=gathered.marks.count(ValueCode.MISSING),
         unused=source.unused,
         licence=about.licence,
