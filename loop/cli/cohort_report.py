@@ -28,6 +28,8 @@ def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
     say(f"  cases       {report.cases}")
+    if report.numbered:
+        say("  ids         row-000001 and so on: the rows were numbered, as asked")
     patients = report.patients or "not known"
     say(f"  patients    {patients}")
     languages = ", ".join(f"{code} {n}" for code, n in report.languages.items())
@@ -65,6 +67,8 @@ def say_import_dry_run(
 ) -> None:
     """Print what would become of a source, what it shares, and what it replaces."""
     say_import(found.report)
+    for column, what in found.report.columns.items():
+        say(f"  column      {column} -> {what}")
     if replaced:
         _say_replaced(replaced)
     for pair in found.overlap:

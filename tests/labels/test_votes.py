@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from loop.core.digests import digest_bytes
@@ -534,3 +535,38 @@ def test_a_derived_no_finding_is_unknown_of_labels_that_came_later(
     new = write_csv([HEADER, ["B", "a1", "Scoliosis", "absent"]], "new.csv")
     import_votes(workspace, cohort, new, later, need=None, actor=ACTOR)
     assert no_finding(later) == ["present", "absent", "absent"]
+
+
+def test_votes_in_wide_form_are_the_same_votes(
+    read, cohort: Cohort, taxonomy: Taxonomy, write_csv
+) -> None:
+    """One row per reader and case; a blank cell is no vote, and never absent."""
+    long = read([*_ballots("a1", "pa"), ["A", "a1", "Fracture", "uncertain"]])
+    header = ["study_id", "Fracture", "reader", "edema", "remark"]
+    rows = [["a1", "-1", "A", "yes", "x"], ["a1", "", "B", "0", ""]]
+    wide = read(rows, header)
+    assert (wide.readers, wide.labels) == (long.readers, long.labels)
+    assert (wide.values == long.values).all()
+    assert wide.count == 3
+    path = write_csv([header, ["a1", "", "A", "ja", ""]], "wide.csv")
+    said = read_votes(path, cohort, taxonomy, {"ja": "uncertain"})
+    assert said.values[0, 0, 0] == ValueCode.UNCERTAIN
+    frame = pd.DataFrame({"reader": ["A"], "case_id": ["a1"], "Edema": [1]})
+    assert read_votes(frame, cohort, taxonomy).count == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (["reader", "case_id"], "no table of votes"),
+        (["case_id", "Edema"], "no table of votes"),
+        (["reader", "case_id", "Edma"], "Did you mean 'Edema'"),
+        (["reader", "case_id", "Edema", "edema"], "both label edema"),
+        (["reader", "case_id", "Edema", "value"], "no column label"),
+        (["reader", "case_id", "Edema"], "a vote is present, absent or uncertain"),
+    ],
+)
+def test_a_table_that_is_no_table_of_votes_is_refused(read, header, message) -> None:
+    """A column that is almost a label is not passed over."""
+    with pytest.raises(LoopError, match=message):
+        read([["A", "a1", "no_majority", ""][: len(header)]], header)
