@@ -29,6 +29,8 @@ def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
     say(f"  cases       {report.cases}")
+    if report.numbered:
+        say("  ids         row-000001 and so on: the rows were numbered, as asked")
     patients = report.patients or "not known"
     say(f"  patients    {patients}")
     languages = ", ".join(f"{code} {n}" for code, n in report.languages.items())
@@ -46,6 +48,12 @@ def say_import(report: ImportReport) -> None:
     say(f"  duplicates  {report.duplicates} texts, kept{shown}")
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
+    if report.unknown:
+        say(
+            f"  unknown     {', '.join(report.unknown)}: the reference has no column, "
+            "so no case is absent. Add a column (Open-i: a rule in the crosswalk) and "
+            "import again with --replace, or add votes"
+        )
     if report.missing_marks:
         say(f"  missing     {report.missing_marks} label cells, not read as absent")
     if report.unused:
@@ -60,6 +68,8 @@ def say_import_dry_run(
 ) -> None:
     """Print what would become of a source, what it shares, and what it replaces."""
     say_import(found.report)
+    for column, what in found.report.columns.items():
+        say(f"  column      {column} -> {what}")
     if replaced:
         _say_replaced(replaced)
     for pair in found.overlap:

@@ -334,3 +334,23 @@ def reported_errors() -> Iterator[None]:
             raise
         note("stopped; run the same command again to go on where it was")
         raise SystemExit(INTERRUPTED_EXIT) from error
+
+
+def read_policy(words: Sequence[str]) -> dict[str, str]:
+    """Return what words of label cells mean, from ``WORD=VALUE`` each.
+
+    Raises
+    ------
+    typer.BadParameter
+        There is no ``=``, or a word appears twice.
+    """
+    policy: dict[str, str] = {}
+    for text in words:
+        word, sign, meaning = text.rpartition("=")
+        if not sign:
+            raise typer.BadParameter(
+                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
+            )
+        if policy.setdefault(word, meaning) != meaning:
+            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
+    return policy

@@ -116,9 +116,7 @@ def _measure(
             **resample_draws(protocol, Method(), units, len(draws)),
             **resampling,
         }
-        truth = np.tile(
-            decided_reference(standard, cases, taxonomy.ids), (len(draws), 1)
-        )
+        truth = np.tile(decided_reference(standard, cases, taxonomy), (len(draws), 1))
         answers = np.concatenate([in_order(table, cases) for table in tables])
         counted = count_uncertain(answers, truth, row.policy)
         kept = comparable_labels(taxonomy.ids, row.without)

@@ -200,9 +200,14 @@ class Taxonomy:
             return ()
         return tuple(
             name
-            for name in self._deciding(self.no_finding_policy)
+            for name in self.deciding
             if values.get(name) in (Value.PRESENT, Value.UNCERTAIN)
         )
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Ids of the labels that decide "No Finding" under the taxonomy's policy."""
+        return self._deciding(self.no_finding_policy)
 
     def _deciding(self, policy: NoFindingPolicy) -> tuple[str, ...]:
         """Return the labels that decide "No Finding" under a policy."""

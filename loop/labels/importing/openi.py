@@ -1,8 +1,9 @@
 """The Open-i (Indiana University) collection in its CSV edition, and its MeSH coding.
 
 Labels come from the MeSH coding: what was not coded is `Mark.NOT_CODED`, which is
-weaker than absent. The rules are data, ``labels/crosswalks/openi_mesh.yaml``; here is
-what evaluates them. The loader brings no text: the user supplies the file.
+weaker than absent. Of a label that no rule is about the coding says nothing: it gets no
+column. The rules are data, ``labels/crosswalks/openi_mesh.yaml``; here is what
+evaluates them. The loader brings no text: the user supplies the file.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def open_openi(
         )
     return Source(
         cases=_cases(path, found.name, crosswalk),
-        labels=taxonomy.ids,
+        labels=crosswalk.labels,
         not_coded=True,
         not_comparable=crosswalk.not_comparable,
         files=((path.name, found.sha256),),
@@ -139,7 +140,8 @@ class MeshCrosswalk:
     """The rules, ready to be applied."""
 
     labels: tuple[str, ...]
-    """Label ids in taxonomy order."""
+    """Ids of the labels that a rule is about, in taxonomy order; silence on any other
+    says nothing."""
 
     sites: Mapping[str, tuple[str, ...]]
     """Site name to the qualifiers it stands for."""
@@ -151,7 +153,7 @@ class MeshCrosswalk:
     """Label id to why its codes say nothing of a prompt."""
 
     def marks(self, mesh: str) -> Mapping[str, Mark]:
-        """Return the mark of every label for one report's MeSH cell.
+        """Return the mark of every label of `labels` for one report's MeSH cell.
 
         Present if any rule says so, else uncertain if any rule says so, else
         `Mark.NOT_CODED`.
@@ -213,8 +215,11 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
         _check_rule(rule, taxonomy, path)
         for heading in rule.headings:
             by_heading.setdefault(heading, []).append(rule)
+    about = {
+        label for rule in model.rules for label in (*rule.present, *rule.uncertain)
+    }
     return MeshCrosswalk(
-        labels=taxonomy.ids,
+        labels=tuple(label for label in taxonomy.ids if label in about),
         sites=model.sites,
         rules={heading: tuple(rules) for heading, rules in by_heading.items()},
         not_comparable=model.not_comparable,
@@ -226,7 +231,7 @@ def _check_rule(rule: MeshRule, taxonomy: Taxonomy, path: Path) -> None:
     if unknown:
         raise DataError(
             f"{path}, rule {rule.id}: no label {quoted(sorted(unknown)[0])} in the "
-            "taxonomy. Correct the label id."
+            "taxonomy. Correct the label id, or take the label out of the rule."
         )
     own = rule.all or rule.any or rule.none or rule.qualified is not None
     if rule.when and own:

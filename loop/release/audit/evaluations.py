@@ -19,7 +19,12 @@ from loop.evaluate.measure import count_exclusions
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import left_out_of
 from loop.labels.cohort import HOLDOUT, RETIRED, CohortRecord, read_cohort
-from loop.labels.reference import Reference, parse_reference, reference_path
+from loop.labels.reference import (
+    Reference,
+    is_no_finding_derived,
+    parse_reference,
+    reference_path,
+)
 from loop.labels.sealing import list_openings
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.chain import find_cohort
@@ -433,6 +438,7 @@ def _count(
         case_ids=case_ids,
         labels=labels,
         marks=marks,
+        no_finding_derived=is_no_finding_derived(record, one.number),
     )
     taxonomy = read_taxonomy(workspace.labels)
     pairs = join_draws(

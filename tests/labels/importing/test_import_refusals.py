@@ -155,7 +155,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (["{"], "line 1, column 2: not valid JSON"),
-        (["[1]"], "line 1: not a JSON object"),
+        (["[1]"], "item 1: not a JSON object"),
         (['{"id": 1, "text": "a", "text": "b"}'], "line 1: a key appears twice"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "text": ['], "line 2"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "txt": "b"}'], "new: 'txt'"),
@@ -164,7 +164,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
         (['{"id": 1, "text": "a", "labels": {"edma": 1}}'], "mean 'Edema'"),
         (['{"id": 1, "text": "a", "labels": [1]}'], "labels is not an object"),
         (['{"id": 1, "text": "a\\ud800"}'], "case '1': .*unpaired surrogate"),
-        (["[" * 100_000], "line 1"),
+        (["[" * 100_000], "item 1"),
     ],
 )
 def test_a_wrong_json_line_is_refused(
