@@ -130,7 +130,7 @@ def test_a_changed_file_is_named_and_all_else_still_checked(small):
     (finding,) = found.broken
     assert finding.check == "files"
     assert "card.md was changed after it was signed" in finding.what
-    assert len(found.findings) == 18
+    assert len(found.findings) == 19
 
 
 def test_without_a_trusted_key_nothing_vouches_for_it(small):
