@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,7 +129,33 @@ def _check_approval(
         problems.append("the signature is missing or was not made with the key")
     problems = [f"{who}: {problem}" for problem in problems]
     good = f"{who}, {shown(approval.meaning)}, {approval.time}"
+    if age := _age(key.created, approval.time):
+        good += f", with a key made {age} before"
     return join_problems(check, problems, good)
+
+
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def _age(created: str, signed: str) -> str:
+    """Return how old a key was when it signed; empty where a time is none.
+
+    Who trusts a key because it was known before learns here whether it could be.
+
+    Examples
+    --------
+    >>> _age("2026-11-22T09:17:09Z", "2026-11-22T09:17:22Z")
+    '13 seconds'
+    >>> _age("2026-11-20T09:17:09Z", "2026-11-22T09:17:22Z")
+    '2 days'
+    """
+    try:
+        made, used = map(datetime.fromisoformat, (created, signed))
+        seconds = int((used - made).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    size, unit = next((one for one in _UNITS if seconds >= 2 * one[0]), _UNITS[-1])
+    return f"{seconds // size} {unit}"
 
 
 def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
