@@ -85,7 +85,7 @@ def check_basis(
     ]
     taxonomy = _Basis("taxonomy", "labels/taxonomy.yaml", "evaluations", scored)
     crosswalk = _Basis(
-        "crosswalks", "labels/crosswalks/openi_mesh.yaml", "cohorts", coded
+        "crosswalks", "labels/crosswalks/openi_mesh.yaml", "imports", coded
     )
     cues = _Basis("cues", "labels/cues", "evaluations", by_rules)
     return [
@@ -119,8 +119,9 @@ def _check_one(
     if unsaid:
         yield note(
             basis.check,
-            f"{unsaid} {basis.kind} of an earlier ranloop do not say on which "
-            f"{basis.path} they rest: whether it was changed since is not known",
+            f"{basis.kind} of an earlier ranloop that do not say on which "
+            f"{basis.path} they rest: {unsaid}; whether it was changed since is not "
+            "known",
         )
     if not said:
         return

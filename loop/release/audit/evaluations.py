@@ -345,8 +345,8 @@ def _check_counts(
     found = [*_check_answers(workspace, answers)]
     if unsaid:
         what = (
-            f"{unsaid} evaluations of an earlier ranloop do not record their answers: "
-            "answers edited without a change of the counts would not be found"
+            "evaluations of an earlier ranloop that do not record their answers: "
+            f"{unsaid}; answers edited without a change of the counts are not found"
         )
         found.append(note(_CHECK, what))
     results = _recount_all(workspace, entries, list(wanted.values()))

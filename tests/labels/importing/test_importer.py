@@ -167,7 +167,7 @@ def test_openi_labels_come_from_its_coding(
     (changed,) = (
         one for one in audit_workspace(workspace).findings if one.check == "crosswalks"
     )
-    assert "was changed since 1 of 1 cohorts" in changed.what
+    assert "was changed since 1 of 1 imports" in changed.what
     assert reference.mark("7", "cardiomegaly") is Mark.PRESENT
     assert reference.mark("7", "edema") is Mark.NOT_CODED
 

@@ -380,7 +380,7 @@ def test_evaluations_of_an_earlier_ranloop_say_what_cannot_be_checked(trials):
     notes = found(trials.workspace, "note")
     for check in ("taxonomy", "cues", "evaluations"):
         assert any(
-            check == one and "of an earlier ranloop do not" in what
+            check == one and "of an earlier ranloop that do not" in what
             for one, what in notes
         )
     count = len(read_ledger(trials.workspace.ledger))
