@@ -212,4 +212,12 @@ def _result(found: LedgerAudit) -> Iterator[str]:
         yield f"  {first.implies}"
     tally = ", ".join(f"{count} {name.value}" for name, count in found.counts.items())
     yield f"head: {found.head}"
-    yield f"audit: {'nothing checked is broken' if found.holds else 'BROKEN'} ({tally})"
+    result = "nothing checked is broken" if found.holds else "BROKEN"
+    yield f"audit: {result} ({tally})"
+    if found.entries and not found.signed:
+        yield (
+            "nobody signed any entry: who acted is as written, and whoever can write "
+            "this folder could write its history anew without a trace in it; hold the "
+            "head against one that was written down elsewhere (--head), and make keys "
+            "with `ranloop key new NAME`"
+        )

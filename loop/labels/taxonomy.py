@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from loop.core.digests import digest_json
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
 from loop.core.records import Value
@@ -227,6 +227,17 @@ def fold_name(name: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", name).casefold().replace("&", "and")
     return re.sub(r"[\W_]+", "", plain)
+
+
+def taxonomy_digest(labels_folder: Path) -> str:
+    """Return the sha256 of the text of ``taxonomy.yaml`` in a ``labels/`` folder.
+
+    Raises
+    ------
+    DataError
+        There is none, or it cannot be read.
+    """
+    return digest_text(read_text(labels_folder / "taxonomy.yaml"))
 
 
 def read_taxonomy(labels_folder: Path) -> Taxonomy:

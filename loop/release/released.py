@@ -8,7 +8,6 @@ stays as it was, and is not loaded any more.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,12 +38,10 @@ from loop.core.ledger import (
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.release.facts import HeadFacts, ReleaseFacts
+from loop.release.folder import RELEASE_NAME
 from loop.release.keys import read_public_keys
 from loop.release.statement import ENVELOPE
 from loop.release.verify import verify_folder
-
-RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
-"""What a release is called: its prompt and its version."""
 
 APPROVERS = frozenset({"approver", "admin"})
 """Roles whose approval a release needs."""

@@ -53,7 +53,13 @@ from loop.labels.cohort import (
 )
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.mimic import open_folder
-from loop.labels.importing.openi import is_openi, open_openi, read_mesh_crosswalk
+from loop.labels.importing.openi import (
+    OPENI,
+    crosswalk_digest,
+    is_openi,
+    open_openi,
+    read_mesh_crosswalk,
+)
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import NAMED_BY, ImportOptions, Source, SourceCase
 from loop.labels.importing.table_files import (
@@ -312,6 +318,7 @@ def _record(
                 if "numbered_rows" in about.counted
                 else {}
             ),
+            **_crosswalk(workspace, about.format),
         },
     )
     if not source.labels:
@@ -337,6 +344,13 @@ def _record(
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1
+
+
+def _crosswalk(workspace: WorkspacePaths, form: str) -> dict[str, str]:
+    """Return the digest of the rules that made labels of codes, where there are any."""
+    if form != OPENI:
+        return {}
+    return {"crosswalk_digest": crosswalk_digest(workspace.labels)}
 
 
 def _without_cues(

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from loop.core.digests import digest_text
 from loop.core.errors import DataError
+from loop.core.files import read_text
 from loop.core.records import Mark
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import read_model
@@ -23,6 +25,9 @@ from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.source import Source, SourceCase
 from loop.labels.importing.table_files import CsvRow, iter_csv, read_header
 from loop.labels.taxonomy import Taxonomy
+
+OPENI = "openi"
+"""Format of the file, as a cohort's entry in the ledger names it."""
 
 NEEDED = ("uid", "MeSH", "findings", "impression")
 ORIGIN = "Open-i, Indiana University chest X-ray collection, human MeSH coding"
@@ -71,7 +76,7 @@ def open_openi(
         source=ORIGIN,
         licence=LICENCE,
         citation=CITATION,
-        format="openi",
+        format=OPENI,
     )
 
 
@@ -194,6 +199,21 @@ class MeshCrosswalk:
         )
 
 
+def crosswalk_digest(labels_folder: Path) -> str:
+    """Return the sha256 of the text of the MeSH crosswalk of a ``labels/`` folder.
+
+    Raises
+    ------
+    DataError
+        There is none, or it cannot be read.
+    """
+    return digest_text(read_text(_crosswalk(labels_folder)))
+
+
+def _crosswalk(labels_folder: Path) -> Path:
+    return labels_folder / "crosswalks" / "openi_mesh.yaml"
+
+
 def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswalk:
     """Return the MeSH crosswalk of a ``labels/`` folder.
 
@@ -202,7 +222,7 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     DataError
         The file is missing or malformed, or names a label the taxonomy lacks.
     """
-    path = labels_folder / "crosswalks" / "openi_mesh.yaml"
+    path = _crosswalk(labels_folder)
     model = read_model(path, _CrosswalkFile)
     unknown = sorted(set(model.not_comparable) - set(taxonomy.ids))
     if unknown:

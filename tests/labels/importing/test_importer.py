@@ -14,9 +14,11 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport
+from loop.labels.importing.openi import crosswalk_digest
 from loop.labels.importing.source import ROLES, describe_columns
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import Taxonomy
+from loop.release.audit.audit import audit_workspace
 
 RECORDS = [
     {"case_id": "a1", "text": 'He said "clear",\nlungs.', "patient": "P1", "Edema": 0},
@@ -157,6 +159,18 @@ def test_openi_labels_come_from_its_coding(
     assert report.unusable == {"not indexed": 1}
     assert "Demner-Fushman" in report.citation
     assert cohort.not_coded
+    (added,) = (
+        one for one in read_ledger(workspace.ledger) if one.action == "cohort_added"
+    )
+    assert added.payload["crosswalk_digest"] == crosswalk_digest(workspace.labels)
+    said = audit_workspace(workspace).findings
+    assert ("crosswalks", "ok") in [(one.check, one.severity) for one in said]
+    path = workspace.labels / "crosswalks" / "openi_mesh.yaml"
+    path.write_text(path.read_text("utf-8") + "\n# edited\n", "utf-8")
+    (changed,) = (
+        one for one in audit_workspace(workspace).findings if one.check == "crosswalks"
+    )
+    assert "was changed since 1 of 1 imports" in changed.what
     assert reference.mark("7", "cardiomegaly") is Mark.PRESENT
     assert reference.mark("7", "edema") is Mark.NOT_CODED
 
