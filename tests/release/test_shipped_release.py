@@ -16,9 +16,10 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.language import words
 from loop.release.audit.audit import audit_workspace
-from loop.release.keys import read_public_keys
+from loop.release.keys import format_public_key, read_public_keys
 from loop.release.load import load_release
 from loop.release.verify import verify_folder
+from tests.release.small import NAME, make_small, person, public_key
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "release.md"
 SHIPPED = WorkspacePaths(bundled())
@@ -150,7 +151,7 @@ def test_openssl_and_sha256sum_are_enough_to_check_it(name, copied):
     assert (
         done.stdout.count(": OK\n") == files
     )  # the key's id, and all but the envelope
-    assert f'"release":"{name}"' in done.stdout
+    assert f"the release is {name}" in done.stdout
     assert '"verdict":"FAIL"' in done.stdout
 
 
@@ -194,6 +195,17 @@ def test_the_same_commands_refuse_one_that_was_tampered_with(name, copied, tampe
     folder, key = copied
     tamper(folder)
     assert check_by_hand(folder, key, name).returncode != 0
+
+
+def test_the_same_commands_check_each_of_several_signatures(tmp_path):
+    """Two people signed; either key is enough, and one that did not sign is refused."""
+    small = make_small(tmp_path)
+    stranger = public_key(person(9, "C. Other", "approver", "approval"))
+    for key, good in [*((one, True) for one in small.trusted.values()), (stranger, 0)]:
+        path = tmp_path / "key.json"
+        path.write_bytes(format_public_key(key))
+        done = check_by_hand(small.folder, path, NAME)
+        assert (done.returncode == 0) == good, done.stderr
 
 
 def test_the_same_commands_refuse_another_key_and_another_release(name, copied):
