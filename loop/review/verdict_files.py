@@ -62,6 +62,7 @@ from loop.labels.dry_run import trial
 from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.table_files import csv_rows
 from loop.labels.taxonomy import read_taxonomy
+from loop.review.revise.blocked import refuse_blocked
 from loop.review.status import KeptVerdict
 from loop.review.submit import VerdictContext, load_verdicts, submit_verdicts
 from loop.review.verdict import (
@@ -317,13 +318,21 @@ def take_file(
     path: Path,
     occasion: ImportDefaults,
     now: Clock = utc_now,
+    *,
+    known_in: Store | None = None,
 ) -> ImportedVerdicts:
     """Keep the verdicts of a file, all or none, and return their ids.
+
+    Parameters
+    ----------
+    known_in
+        Store that says which verdicts are kept already; default: `store`.
 
     Raises
     ------
     DataError
-        The file, a verdict, the cohort or the run is wrong; nothing was kept.
+        The file, a verdict, the cohort or the run is wrong, or no draft could be made
+        of a verdict; nothing was kept.
     UnknownLabelError
         A label is not in the taxonomy; nothing was kept.
     StoreError
@@ -352,6 +361,14 @@ def take_file(
         prompt=record.spec.prompt if record else file.prompt,
         source=path.name,
         run=record.id if record else "",
+    )
+    kept = load_verdicts(known_in or store, name, [one.id for one in verdicts])
+    refuse_blocked(
+        workspace,
+        verdicts,
+        prompt=made_on.prompt,
+        cohort=cohort,
+        known=[one.id for one in kept],
     )
     return ImportedVerdicts(
         name, made_on.run, submit_verdicts(store, verdicts, made_on, now)
@@ -396,7 +413,7 @@ def dry_run_file(
         The store to try it in cannot be made.
     """
     with trial(workspace) as copy, open_store(copy) as empty:
-        taken = take_file(workspace, empty, path, occasion, now)
+        taken = take_file(workspace, empty, path, occasion, now, known_in=store)
         verdicts = load_verdicts(empty, taken.cohort, taken.ids)
     known = load_verdicts(store, taken.cohort, [one.id for one in verdicts])
     labels = Counter(one.label for one in verdicts)
