@@ -13,6 +13,7 @@ from loop.labels.label_list import (
     read_label_list,
 )
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, parse_taxonomy, read_taxonomy
+from loop.prompts.first import first_guide
 
 MEANS = "An area of the brain that lost its blood supply."
 
@@ -42,6 +43,7 @@ def test_every_column_arrives(tmp_path):
     )
     (label,) = made.labels
     assert (label.id, label.group, label.aliases) == ("stroke", "vessels", ("Insult",))
+    assert first_guide(label).terms == ("Insult",)
     assert label.counts == ("lacune", "old stroke")
     assert (label.does_not_count, label.uncertain_when) == (("tumour",), ("doubt",))
 
