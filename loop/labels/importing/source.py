@@ -524,12 +524,13 @@ def _require(
         )
 
 
-def name_columns(header: Sequence[str]) -> str:
+def name_columns(header: Sequence[str], *, sure: bool = False) -> str:
     """Return the first columns of `header` in words, for messages.
 
-    Where no name is a known one, they may be the cells of a case: none is said.
+    Where no name is a known one, they may be the cells of a case: none is said, unless
+    it is `sure` that they are names.
     """
-    if not any(fold_name(name) in _KNOWN for name in header):
+    if not sure and not any(fold_name(name) in _KNOWN for name in header):
         return f"{len(header)} columns, none with a name that is known"
     return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
 

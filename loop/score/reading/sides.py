@@ -247,7 +247,7 @@ def _note_labels(
     if unused:
         finder.notes.append(
             f"{name}: {len(unused)} column(s) are no label and were not used "
-            f"({name_columns(unused)})."
+            f"({name_columns(unused, sure=True)})."
         )
     if len(labels) < len(taxonomy.ids):
         finder.notes.append(
