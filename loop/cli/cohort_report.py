@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from loop.labels.overlap import PairReport, Shared, quote_id
 from loop.labels.votes import VotesReport
 
 _SHOWN = 10
-"""Pairs named in a line."""
+"""Pairs or labels named in a line."""
 
 _MOST_SHIFTS = 30
 """Lines of counted changes."""
@@ -49,11 +49,7 @@ def say_import(report: ImportReport) -> None:
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
     if report.unknown:
-        say(
-            f"  unknown     {', '.join(report.unknown)}: the reference has no column, "
-            "so no case is absent. Add a column (Open-i: a rule in the crosswalk) and "
-            "import again with --replace, or add votes"
-        )
+        say(f"  unknown     {_name_unknown(report.unknown)}")
     if report.missing_marks:
         say(f"  missing     {report.missing_marks} label cells, not read as absent")
     if report.unused:
@@ -61,6 +57,17 @@ def say_import(report: ImportReport) -> None:
     say(f"  licence     {report.licence}")
     if report.citation:
         say(f"  cite        {report.citation}")
+
+
+def _name_unknown(labels: Sequence[str]) -> str:
+    """Return the labels that a reference says nothing of, and the way on."""
+    more = len(labels) - _SHOWN
+    named = ", ".join(labels[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{named}: the reference has no column, so no case is absent. Add a column "
+        "(Open-i: a rule in the crosswalk) and import again with --replace, or add "
+        "votes"
+    )
 
 
 def say_import_dry_run(

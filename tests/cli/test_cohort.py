@@ -79,6 +79,8 @@ def test_import_says_what_became_of_the_source(call: Command, files: Path) -> No
     assert "cases       2" in result.stdout
     assert "left out    0 empty" in result.stdout
     assert "reference   v1" in result.stdout
+    assert "unknown     atelectasis, " in result.stdout
+    assert " and 10 more: the reference has no column" in result.stdout
     assert "next: ranloop cohort check" in result.stdout
 
 

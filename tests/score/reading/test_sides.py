@@ -68,7 +68,7 @@ def test_bad_csv_is_refused_where_it_is_bad(tmp_path, taxonomy, raw, message):
     ("lines", "message"),
     [
         ("", "is empty"),
-        ("[1]", "line 1: not a JSON object"),
+        ("[1]", "item 1: not a JSON object"),
         ('{"id": 1, "text": "a"', "line 1, column .*not valid JSON"),
         ('{"id": 1, "text": "a"}\n\n{"id": 2}', "line 3: no 'text'.*null"),
         ('{"id": 1, "text": ["a"]}', "line 1: column 'text' holds list"),
@@ -98,10 +98,10 @@ def test_a_label_that_a_line_lacks_is_missing(tmp_path, taxonomy):
 
 def test_files_of_other_kinds_are_refused(tmp_path, taxonomy):
     """The message says what can be read."""
-    for name in ("t.docx", "t.json", "t"):
+    for name in ("t.docx", "t"):
         path = tmp_path / name
         path.write_text("{}")
-        _refused(path, taxonomy, r"one of \.csv, \.tsv, \.jsonl")
+        _refused(path, taxonomy, r"one of \.csv, \.tsv, \.json, \.jsonl")
     _refused(tmp_path, taxonomy, "cannot be read as a table")
     _refused(tmp_path / "none.csv", taxonomy, "does not exist")
     (tmp_path / "t.parquet").write_text("no")
