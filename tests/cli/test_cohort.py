@@ -431,7 +431,7 @@ def test_a_dry_run_says_which_column_is_taken_for_what(
         "column      Report -> text",
         "column      PatientID -> patient",
         "column      Edema -> edema",
-        "not used    columns remark",
+        "not used    columns 'remark'",
         "ids         row-000001 and so on",
         "left out    1 exact duplicate (row-000002)",
     ):

@@ -309,7 +309,7 @@ PLANTED: dict[str, tuple[dict[str, str], list[str]]] = {
             (),
         ),
         ("list.jsonl", _json_lines({"id": "a", "text": [TEXT]}), ()),
-        ("array.jsonl", json.dumps([{"id": "a", "text": TEXT}]) + "\n", ()),
+        ("array.jsonl", json.dumps([{"id": "a", "text": "b"}, TEXT]) + "\n", ()),
         ("broken.jsonl", '{"id": "a", "text": "' + TEXT + "\n", ()),
         ("again.jsonl", f'{{"id": "a", "{TEXT}": 1, "{TEXT}": 2}}\n', ()),
         ("text.xlsx", TEXT, ()),
