@@ -251,8 +251,8 @@ class Workspace:
         ----------
         source
             A file or folder, or a DataFrame with a column ``case_id`` and a column
-            ``text`` (or sections), and label columns where there are labels. Its index
-            is not looked at.
+            ``text`` (or sections), and label columns where there are labels. An index
+            with a name is a column too.
         votes
             Columns ``reader``, ``case_id``, ``label``, ``value``.
         need
@@ -268,10 +268,9 @@ class Workspace:
             The source is wrong, or the cohort exists; nothing was imported.
         """
         chosen = ImportOptions(name=name, role=role, reason=why, **options)
-        with self._as_file(source, "cases.csv") as file:
-            report = import_cohort(
-                self.paths, file, chosen, actor=self._acting("editor")
-            )
+        report = import_cohort(
+            self.paths, _source(source), chosen, actor=self._acting("editor")
+        )
         if votes is not None:
             self.add_votes(name, votes, need=need, why=why)
         return report
@@ -292,9 +291,8 @@ class Workspace:
         DataError
             The cohort or the votes are wrong; nothing was changed.
         """
-        with self._as_file(votes, "votes.csv") as file:
-            given = VotesFile(cohort, file, need, replace, why)
-            return take_votes_file(self.paths, given, actor=self._acting("editor"))
+        given = VotesFile(cohort, _source(votes), need, replace, why)
+        return take_votes_file(self.paths, given, actor=self._acting("editor"))
 
     def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
         """Return what cohorts of different roles share; ``separate``: nothing."""
@@ -647,15 +645,9 @@ class Workspace:
         with TemporaryDirectory(prefix="api-", dir=self.paths.open_private()) as name:
             yield Path(name)
 
-    @contextmanager
-    def _as_file(self, given: Path | str | pd.DataFrame, name: str) -> Iterator[Path]:
-        """Give a file, written from a table where it is one; its index is left out."""
-        if not isinstance(given, pd.DataFrame):
-            yield Path(given)
-            return
-        with self._scratch() as folder:
-            given.to_csv(folder / name, index=False)
-            yield folder / name
+
+def _source(given: Path | str | pd.DataFrame) -> Path | pd.DataFrame:
+    return Path(given) if isinstance(given, str) else given
 
 
 def _several(given: str | Collection[str] | None) -> Collection[str]:

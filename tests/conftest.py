@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from loop.core.ledger import Actor, Event, chain_event, format_entry, read_ledger
 from loop.core.paths import WorkspacePaths, bundled, init_workspace
 
 # A busy machine is no failure: tests count what is done, and bound no measured time.
@@ -80,8 +81,17 @@ def keep_first_version(workspace: WorkspacePaths) -> None:
         if folder.name != "v1":
             shutil.rmtree(folder)
     shutil.rmtree(workspace.releases, ignore_errors=True)
-    first = workspace.ledger.read_bytes().splitlines(keepends=True)[0]
-    workspace.ledger.write_bytes(first)
+    first = read_ledger(workspace.ledger)[0]
+    # Tests that have a clock of their own set it to a later day than this one.
+    event = Event(
+        action=first.action,
+        subject=first.subject,
+        reason=first.reason,
+        payload=first.payload,
+    )
+    actor = Actor(name=first.actor, role=first.role)
+    entry = chain_event(event, actor, "2025-01-01T00:00:00Z", None)
+    workspace.ledger.write_bytes(format_entry(entry))
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,13 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 import loop
@@ -18,7 +20,8 @@ from tests import contents
 
 PACKAGE = Path(loop.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 COMMANDS = sorted(typer.main.get_command(app).commands)
 
 
@@ -105,7 +108,7 @@ def test_a_record_is_frozen_slotted_and_made_by_names():
 
 
 LIBRARY = {
-    # For those who use the package from Python; README and notebooks show them.
+    # For those who use the package from Python; the manual and notebooks show them.
     *("RanScoreMetric", "RanScoreReward", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
@@ -144,12 +147,11 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_has_help_and_is_in_the_readme(name):
-    """A verb that nobody can find does not exist."""
+def test_command_has_the_help_that_the_list_shows(name):
+    """A verb says the same of itself in both places."""
     command = typer.main.get_command(app).commands[name]
     lines = [verbs[name] for verbs in SECTIONS.values() if name in verbs]
     assert lines == [command.help.splitlines()[0]]
-    assert re.search(rf"ranloop {name}\b", README.read_text("utf-8"))
 
 
 def test_every_line_of_the_help_is_whole_in_80_columns():
@@ -167,3 +169,45 @@ def test_every_module_of_a_verb_is_registered():
     verbs = {p.stem for p in folder.glob("*.py") if "\ndef register(" in p.read_text()}
     own = {name.replace("-", "_") for name in COMMANDS} - {"withdraw", "restore"}
     assert verbs == own
+
+
+def test_the_readme_can_be_read_in_one_sitting():
+    """Numbers, tables and reference are in the manual."""
+    assert len(README.read_text("utf-8").splitlines()) <= 150
+
+
+def headings(page):
+    """Return the anchors of a page's headings, as GitHub and the manual make them."""
+    lines = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in lines}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_a_link_leads_somewhere(name):
+    """To a file of the project, and to a heading in it."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", (ROOT / name).read_text())
+    assert links
+    for path, anchor in links:
+        page = ROOT / (path or name)
+        assert page.is_file(), path
+        assert not anchor or anchor in headings(page), (path, anchor)
+
+
+def test_a_number_that_the_readme_boasts_of_is_in_the_manual():
+    """There it has its interval, its caveat and the command that measures it."""
+    boasts = README.read_text("utf-8").split("## Why\n")[1].split("\n## ")[0]
+    manual = "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*/*.md"))
+    numbers = re.findall(r"\d[\d,.]*\d", boasts)
+    assert len(numbers) >= 10
+    assert [one for one in numbers if one not in manual] == []
+
+
+def test_a_version_has_a_dated_note_and_can_be_cited():
+    """Whoever has version N finds what is in it, and cites that one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    notes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    dated = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", notes, re.MULTILINE)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert (project["version"], str(cited["date-released"])) in dated
+    assert cited["version"] == project["version"]
+    assert cited["authors"] == [{"name": "ranloop maintainers"}]

@@ -39,9 +39,11 @@ WANTED = {
     "findings": "lint holds guides against the taxonomy, and looks for examples",
     "cached": "`rules` reads more since revision 4, so it is asked anew",
     "asked": "the same",
+    ".counts.note": "`audit` says what entries of before leave unchecked",
     "why": "which side of the gate is said, and the random audit follows what is asked",
 }
-"""Keys whose values may differ from what the version before said, and why."""
+"""Keys, or places, whose values may differ from what the version before said, and
+why."""
 
 REWORDED = {"made again from their counts": "recomputed from their counts"}
 """What is said in plainer words since."""
@@ -83,10 +85,15 @@ def said(workspace, line):
     return json.loads(text.replace(str(out), "OUT"))
 
 
+def compared(old, at):
+    """Return the keys of `old` whose values must be said again."""
+    return [key for key in old if not {key, f"{at}.{key}"} & WANTED.keys()]
+
+
 def lost(old, new, at=""):
     """Yield what `old` says and `new` does not; more may be said now."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in old.keys() - WANTED.keys():
+        for key in compared(old, at):
             yield from lost(old[key], new.get(key, "nothing"), f"{at}.{key}")
     elif at.endswith(".notes"):
         yield from ((at, one, new) for one in old if reworded(one) not in new)

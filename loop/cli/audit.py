@@ -25,7 +25,7 @@ from loop.cli.console import (
 from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
-from loop.core.ledger import LedgerEntry, quarantine_torn_line
+from loop.core.ledger import LedgerEntry, quarantine_torn_line, record_wrong_clock
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
 from loop.release.audit.audit import LedgerAudit, audit_workspace
@@ -69,7 +69,11 @@ def audit(
     ] = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="First move a torn last line to its own file."),
+        typer.Option(
+            "--repair",
+            help="First move a torn last line to its own file, and record a clock "
+            "that was ahead.",
+        ),
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -113,16 +117,20 @@ def _check_outputs(paths: Sequence[Path], workspace: WorkspacePaths) -> None:
 
 
 def _repair(workspace: WorkspacePaths, actor: str | None, role: str) -> None:
-    """Move a torn last line aside, and say so; anything else is left as it is."""
+    """Move a torn last line aside, record a clock that was ahead, and say so."""
+    who = acting(actor, role)
     try:
-        entry = quarantine_torn_line(workspace.ledger, acting(actor, role))
+        entry = quarantine_torn_line(workspace.ledger, who)
+        clock = record_wrong_clock(workspace.ledger, who)
     except LedgerError as error:
         note(f"nothing was moved: {error}")
         return
-    if entry is None:
-        note("the last line is whole: nothing to repair")
-    else:
+    if entry is not None:
         note(f"moved a torn last line aside; entry {entry.seq} records it")
+    if clock is not None:
+        note(f"entry {clock.seq} records that {clock.reason}")
+    if entry is None and clock is None:
+        note("the last line is whole: nothing to repair")
 
 
 def _export(
@@ -204,4 +212,12 @@ def _result(found: LedgerAudit) -> Iterator[str]:
         yield f"  {first.implies}"
     tally = ", ".join(f"{count} {name.value}" for name, count in found.counts.items())
     yield f"head: {found.head}"
-    yield f"audit: {'nothing checked is broken' if found.holds else 'BROKEN'} ({tally})"
+    result = "nothing checked is broken" if found.holds else "BROKEN"
+    yield f"audit: {result} ({tally})"
+    if found.entries and not found.signed:
+        yield (
+            "nobody signed any entry: who acted is as written, and whoever can write "
+            "this folder could write its history anew without a trace in it; hold the "
+            "head against one that was written down elsewhere (--head), and make keys "
+            "with `ranloop key new NAME`"
+        )

@@ -27,6 +27,7 @@ from loop.cli.console import (
     open_workspace,
     print_json,
     print_table,
+    read_policy,
     say,
 )
 from loop.core.errors import DataError
@@ -56,10 +57,11 @@ from loop.labels.holdout import (
     seal_holdout,
 )
 from loop.labels.importing.importer import import_cohort
-from loop.labels.importing.source import ImportOptions
+from loop.labels.importing.source import ImportOptions, describe_columns
 from loop.labels.overlap import check_cohorts, require_separate
 from loop.labels.reference import edited_references, list_references, read_reference
 from loop.labels.sealing import is_stored, vault_key
+from loop.labels.taxonomy import read_taxonomy
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
 
@@ -79,6 +81,15 @@ NeedOption = Annotated[
     ),
 ]
 
+ValueOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="WORD=VALUE",
+        help="What a word in a label cell means, for example yes=present.",
+    ),
+]
+
 _Import: TypeAlias = "tuple[Path, ImportOptions, VotesFile | None]"
 """What is imported, how, and the votes on it."""
 
@@ -93,6 +104,7 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
     )
     verbs.command("import")(import_)
+    verbs.command("columns")(columns)
     verbs.command("votes")(votes)
     verbs.command("check")(check)
     verbs.command("show")(show)
@@ -104,7 +116,7 @@ def register(app: typer.Typer) -> None:
 def import_(
     source: Annotated[
         Path,
-        typer.Argument(help="CSV, JSONL, Parquet or .xlsx file, or folder of .txt."),
+        typer.Argument(help="CSV, JSON, Parquet or .xlsx file, or folder of .txt."),
     ],
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the cohort.")],
     role: Annotated[
@@ -112,7 +124,10 @@ def import_(
     ] = "dev",
     format_: Annotated[
         str,
-        typer.Option("--format", help="auto, csv, jsonl, parquet, openi or mimic."),
+        typer.Option(
+            "--format",
+            help="auto, csv, jsonl (or a JSON array), parquet, excel, openi or mimic.",
+        ),
     ] = "auto",
     origin: Annotated[
         str, typer.Option("--source", help="Where the texts come from, in words.")
@@ -138,13 +153,27 @@ def import_(
     patient_column: Annotated[
         str | None, typer.Option("--patient-column", help="Column with the patients.")
     ] = None,
+    number_rows: Annotated[
+        bool,
+        typer.Option(
+            "--number-rows", help="Number the rows: the table has no case ids."
+        ),
+    ] = False,
+    drop_duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--drop-duplicates",
+            help="Leave out cases whose text, patient and labels came before.",
+        ),
+    ] = False,
+    value: ValueOption = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option("--exclude", help="Case id to leave out; may be repeated."),
     ] = None,
     votes_file: Annotated[
         Path | None,
-        typer.Option("--votes", help="Readers' votes: reader,case_id,label,value."),
+        typer.Option("--votes", help="Readers' votes, as `cohort votes` takes them."),
     ] = None,
     need: NeedOption = None,
     replace: Annotated[
@@ -159,11 +188,16 @@ def import_(
     """Import cases: texts into the private folder, digests and labels into the open.
 
     Label columns (or the Open-i MeSH coding) become reference v1; readers' votes
-    become a reference by majority. With --dry-run, also what it would share with
-    cohorts of other roles.
+    become a reference by majority. With --dry-run, also which column is taken for
+    what, and what the cohort would share with those of other roles.
+
+    The header of a table says which column is what, whatever the case and the signs
+    between words: case_id, study_id, accession_number or 检查号; text, report or
+    报告内容, or findings and impression; patient, language, exam; and one column per
+    label. `ranloop cohort columns` lists all of them.
     """
     place, who = open_workspace(workspace), acting(actor)
-    columns = {"case_id": id_column, "text": text_column, "patient": patient_column}
+    named = {"case_id": id_column, "text": text_column, "patient": patient_column}
     options = ImportOptions(
         name=name,
         role=role,
@@ -173,22 +207,38 @@ def import_(
         language=language,
         encoding=encoding,
         id_prefix=id_prefix,
-        columns={role: name for role, name in columns.items() if name},
+        columns={role: name for role, name in named.items() if name},
+        number_rows=number_rows,
+        drop_duplicates=drop_duplicates,
+        values=read_policy(value or ()),
         exclude=tuple(exclude or ()),
         replace=replace,
         reason=why,
     )
-    given = VotesFile(name, votes_file, need) if votes_file else None
+    given = (
+        VotesFile(name, votes_file, need, values=options.values) if votes_file else None
+    )
     do = _dry_run if dry_run else _import
     do(place, (source, options, given), who, as_json=as_json)
+
+
+def columns(workspace: WorkspaceOption = None) -> None:
+    """List the headers that a table of cases may have, and what each is taken for."""
+    place = open_workspace(workspace)
+    say(describe_columns(read_taxonomy(place.labels)).rstrip())
 
 
 def votes(
     name: Annotated[str, typer.Argument(help="Name of the cohort.")],
     file: Annotated[
-        Path, typer.Argument(help="Readers' votes: reader,case_id,label,value.")
+        Path,
+        typer.Argument(
+            help="Readers' votes: reader,case_id,label,value; or reader,case_id and "
+            "one column per label."
+        ),
     ],
     need: NeedOption = None,
+    value: ValueOption = None,
     replace: Annotated[
         bool,
         typer.Option(
@@ -207,7 +257,7 @@ def votes(
     version; with --dry-run, which marks would change.
     """
     place, who = open_workspace(workspace), acting(actor)
-    given = VotesFile(name, file, need, replace, why)
+    given = VotesFile(name, file, need, replace, why, read_policy(value or ()))
     do = dry_run_votes if dry_run else take_votes_file
     report = do(place, given, actor=who)
     if as_json:

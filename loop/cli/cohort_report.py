@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,12 +10,13 @@ from loop.cli.console import say
 from loop.core.records import Mark
 from loop.labels.dry_run import ImportDryRun
 from loop.labels.importing.importer import ImportReport
+from loop.labels.importing.source import name_columns
 from loop.labels.majority import MarkChanges
 from loop.labels.overlap import PairReport, Shared, quote_id
 from loop.labels.votes import VotesReport
 
 _SHOWN = 10
-"""Pairs named in a line."""
+"""Pairs or labels named in a line."""
 
 _MOST_SHIFTS = 30
 """Lines of counted changes."""
@@ -28,6 +29,8 @@ def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
     say(f"  cases       {report.cases}")
+    if report.numbered:
+        say("  ids         row-000001 and so on: the rows were numbered, as asked")
     patients = report.patients or "not known"
     say(f"  patients    {patients}")
     languages = ", ".join(f"{code} {n}" for code, n in report.languages.items())
@@ -35,7 +38,7 @@ def say_import(report: ImportReport) -> None:
     if report.no_cues:
         _warn_of_languages(report)
     excluded = {
-        "non-chest": report.non_chest,
+        **({"non-chest": report.non_chest} if report.non_chest else {}),
         "empty": report.empty,
         **report.unusable,
     }
@@ -45,13 +48,26 @@ def say_import(report: ImportReport) -> None:
     say(f"  duplicates  {report.duplicates} texts, kept{shown}")
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
+    if report.unknown:
+        say(f"  unknown     {_name_unknown(report.unknown)}")
     if report.missing_marks:
         say(f"  missing     {report.missing_marks} label cells, not read as absent")
     if report.unused:
-        say(f"  not used    columns {', '.join(report.unused)}")
+        say(f"  not used    columns {name_columns(report.unused, known=True)}")
     say(f"  licence     {report.licence}")
     if report.citation:
         say(f"  cite        {report.citation}")
+
+
+def _name_unknown(labels: Sequence[str]) -> str:
+    """Return the labels that a reference says nothing of, and the way on."""
+    more = len(labels) - _SHOWN
+    named = ", ".join(labels[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{named}: the reference has no column, so no case is absent. Add a column "
+        "(Open-i: a rule in the crosswalk) and import again with --replace, or add "
+        "votes"
+    )
 
 
 def say_import_dry_run(
@@ -59,6 +75,8 @@ def say_import_dry_run(
 ) -> None:
     """Print what would become of a source, what it shares, and what it replaces."""
     say_import(found.report)
+    for column, what in found.report.columns.items():
+        say(f"  column      {column} -> {what}")
     if replaced:
         _say_replaced(replaced)
     for pair in found.overlap:

@@ -9,6 +9,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    note_part,
     open_workspace,
     print_json,
     print_table,
@@ -54,6 +55,7 @@ def compare(
     place = open_workspace(workspace)
     result = compare_runs(place, before, after, reference=reference)
     open_cases = result.cohort.role != "holdout"
+    note_part(place, result.after.run_id)
     if as_json:
         print_json(comparison_data(result, with_cases=open_cases))
     else:

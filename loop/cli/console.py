@@ -18,7 +18,7 @@ from unicodedata import east_asian_width
 
 import typer
 
-from loop.core.errors import DataError, LoopError, WorkspaceError
+from loop.core.errors import DataError, LedgerError, LoopError, WorkspaceError
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import printable
@@ -114,13 +114,31 @@ def acting(name: str | None, role: str = "editor") -> Actor:
     """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name.
 
     With a key of theirs in the workspace that was opened before, they sign.
+
+    Raises
+    ------
+    DataError
+        The name looks like that of somebody else in that workspace.
     """
     who, place = acting_name(name), _OPENED.get()
+    if place is not None:
+        _require_distinct(place, who)
     if place is None or not place.keys.is_dir():
         return Actor(name=who, role=role)
     from loop.release.keys import signer_for
 
     return Actor(name=who, role=role, signer=signer_for(place, who))
+
+
+def _require_distinct(place: WorkspacePaths, who: str) -> None:
+    """Refuse to act under a name that looks like another one's."""
+    from loop.core.people.roster import require_distinct
+
+    try:
+        require_distinct(place, who)
+    except LedgerError:
+        # What is done with a broken ledger says so itself, or repairs it.
+        return
 
 
 def say(text: str = "") -> None:
@@ -184,6 +202,15 @@ def read_secret(what: str, from_stdin: bool, *, confirm: bool = True) -> str:
         what.capitalize(), hide_input=True, confirmation_prompt=confirm, err=True
     )
     return str(asked)
+
+
+def note_part(workspace: WorkspacePaths, run: str) -> None:
+    """Say that a run asked a part of its cohort, if it did."""
+    from loop.run.manifest import find_run, say_part
+
+    told = say_part(find_run(workspace, run))
+    if told:
+        note(told)
 
 
 def own_output(path: Path, workspace: WorkspacePaths) -> None:
@@ -347,3 +374,23 @@ def reported_errors() -> Iterator[None]:
             raise
         note("stopped; run the same command again to go on where it was")
         raise SystemExit(INTERRUPTED_EXIT) from error
+
+
+def read_policy(words: Sequence[str]) -> dict[str, str]:
+    """Return what words of label cells mean, from ``WORD=VALUE`` each.
+
+    Raises
+    ------
+    typer.BadParameter
+        There is no ``=``, or a word appears twice.
+    """
+    policy: dict[str, str] = {}
+    for text in words:
+        word, sign, meaning = text.rpartition("=")
+        if not sign:
+            raise typer.BadParameter(
+                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
+            )
+        if policy.setdefault(word, meaning) != meaning:
+            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
+    return policy

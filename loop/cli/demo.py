@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -122,13 +123,15 @@ def _silent(_text: str = "") -> None:
 
 
 def _prepare(target: Path) -> WorkspacePaths:
-    """Make a workspace that holds the first version only, with a ledger of its own."""
+    """Make a workspace with the first version, and the files that the demo imports."""
     if target.exists() and any(target.iterdir()):
         raise DataError(
             f"{target} is not empty. Name a new folder, or none for a temporary one."
         )
     first = read_version(WorkspacePaths(bundled()), f"{PROMPT}@v1")
     workspace = init_workspace(target)
+    files = workspace.labels / "demo"
+    shutil.copytree(bundled() / "labels" / "demo", files, copy_function=shutil.copyfile)
     version = write_version(workspace, first)
     event = Event(
         action="draft_committed",

@@ -31,6 +31,7 @@ from loop.cli.console import (
 from loop.cli.revise import (
     ContractOption,
     KeptOption,
+    SkipBlockedOption,
     VerdictOption,
     VerdictsOption,
     named_verdicts,
@@ -100,6 +101,7 @@ def begin(
     kept: KeptOption = False,
     verdict: VerdictOption = None,
     contract: ContractOption = "",
+    skip_blocked: SkipBlockedOption = False,
     why: WhyOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
@@ -119,6 +121,7 @@ def begin(
         verdicts=(*named, *file),
         contract=contract,
         why=why,
+        skip_blocked=skip_blocked,
     )
     with open_store(place) as store:
         made = begin_draft(place, store, request, who)

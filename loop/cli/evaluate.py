@@ -16,6 +16,7 @@ from loop.cli.console import (
     WorkspaceOption,
     acting,
     note,
+    note_part,
     open_workspace,
     own_output,
     print_json,
@@ -109,6 +110,7 @@ def evaluate(
         if path is not None:
             own_output(path, place)
     result = evaluate_run(place, run, reference=reference)
+    note_part(place, result.run.run_id)
     change = _compare(place, result, against, reference)
     result = record_evaluation(place, result, acting(actor, role))
     chosen = _correct(place, result)

@@ -13,6 +13,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    note_part,
     open_workspace,
     print_json,
     print_table,
@@ -178,6 +179,7 @@ def failures(
             wanted = _filter(section, search, status, reviewer)
             items = _items(place, found.run_id, wanted, number)
             found = _narrowed(found, items, order)
+    note_part(place, found.run_id)
     total = len(found.rows)
     if isinstance(found, OpenCases):
         found = found._replace(rows=found.rows[:limit])

@@ -10,6 +10,7 @@ import typer
 
 from loop.cli.console import ActorOption, JsonOption, acting, print_json, say
 from loop.cli.prompt import first_data, say_first
+from loop.core.git import find_repository
 from loop.review.start import SHIPPED_PROMPT, start_workspace
 
 
@@ -64,6 +65,11 @@ def init(
         print_json({"workspace": str(made.workspace.root), **first_data(made)})
         return
     say(f"workspace ready in {made.workspace.root}")
+    root = made.workspace.root
+    outer = find_repository(root)
+    if outer is not None and not outer.samefile(root):
+        say(f"It lies in the git repository {outer}, in which ranloop commits nothing;")
+        say("to keep its history in git, run `git init` in the workspace itself.")
     say_first(made)
     say("Next:")
     say(f"  cd {folder}")

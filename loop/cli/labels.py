@@ -10,6 +10,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    note_part,
     open_workspace,
     own_output,
     print_json,
@@ -79,6 +80,7 @@ def labels(
         text=text,
         replace=replace,
     )
+    note_part(place, written.manifest["run"])
     if as_json:
         print_json(dict(written.manifest))
     else:

@@ -15,10 +15,12 @@ from loop.cli.console import (
     WorkspaceOption,
     acting,
     find_place,
+    note,
     open_workspace,
     print_json,
     say,
 )
+from loop.core.digests import digest_text
 from loop.core.errors import DataError, LoopError
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
@@ -157,21 +159,22 @@ def edit(
         find_guide_text(place, version, label) if label else instructions_text(version)
     )
     suffix = "yaml" if label else "txt"
-    path = place.open_private() / "editing" / f"{version.name}-{label}.{suffix}"
+    mine = f"{version.name}-{label}-{digest_text(who.name)[:8]}.{suffix}"
+    path = place.open_private() / "editing" / mine
     after = _edited(path, before)
     if after == before:
         path.unlink(missing_ok=True)
         raise DataError("the text is as it was, so there is nothing to save.")
     try:
         if version.draft:
-            made = _save(place, version, who, label, after)
+            made = _save(place, version, who, label, after, seen=before)
         else:
             _check(version, label, after)
             request = DraftRequest(prompt=ref, cohort=cohort, why=why)
             with open_store(place) as store:
                 begun = begin_draft(place, store, request, who).draft
             try:
-                made = _save(place, begun, who, label, after)
+                made = _save(place, begun, who, label, after, seen="")
             except LoopError:
                 discard_draft(place, begun.ref, who, "could not be edited")
                 raise
@@ -193,12 +196,21 @@ def _check(version: PromptVersion, label: str, text: str) -> None:
 
 
 def _save(
-    place: WorkspacePaths, draft: PromptVersion, who: Actor, label: str, text: str
+    place: WorkspacePaths,
+    draft: PromptVersion,
+    who: Actor,
+    label: str,
+    text: str,
+    *,
+    seen: str,
 ) -> Drafted:
     """Return the draft with the guide of a label, or the instructions, as edited."""
-    guides = (GuideEdit(label=label, text=text),) if label else ()
-    settings = SettingsEdit(instructions="" if label else text)
-    return edit_draft(place, draft.ref, guides, who, settings=settings)
+    if not label:
+        settings = SettingsEdit(instructions=text, seen=seen)
+        return edit_draft(place, draft.ref, (), who, settings=settings)
+    known = seen if draft.guide(label) else ""
+    edit = GuideEdit(label=label, text=text, seen=known)
+    return edit_draft(place, draft.ref, (edit,), who)
 
 
 def _edited(path: Path, text: str) -> str:
@@ -206,7 +218,9 @@ def _edited(path: Path, text: str) -> str:
 
     A text of theirs that could not be saved is opened again.
     """
-    if not path.is_file():
+    if path.is_file():
+        note(f"this is your text that could not be saved before: {path}")
+    else:
         write_atomic(path, text, mode=0o600)
     try:
         click.edit(filename=str(path))

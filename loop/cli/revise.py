@@ -55,6 +55,14 @@ ContractOption = Annotated[
     ),
 ]
 
+SkipBlockedOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-blocked",
+        help="Leave out verdicts that cannot be applied, and name them.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
@@ -77,6 +85,7 @@ def revise(
     max_draws: MaxDrawsOption = None,
     contract: ContractOption = "",
     allow_unconstrained: UnconstrainedOption = False,
+    skip_blocked: SkipBlockedOption = False,
     why: Annotated[
         str, typer.Option("--why", help="Reason for the version, or for an override.")
     ] = "",
@@ -124,6 +133,7 @@ def revise(
         draws=draws,
         max_draws=max_draws,
         contract=contract,
+        skip_blocked=skip_blocked,
         why=why.strip(),
         override=why.strip() if override else "",
         keep_draft=keep_draft,

@@ -17,6 +17,7 @@ from loop.cli.console import (
     WorkspaceOption,
     acting,
     note,
+    note_part,
     open_workspace,
     own_output,
     print_json,
@@ -198,6 +199,7 @@ def run(
     )
     if wanted.release is not None and not same:
         note(engine_remark(wanted.release))
+    note_part(place, summaries[0].run_id)
     written = write_labels(place, out, summaries[0].run_id) if out else None
     if as_json:
         of_release = {"release": release, "released_engine": same} if release else {}

@@ -22,6 +22,7 @@ from loop.cli.console import (
     own_output,
     print_json,
     print_table,
+    read_policy,
     say,
 )
 from loop.core.paths import WorkspacePaths, material
@@ -375,26 +376,6 @@ def check_named(wish: ExtractorOptions) -> None:
     """
     if wish.version is not None and wish.release is not None:
         raise typer.BadParameter("name a version or a release, not both")
-
-
-def read_policy(words: Sequence[str]) -> dict[str, str]:
-    """Return what words of label cells mean, from ``WORD=VALUE`` each.
-
-    Raises
-    ------
-    typer.BadParameter
-        There is no ``=``, or a word appears twice.
-    """
-    policy: dict[str, str] = {}
-    for text in words:
-        word, sign, meaning = text.rpartition("=")
-        if not sign:
-            raise typer.BadParameter(
-                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
-            )
-        if policy.setdefault(word, meaning) != meaning:
-            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
-    return policy
 
 
 def read_metrics(names: Sequence[str]) -> tuple[str, ...]:

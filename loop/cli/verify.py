@@ -15,12 +15,14 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.release.documents.card_sections import left_out_sentences
 from loop.release.facts import ReleaseFacts
+from loop.release.folder import RELEASE_NAME, shown
 from loop.release.keys import PublicKey, read_public_key
 from loop.release.load import verify_release
-from loop.release.released import RELEASE_NAME
+from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
 
 
@@ -43,20 +45,31 @@ def verify(
     keys: Annotated[
         Path | None, typer.Option("--keys", help="Folder of such files.")
     ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option("--expect", help="Name of the release that the folder must hold."),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the signatures, digests and numbers of a release.
 
-    A folder is checked offline, with the keys that you give. A name is looked up in
-    the workspace, with the keys, the entry and any withdrawal in its ledger. The exit
-    code is 0 only if everything holds and somebody you trust signed it; otherwise 100.
+    The first line says which release it is. A folder is checked offline, with the keys
+    that you give; one that is called like a release must hold that release, or the one
+    that you expect. A name is looked up in the workspace, with the keys, the entry and
+    any withdrawal in its ledger. The exit code is 0 only if everything holds and
+    somebody you trust signed it; otherwise 100.
     """
+    if expect is not None and RELEASE_NAME.fullmatch(expect) is None:
+        raise typer.BadParameter(
+            f"--expect takes the name of a release, such as extractor-v7, not "
+            f"{shown(expect)}"
+        )
     trusted = _read_keys(key or [], keys)
     if _is_name(release):
-        found = _verify_named(release, trusted, workspace)
+        found = _verify_named(release, trusted, workspace, expect)
     else:
-        found = verify_folder(Path(release), trusted)
+        found = verify_folder(Path(release), trusted, expect=expect)
     if as_json:
         print_json(_data(release, found))
     else:
@@ -81,8 +94,16 @@ def _read_keys(files: list[Path], folder: Path | None) -> dict[str, PublicKey]:
 
 
 def _verify_named(
-    name: str, trusted: dict[str, PublicKey], workspace: Path | None
+    name: str,
+    trusted: dict[str, PublicKey],
+    workspace: Path | None,
+    expect: str | None,
 ) -> Verification:
+    if expect not in (None, name):
+        raise typer.BadParameter(
+            f"you name {name} and expect {expect}; a name says already which release "
+            "it must be"
+        )
     if trusted:
         raise typer.BadParameter(
             "a name is checked with the keys that the workspace recorded; name the "
@@ -92,6 +113,7 @@ def _verify_named(
 
 
 def _show(release: str, found: Verification) -> None:
+    say(_identity(found))
     for one in found.findings:
         say(f"{'holds ' if one.holds else 'BROKEN'}  {one.check}: {one.what}")
     say()
@@ -100,6 +122,22 @@ def _show(release: str, found: Verification) -> None:
     if found.holds and facts is not None:
         for line in _remarks(facts):
             say(f"  {line}")
+
+
+def _identity(found: Verification) -> str:
+    """Return which release was verified: what it says, and is signed only if it holds.
+
+    The digest is that of the signed file, which the ledger of its workspace names.
+    """
+    facts = found.facts
+    if facts is None:
+        return "release unknown: release.json cannot be read"
+    release, statement = facts.release, digest_bytes(found.files.get(ENVELOPE, b""))
+    says = "release" if found.holds else "says that it is release"
+    return (
+        f"{says} {shown(release.name)}: {shown(release.ref)}, frozen "
+        f"{facts.frozen.time}, {ENVELOPE} sha256 {statement}"
+    )
 
 
 def _verdict(found: Verification) -> str:
@@ -145,6 +183,8 @@ def _data(release: str, found: Verification) -> dict[str, Any]:
         ],
         "approvals": [one._asdict() for one in found.approvals],
         "name": facts and facts.release.name,
+        "frozen": facts and facts.frozen.time,
+        "statement_sha256": digest_bytes(found.files.get(ENVELOPE, b"")),
         "prompt": facts and facts.release.ref,
         "prompt_digest": facts and facts.release.digest,
         "claim": facts and facts.claim.verdict.value,

@@ -1,9 +1,10 @@
-"""Git, where the workspace lies in a repository: its state, commits and tags of acts.
+"""Git, where the workspace is a repository: its state, commits and tags of acts.
 
 The ledger is the record; git is a copy of it that people know how to read. An act has
 happened when its ledger entry is written, so whatever git cannot do is a remark in the
-log and never an error. Hooks are left out: one that reformats files would change what
-the ledger has the digests of. So are git's own signatures, which may ask for a word.
+log and never an error. Hooks run and commits are signed as the repository has it set
+up; a file that a hook changed is put back, since the ledger has its digest. A
+workspace in a folder of another repository is none of that repository's business.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from loop.core.config import read_config
 from loop.core.errors import LoopError
-from loop.core.files import locked
+from loop.core.files import locked, write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import printable
 
@@ -26,16 +27,16 @@ _LOG = logging.getLogger("loop.git")
 _GIT_S = 10.0
 """How long git may take to answer, seconds."""
 
+_HOOKS_S = 120.0
+"""How long hooks and whoever signs may take, seconds."""
+
 _QUIET = (
     "--no-pager",
-    *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "core.fsmonitor=false"),
-    *("-c", "commit.gpgSign=false"),
-    *("-c", "tag.gpgSign=false"),
     *("-c", "gc.auto=0"),
     *("-c", "maintenance.auto=false"),
 )
-"""Nothing that asks, waits, or goes on in the background."""
+"""Nothing that waits, or goes on in the background."""
 
 _SILENT = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -106,16 +107,22 @@ def commit_paths(
     Returns
     -------
     str | None
-        None outside a repository, without git, with ``git: off`` in
-        ``.ranloop/config.yaml``, where git ignores the paths, and where it failed: then
-        the log says why.
+        None where the workspace is not the root of a repository, without git, with
+        ``git: off`` in ``.ranloop/config.yaml``, where git ignores the paths, and where
+        it failed, as when a hook refuses: then the log says why.
     """
     try:
         folder = _repository(root, paths)
         if folder is None:
             return None
         with locked(folder / "ranloop.lock"):
-            return _commit(root, [str(path) for path in paths], message, author)
+            kept = _contents(paths)
+            try:
+                made = _commit(root, [str(path) for path in paths], message, author)
+            finally:
+                # Hooks that reformat files refuse the commit when they did.
+                changed = _put_back(WorkspacePaths(root), kept)
+            return None if changed else made
     except LoopError as error:
         _LOG.warning(
             "%s What was done is recorded in the ledger; git has no commit of "
@@ -153,7 +160,8 @@ def tag(
         target = _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if _tagged(root, name) != target:
             environment = _identity(root, tagger)
-            _git(root, "tag", "-a", "-m", message, "--", name, target, **environment)
+            words = ("tag", "-a", "-m", message, "--", name, target)
+            _git(root, *words, patience_s=_HOOKS_S, **environment)
     except LoopError as error:
         _LOG.warning("%s The tag %s was not made: make it yourself.", error, name)
         return None
@@ -173,13 +181,55 @@ def _repository(root: Path, paths: Sequence[Path]) -> Path | None:
     if read_config(WorkspacePaths(root)).git == "off":
         return None
     try:
-        inside = _git(root, "rev-parse", "--is-inside-work-tree")
         folder = _git(root, "rev-parse", "--absolute-git-dir")
     except GitFailure:
         return None
-    if inside != "true" or _is_ignored(root, paths):
+    top = find_repository(root)
+    if top is None or not top.samefile(root) or _is_ignored(root, paths):
         return None
     return Path(folder)
+
+
+def find_repository(folder: Path) -> Path | None:
+    """Return the root of the repository in which `folder` lies; None outside of any."""
+    try:
+        if _git(folder, "rev-parse", "--is-inside-work-tree") == "true":
+            return Path(_git(folder, "rev-parse", "--show-toplevel"))
+    except GitFailure:
+        pass
+    return None
+
+
+def _contents(paths: Sequence[Path]) -> Mapping[Path, bytes]:
+    """Return what is in the files at and below `paths`."""
+    every = (each for path in paths for each in (path, *path.rglob("*")))
+    try:
+        return {path: path.read_bytes() for path in every if path.is_file()}
+    except OSError as error:
+        raise GitFailure(f"cannot read {error.filename}: {error.strerror}.") from error
+
+
+def _put_back(workspace: WorkspacePaths, kept: Mapping[Path, bytes]) -> bool:
+    """Write files that a hook changed as they were, say so, and return whether it did.
+
+    The ledger grows while others act: it is never written back.
+    """
+    changed = [
+        path
+        for path, before in kept.items()
+        if not path.is_file() or not path.read_bytes().startswith(before)
+    ]
+    for path in changed:
+        if path != workspace.ledger:
+            write_atomic(path, kept[path])
+    if changed:
+        _LOG.warning(
+            "a hook of git changed %s, of which the ledger has the digest: it was put "
+            "back. If git has a commit, it may hold what the hook made of it. Let that "
+            "hook leave out the files of the workspace, and commit them again.",
+            changed[0],
+        )
+    return bool(changed)
 
 
 def _is_ignored(root: Path, paths: Sequence[Path]) -> bool:
@@ -202,10 +252,11 @@ def _commit(root: Path, paths: Sequence[str], message: str, author: str) -> str:
         name = _person(author)
         _git(
             root,
-            *("commit", "--quiet", "--only", "--no-verify", "--no-gpg-sign"),
+            *("commit", "--quiet", "--only"),
             *("--cleanup=whitespace", f"--message={message}"),
             "--",
             *paths,
+            patience_s=_HOOKS_S,
             GIT_AUTHOR_NAME=name,
             GIT_AUTHOR_EMAIL=_email(root, name),
             **_identity(root, name),
@@ -214,8 +265,14 @@ def _commit(root: Path, paths: Sequence[str], message: str, author: str) -> str:
 
 
 def _identity(root: Path, name: str) -> Mapping[str, str]:
-    """Return the committer to name, where the person told git of none."""
+    """Return the committer to name, where the person told git of none.
+
+    Whoever told git to go by its settings only is named by nobody else.
+    """
     try:
+        words = ("config", "--type=bool", "--default=false", "--get")
+        if _git(root, *words, "user.useConfigOnly") == "true":
+            return {}
         _git(root, "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT")
     except GitFailure:
         return {"GIT_COMMITTER_NAME": _person(name), "GIT_COMMITTER_EMAIL": ""}
@@ -237,8 +294,10 @@ def _person(name: str) -> str:
     return kept.strip(" .,:;\"'") or "unnamed"
 
 
-def _git(root: Path, *arguments: str, **environment: str) -> str:
-    """Return git's answer.
+def _git(
+    root: Path, *arguments: str, patience_s: float = 0.0, **environment: str
+) -> str:
+    """Return git's answer, for which `_GIT_S` or so long is waited.
 
     Raises
     ------
@@ -257,16 +316,16 @@ def _git(root: Path, *arguments: str, **environment: str) -> str:
         )
     except (OSError, ValueError) as error:
         raise GitFailure("git could not be started.") from error
-    answer, complaint = _wait(done)
+    answer, complaint = _wait(done, max(patience_s, _GIT_S))
     if done.returncode:
         raise GitFailure(f"git {arguments[0]} failed: {_fault(complaint)}.")
     return answer.decode("utf-8", "replace").strip()
 
 
-def _wait(git: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+def _wait(git: subprocess.Popen[bytes], patience_s: float) -> tuple[bytes, bytes]:
     """Return what git printed; stop it when it takes too long."""
     try:
-        return git.communicate(timeout=_GIT_S)
+        return git.communicate(timeout=patience_s)
     except subprocess.TimeoutExpired as error:
         # Asked to stop, git takes its lock file along; killed, it would leave it.
         git.terminate()
@@ -274,7 +333,7 @@ def _wait(git: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
             git.communicate(timeout=2)
         except subprocess.TimeoutExpired:
             git.kill()
-        raise GitFailure(f"git took longer than {_GIT_S:.0f} s.") from error
+        raise GitFailure(f"git took longer than {patience_s:.0f} s.") from error
 
 
 def _fault(complaint: bytes) -> str:

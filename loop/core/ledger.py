@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -385,7 +386,8 @@ def append_event(
     Raises
     ------
     LedgerError
-        The existing chain is broken: nothing is appended to it.
+        The existing chain is broken, or this machine's clock is behind it: nothing is
+        appended.
     WriteError
         The file cannot be written.
     """
@@ -405,7 +407,9 @@ def append_events(
     Raises
     ------
     LedgerError
-        The existing chain is broken: nothing is appended to it.
+        The existing chain is broken, or this machine's clock is behind it: nothing is
+        appended. A clock that is behind by at most ten seconds, as those of two
+        machines may be, gives way: the entry has the time of the entry before.
     DataError
         A word of an event is not Unicode text; nothing is appended.
     WriteError
@@ -413,7 +417,7 @@ def append_events(
     """
     with locked(_lock(path)):
         known = _read_entries(_read_bytes(path), path)
-        time = format_time(now())
+        time = _entry_time(path, known, now())
         chain = list(known)
         for event in events:
             chain.append(_follow(event, actor, time, chain))
@@ -421,6 +425,87 @@ def append_events(
         _append_lines(path, b"".join(map(format_entry, added)))
         _remember(path, chain)
     return added
+
+
+_SKEW = timedelta(seconds=10)
+"""How far apart the clocks of machines that share a workspace may be."""
+
+_CLOCK = "clock"
+"""Key of a repair's payload: the time of an entry whose clock was ahead."""
+
+
+def is_clock_repair(entry: LedgerEntry) -> bool:
+    """Whether `entry` says that the clock was ahead when an entry above was written."""
+    return entry.action == "ledger_repaired" and _CLOCK in entry.payload
+
+
+def _latest(chain: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """Return the entry that no further one may be dated before: the newest by time.
+
+    After a repair of the clock only what follows it counts.
+    """
+    repaired = (n for n in range(len(chain) - 1, -1, -1) if is_clock_repair(chain[n]))
+    since = chain[next(repaired, 0) :]
+    return max(since, key=lambda one: (one.time, one.seq), default=None)
+
+
+def _entry_time(path: Path, chain: Sequence[LedgerEntry], now: datetime) -> str:
+    """Return the time for a further entry, never before that of one above.
+
+    An act that began before the newest entry was written has the time of that entry,
+    and so has one of a machine whose clock is a little behind.
+    """
+    latest = _latest(chain)
+    if latest is None or format_time(now) >= latest.time:
+        return format_time(now)
+    clock = max(now, utc_now())
+    if format_time(clock + _SKEW) >= latest.time:
+        return latest.time
+    raise LedgerError(
+        f"the clock of this machine says {format_time(clock)}, and entry {latest.seq} "
+        f"of {path.name} is of {latest.time}. Nothing was recorded: history may not "
+        "run backwards. Set the clock (`timedatectl set-ntp true`) and do it again, or "
+        "wait until it has passed that time. If "
+        f"the clock is right, and was wrong when entry {latest.seq} was made, run "
+        "`ranloop audit --repair`: it records that."
+    )
+
+
+def record_wrong_clock(
+    path: Path, actor: Actor, *, now: Clock = utc_now
+) -> LedgerEntry | None:
+    """Record that entries are of a clock that was ahead, and return the entry of that.
+
+    From then on entries have the right time again. The audit shows the entry.
+
+    Returns
+    -------
+    Entry | None
+        None where no entry is later than the clock, ten seconds aside; nothing is
+        changed then.
+
+    Raises
+    ------
+    LedgerError
+        The chain is broken: nothing is changed.
+    WriteError
+        The file cannot be written.
+    """
+    with locked(_lock(path)):
+        known = _read_entries(_read_bytes(path), path)
+        latest, time = _latest(known), now()
+        if latest is None or format_time(time + _SKEW) >= latest.time:
+            return None
+        event = Event(
+            action="ledger_repaired",
+            subject=path.name,
+            reason=f"the clock was ahead when entry {latest.seq} was written",
+            payload={_CLOCK: latest.time, "line": latest.seq},
+        )
+        entry = chain_event(event, actor, format_time(time), known[-1])
+        _append_lines(path, format_entry(entry))
+        _remember(path, [*known, entry])
+        return entry
 
 
 def _follow(

@@ -179,7 +179,7 @@ def init_workspace(target: Path, taxonomy: str | None = None) -> WorkspacePaths:
     WriteError
         It cannot be written.
     """
-    refuse_workspace(target)
+    refuse_workspace(target, taxonomy)
     source = bundled() / "labels"
     parts = _OF_ANY_TASK if taxonomy is not None else (*_OF_ANY_TASK, *_OF_CHEST_XRAY)
     try:
@@ -200,18 +200,39 @@ def init_workspace(target: Path, taxonomy: str | None = None) -> WorkspacePaths:
     return workspace
 
 
-def refuse_workspace(target: Path) -> None:
+def refuse_workspace(target: Path, taxonomy: str | None = None) -> None:
     """Refuse a folder that is a workspace already.
+
+    One without a prompt and a ledger, of the same task, was not finished: it may be
+    made again.
+
+    Parameters
+    ----------
+    taxonomy
+        As for `init_workspace`.
 
     Raises
     ------
     WorkspaceError
         It is one.
     """
-    if _is_workspace(target):
+    if _is_workspace(target) and not _is_unfinished(target, taxonomy):
         raise WorkspaceError(
             f"{target} is already a workspace. Use it, or name another folder."
         )
+
+
+def _is_unfinished(target: Path, taxonomy: str | None) -> bool:
+    """Whether a workspace has nothing but what `init_workspace` puts there."""
+    place = WorkspacePaths(target)
+    shipped = bundled() / "labels" / "taxonomy.yaml"
+    try:
+        there = (place.labels / "taxonomy.yaml").read_bytes()
+        wanted = shipped.read_bytes() if taxonomy is None else taxonomy.encode()
+        begun = any(place.prompts.iterdir()) or place.cohorts.exists()
+    except OSError:
+        return False
+    return there == wanted and not begun
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -31,6 +31,35 @@ def printable(text: str) -> str:
     return text.translate(_UNPRINTABLE) if _FOUND.search(text) else text
 
 
+_LONGEST = 64
+"""Characters of the longest word that `quoted` shows."""
+
+_WORD = re.compile(rf"[A-Za-z0-9_.:@/+*~-]{{0,{_LONGEST}}}|[!-~]")
+"""What ids, keys and names of columns are made of; no sentence is, in any language."""
+
+
+def quoted(given: object) -> str:
+    """Return a word of somebody's input for a message, unless it may be a text.
+
+    Every message that quotes a cell, a header, a key or an id of an input goes through
+    here: a column may hold reports where ids were expected. One word of ASCII letters,
+    digits and ``. _ : @ / + * ~ -`` is shown in quotes and a number as it is; of
+    anything else, the length.
+
+    Examples
+    --------
+    >>> quoted("study_id"), quoted("Small left effusion."), quoted(["a"])
+    ("'study_id'", '(20 characters, not shown)', '(a list, not shown)')
+    """
+    if isinstance(given, str):
+        if _WORD.fullmatch(given):
+            return repr(given)
+        return f"({len(given):,} characters, not shown)"
+    if given is None or isinstance(given, (int, float)):
+        return repr(given)
+    return f"(a {type(given).__name__}, not shown)"
+
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 

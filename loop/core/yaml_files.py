@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from loop.core.errors import DataError
 from loop.core.files import read_text
+from loop.core.safe_text import quoted
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -46,7 +48,7 @@ def _unique_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> object:
             continue
         if key.value in seen:
             line = key.start_mark.line + 1
-            raise DataError(f"line {line}: key {key.value!r} occurs twice")
+            raise DataError(f"line {line}: key {quoted(key.value)} occurs twice")
         seen.add(key.value)
     return loader.construct_mapping(node, deep=True)
 
@@ -75,6 +77,10 @@ def _check_depth(text: str) -> None:
             raise RecursionError
 
 
+_NAMED = re.compile(r"'(.{2,})'", re.DOTALL)
+"""An alias or a tag of the file that libyaml quotes."""
+
+
 def parse_yaml(text: str, source: Path | str) -> object:
     """Return the data of a YAML text; ``no`` stays a word and keys are unique.
 
@@ -92,6 +98,7 @@ def parse_yaml(text: str, source: Path | str) -> object:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
+        problem = _NAMED.sub(lambda found: quoted(found[1]), problem)
         raise DataError(
             f"{source}{where}: not valid YAML ({problem}). Correct that line."
         ) from error
@@ -122,15 +129,24 @@ def check_model(data: object, model: type[Model], source: Path | str) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         lines = [
-            f"  {'.'.join(str(part) for part in problem['loc']) or '(file)'}: "
+            f"  {field_name(problem['loc']) or '(file)'}: "
             f"{_reason(problem['type'], problem['msg'])}"
             for problem in error.errors(include_input=False, include_url=False)[:10]
         ]
         detail = "\n".join(lines)
+        # Not from the error: a notebook prints causes too, and this one has the input.
         raise DataError(
             f"{source} does not have the expected form:\n{detail}\n"
             "Correct these fields and run the command again."
-        ) from error
+        ) from None
+
+
+def field_name(place: Sequence[int | str]) -> str:
+    """Return where a field is, as pydantic says it; a key may be anything at all."""
+    return ".".join(
+        str(part) if isinstance(part, int) else quoted(part).strip("'")
+        for part in place
+    )
 
 
 def _reason(kind: str, message: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import Outcome, Status, UncertainAnswers, Value, ValueCode
-from loop.labels.reference import Reference
+from loop.labels.reference import Reference, as_scored
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.store import RunRecord, Store, Values, read_values
 
@@ -76,6 +76,12 @@ class AlignedPairs:
         reference = self.reference.copy()
         reference[:, chosen] = ValueCode.MISSING
         return replace(self, reference=reference)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Ids of the labels that the reference says nothing of, in no case."""
+        empty = (self.reference == ValueCode.MISSING).all(axis=0)
+        return tuple(np.array(self.labels)[empty].tolist())
 
     @property
     def not_coded(self) -> bool:
@@ -171,7 +177,7 @@ def align(
     return AlignedPairs(
         case_ids=tuple(ids),
         labels=labels,
-        reference=_reference_rows(ids, labels, reference),
+        reference=_reference_rows(ids, labels, as_scored(reference, taxonomy)),
         predicted=np.array(rows, dtype=np.int8).reshape(len(ids), len(labels)),
         statuses=statuses,
         not_run=len(set(reference.case_ids) - set(ids)),
@@ -334,12 +340,13 @@ def _fill(row: list[int], one: Values, asked: Sequence[tuple[str, int]]) -> None
 
 
 def decided_reference(
-    standard: Reference, case_ids: Sequence[str], labels: Sequence[str]
+    standard: Reference, case_ids: Sequence[str], taxonomy: Taxonomy
 ) -> Codes:
     """Return the reference of `case_ids` as 1, 0, or -1 where it leaves a case open.
 
     The same as `binary_reference` of `AlignedPairs`; what it does not know is open.
     """
+    labels, standard = taxonomy.ids, as_scored(standard, taxonomy)
     where = {case_id: row for row, case_id in enumerate(standard.case_ids)}
     known = [row for row, case in enumerate(case_ids) if case in where]
     rows = [where[case_ids[row]] for row in known]

@@ -429,6 +429,18 @@ def compare_runs(
     return compare_inputs(left, right, resamples=resamples, seed=seed)
 
 
+def _require_same_part(before: Inputs, after: Inputs) -> None:
+    """Refuse a run over the first cases beside one over others or all."""
+    counts = [len(one.pairs.case_ids) for one in (before, after)]
+    limits = [one.run.limit for one in (before, after)]
+    if limits[0] != limits[1] and counts[0] != counts[1]:
+        raise DataError(
+            f"run {before.run.run_id} asked {counts[0]} cases of {before.cohort.name} "
+            f"and run {after.run.run_id} asked {counts[1]}, since --limit left cases "
+            "out. Run both on the same cases."
+        )
+
+
 def compare_inputs(
     before: Inputs, after: Inputs, *, resamples: int = 2000, seed: int = 0
 ) -> Comparison:
@@ -437,7 +449,7 @@ def compare_inputs(
     Raises
     ------
     DataError
-        The two asked different cohorts, or share no case.
+        The two asked different cohorts, one of them a part of it, or share no case.
     """
     if before.cohort.digest != after.cohort.digest:
         raise DataError(
@@ -445,6 +457,7 @@ def compare_inputs(
             f"{after.run.run_id} asked {after.cohort.name}. Compare two runs on the "
             "same cohort."
         )
+    _require_same_part(before, after)
     shared = pair_answers(before.pairs, after.pairs)
     if not shared.case_ids:
         raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from loop.core.errors import DataError
@@ -234,6 +234,14 @@ def _notes(
         (not set(inputs.pairs.labels) - set(inputs.not_comparable),
          "The reference can judge no label at all, so nothing passes and nothing is "
          "claimed."),
+        (bool(inputs.pairs.unknown), "The reference says nothing of "
+         f"{_names(inputs, inputs.pairs.unknown)}: unknown in every case, never "
+         "absent. A label that was added to the taxonomy later needs its own marks: "
+         "import the cohort again with its column, or add readers' votes on it."),
+        (bool(inputs.not_labels), "Not scored: "
+         f"{', '.join(inputs.not_labels)}. The reference has these columns, and the "
+         "taxonomy has no such labels. After a change of name, import the cohort again "
+         "with the new one."),
         (inputs.protocol_changed,
          "The protocol was changed after the run began."),
         (bool(resting), "These labels pass only because uncertain answers "
@@ -259,11 +267,16 @@ def _notes(
 
 def _reasons(inputs: Inputs) -> str:
     """Return the labels that the reference cannot judge, each with the reason."""
-    names = {label.id: label.name for label in inputs.taxonomy.labels}
     return "; ".join(
-        f"{names.get(label, label)} ({reason})"
+        f"{_names(inputs, (label,))} ({reason})"
         for label, reason in inputs.not_comparable.items()
     )
+
+
+def _names(inputs: Inputs, labels: Iterable[str]) -> str:
+    """Return the published names of labels in one line."""
+    names = {label.id: label.name for label in inputs.taxonomy.labels}
+    return ", ".join(names.get(label, label) for label in labels)
 
 
 def _identity(inputs: Inputs) -> Mapping[str, object]:

@@ -12,7 +12,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value, ValueCode
 from loop.documents.tables import format_rows
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
-from loop.labels.reference import MARKS, Reference, read_reference
+from loop.labels.reference import MARKS, Reference, as_scored, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.prompts.outputs.strict import NOTES
 from loop.run.manifest import find_run
@@ -224,6 +224,7 @@ def find_failures(
     outcomes: Iterator[Outcome], reference: Reference, taxonomy: Taxonomy
 ) -> Iterator[Failure]:
     """Yield the failures of each outcome, in the order of `outcomes`."""
+    reference = as_scored(reference, taxonomy)
     where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
     columns = {label: column for column, label in enumerate(reference.labels)}
     labels = [(label, columns[label]) for label in taxonomy.ids if label in columns]

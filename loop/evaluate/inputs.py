@@ -41,6 +41,9 @@ class Inputs:
     not_comparable: Mapping[str, str] = field(default_factory=dict)
     """Label id to why the reference cannot judge it."""
 
+    not_labels: tuple[str, ...] = ()
+    """Columns of the reference that are no labels of the taxonomy, so not scored."""
+
     protocol: Protocol
     protocol_digest: str
     protocol_changed: bool = False
@@ -98,6 +101,7 @@ def read_inputs(
         patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
         taxonomy=taxonomy,
         not_comparable=cohort.not_comparable,
+        not_labels=tuple(n for n in standard.labels if n not in taxonomy.ids),
         protocol=read_protocol(workspace),
         protocol_digest=digest,
         protocol_changed=record.spec.protocol_digest not in (None, digest),

@@ -444,7 +444,7 @@ def plan_cohort(
     taxonomy = read_taxonomy(workspace.labels)
     without = pinned.not_comparable
     standard = read_reference(workspace, cohort)
-    truth = decided_reference(standard, pinned.case_ids, taxonomy.ids)
+    truth = decided_reference(standard, pinned.case_ids, taxonomy)
     protocol = read_protocol(workspace)
     family = [label for label in taxonomy.ids if label not in without]
     levels = plan_levels(protocol, len(family), candidates)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from loop.core.digests import digest_json
+from loop.core.digests import canonical_json, digest_json
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
@@ -34,8 +35,8 @@ from loop.evaluate.results import (
 from loop.evaluate.score_history import VersionScore
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
-from loop.labels.taxonomy import read_taxonomy
-from loop.run.store import Store
+from loop.labels.taxonomy import read_taxonomy, taxonomy_digest
+from loop.run.store import Store, open_store, read_values
 from loop.stats.confusion import Confusion
 from loop.stats.resampling import Bootstrap, DrawResampling, Resampling
 
@@ -116,9 +117,7 @@ def _measure(
             **resample_draws(protocol, Method(), units, len(draws)),
             **resampling,
         }
-        truth = np.tile(
-            decided_reference(standard, cases, taxonomy.ids), (len(draws), 1)
-        )
+        truth = np.tile(decided_reference(standard, cases, taxonomy), (len(draws), 1))
         answers = np.concatenate([in_order(table, cases) for table in tables])
         counted = count_uncertain(answers, truth, row.policy)
         kept = comparable_labels(taxonomy.ids, row.without)
@@ -146,7 +145,7 @@ def record_evaluation(
     protocol = register_protocol(workspace, actor)
     entries = read_ledger(workspace.ledger)
     for action, payload in (
-        ("evaluated", _scores(evaluation)),
+        ("evaluated", {**_scores(evaluation), **_basis(workspace, evaluation)}),
         ("gate_decided", _verdicts(evaluation)),
     ):
         if not _is_recorded(entries, action, payload):
@@ -168,6 +167,48 @@ def _scores(evaluation: Evaluation) -> dict[str, Any]:
         "signature": evaluation.signature,
         **_served(evaluation),
     }
+
+
+def _basis(workspace: WorkspacePaths, evaluation: Evaluation) -> dict[str, Any]:
+    """Return digests of what the scores rest on besides prompt, cohort and protocol.
+
+    Without the run in the store there is none of its answers.
+    """
+    identity = evaluation.run.manifest.get("engine_identity")
+    cues = identity.get("cues") if isinstance(identity, Mapping) else None
+    with open_store(workspace) as store:
+        answers = digest_answers(store, evaluation.runs or (evaluation.run.run_id,))
+    found = {
+        "taxonomy_digest": taxonomy_digest(workspace.labels),
+        "cues": dict(cues) if isinstance(cues, Mapping) else None,
+        "answers_digest": answers,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+BASIS = frozenset({"taxonomy_digest", "cues", "answers_digest"})
+"""Fields of an ``evaluated`` entry that earlier versions did not write."""
+
+
+def digest_answers(store: Store, runs: Sequence[str]) -> str | None:
+    """Sha256 over case, outcome and values of every answer of `runs`, in their order.
+
+    None where a run is not in the store.
+
+    Raises
+    ------
+    StoreError
+        A row was changed by something other than ranloop.
+    """
+    known = {one.id: one for one in store.find_runs(finished=True, ids=runs)}
+    if len(known) < len(set(runs)):
+        return None
+    digest = hashlib.sha256()
+    for run in runs:
+        for one in read_values(store, known[run]):
+            answer = [run, one.item_id, one.status.value, dict(one.values)]
+            digest.update(canonical_json(answer) + b"\n")
+    return digest.hexdigest()
 
 
 def _served(evaluation: Evaluation) -> dict[str, str]:
@@ -237,8 +278,16 @@ def digest_counts(rows: Iterable[tuple[str, Confusion, Exclusions]]) -> str:
 def _is_recorded(
     entries: tuple[LedgerEntry, ...], action: str, payload: Mapping[str, Any]
 ) -> bool:
+    """Whether an entry says the same, as far as its version of ranloop said it."""
     return any(
-        entry.action == action and dict(entry.payload) == payload for entry in entries
+        entry.action == action
+        and entry.payload
+        == {
+            name: value
+            for name, value in payload.items()
+            if name in entry.payload or name not in BASIS
+        }
+        for entry in entries
     )
 
 

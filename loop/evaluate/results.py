@@ -186,6 +186,13 @@ class RunFacts:
     manifest: Mapping[str, object]
     """The run's manifest as written."""
 
+    @property
+    def limit(self) -> int | None:
+        """Number of the first cases that were to be asked; None for all."""
+        spec = self.manifest.get("spec")
+        limit = spec.get("limit") if isinstance(spec, Mapping) else None
+        return limit if isinstance(limit, int) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortFacts:

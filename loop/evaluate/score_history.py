@@ -316,7 +316,8 @@ def _scored(
         payload = entry.payload
         # A draft that became a version was scored under its draft's name.
         known = payload.get("prompt_digest") == row.digest
-        if not known or payload.get("cohort") != cohort:
+        # A part of the cohort is no score on it; the ledger keeps it all the same.
+        if not known or payload.get("cohort") != cohort or payload.get("not_run"):
             continue
         if entry.action == "evaluated":
             way = _conventions(payload)
@@ -378,6 +379,7 @@ def _is_score(entry: LedgerEntry, prompt: str, cohort: str) -> bool:
         entry.action == "evaluated"
         and entry.subject.partition("@")[0] == prompt
         and entry.payload.get("cohort") == cohort
+        and not entry.payload.get("not_run")
     )
 
 

@@ -384,7 +384,7 @@ def correct_optimism(
     clusters = resampling_units([patients.get(case, "") for case in cases])
     protocol = read_protocol(workspace)
     kept = comparable_labels(taxonomy.ids, cohort.not_comparable)
-    truth = decided_reference(standard, cases, taxonomy.ids)
+    truth = decided_reference(standard, cases, taxonomy)
     answers = np.stack([in_order(table, cases) for table in scored.values()])
     return Selection(
         run=run.id,

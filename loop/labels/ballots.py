@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Value, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.records import Mark, Value, ValueCode
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
@@ -29,8 +29,13 @@ from loop.labels.cohort import (
     cohort_folder,
     read_record,
 )
-from loop.labels.importing.source import read_mark
-from loop.labels.importing.table_files import open_table
+from loop.labels.importing.source import (
+    ROLES,
+    label_columns,
+    read_mark,
+    read_meanings,
+)
+from loop.labels.importing.table_files import SourceTable, frame_table, open_table
 from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
     Opening,
@@ -44,8 +49,11 @@ from loop.labels.sealing import (
     sealed_path,
     write_labels,
 )
-from loop.labels.taxonomy import Taxonomy
+from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.stats.reliability import UNRATED
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 COLUMNS = ("reader", "case_id", "label", "value")
 VOTE_CODES: Mapping[Value, ValueCode] = {one: ValueCode[one.name] for one in Value}
@@ -99,10 +107,23 @@ class Votes:
         return rated.astype(np.int8)
 
 
-def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
-    """Return the votes of a table with columns reader, case_id, label and value.
+def read_votes(
+    source: Path | DataFrame,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    values: Mapping[str, str] | None = None,
+) -> Votes:
+    """Return the votes of a table: one vote a row, or one reader and case a row.
 
-    CSV, TSV, JSON Lines or Parquet; columns may be in any order.
+    The first has the columns reader, case_id, label and value; the second reader,
+    case_id and one column per label, in which a blank cell is no vote. CSV, TSV, JSON,
+    Parquet, Excel or a DataFrame; columns may be in any order, and the case id under
+    any of the names it has in a table of cases.
+
+    Parameters
+    ----------
+    values
+        Word of a cell to what it means, ``{"yes": "present"}``.
 
     Raises
     ------
@@ -112,8 +133,9 @@ def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
     UnknownLabelError
         A label is not in the taxonomy; names the line.
     """
-    found = _iter_votes(path, taxonomy)
-    return _gather(found, cohort, taxonomy, path)
+    table = _open_votes(source)
+    found = _iter_votes(table, taxonomy, read_meanings(values or {}))
+    return _gather(found, cohort, taxonomy, table.name)
 
 
 def parse_votes(raw: bytes, cohort: Cohort, taxonomy: Taxonomy, path: Path) -> Votes:
@@ -130,7 +152,7 @@ def parse_votes(raw: bytes, cohort: Cohort, taxonomy: Taxonomy, path: Path) -> V
     found = _read_whole(raw, cohort, taxonomy)
     if found is None:
         # Line by line, to name the one that is wrong.
-        found = _gather(_iter_kept(raw, taxonomy, path), cohort, taxonomy, path)
+        found = _gather(_iter_kept(raw, taxonomy, path), cohort, taxonomy, str(path))
     return found
 
 
@@ -209,7 +231,7 @@ def _gather(
     votes: Iterable[tuple[str, _Ballot, Value]],
     cohort: Cohort,
     taxonomy: Taxonomy,
-    path: Path,
+    source: str,
 ) -> Votes:
     """Return `votes` as a table, after checking that they fit the cohort."""
     known = {case.case_id for case in cohort.cases}
@@ -217,17 +239,17 @@ def _gather(
     for where, ballot, value in votes:
         if ballot[1] not in known:
             raise DataError(
-                f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
+                f"{where}: cohort {cohort.name!r} has no case {quoted(ballot[1])}. "
                 "Correct the id, or name the cohort that was read."
             )
         if ballot in ballots:
             raise DataError(
-                f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
-                f"{ballot[1]!r} at {ballots[ballot][1]}. Keep one of the two."
+                f"{where}: {quoted(ballot[0])} already voted on {ballot[2]} of case "
+                f"{quoted(ballot[1])} at {ballots[ballot][1]}. Keep one of the two."
             )
         ballots[ballot] = (value, where)
     if not ballots:
-        raise DataError(f"{path} holds no vote. Give {','.join(COLUMNS)} lines.")
+        raise DataError(f"{source} holds no vote. Give {','.join(COLUMNS)} lines.")
     return _tabulate(ballots, cohort, taxonomy)
 
 
@@ -247,22 +269,74 @@ def format_votes(votes: Votes) -> bytes:
     return format_csv(COLUMNS, rows, end="\n").encode("utf-8")
 
 
-def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[str, _Ballot, Value]]:
+def _open_votes(source: Path | DataFrame) -> SourceTable:
+    """Open a table of votes."""
+    if not isinstance(source, Path):
+        return frame_table(source)
+    if not os.path.isfile(source):
+        raise DataError(f"{source} does not exist or is not a file. Check the path.")
+    return open_table(source, other=".csv")
+
+
+class _VoteColumns(NamedTuple):
+    """Which columns of a table of votes hold what."""
+
+    reader: str
+    case_id: str
+    labels: Mapping[str, str]
+    """Label id to its column; empty where a row is one vote."""
+
+
+def _find_vote_columns(table: SourceTable, taxonomy: Taxonomy) -> _VoteColumns:
+    """Return what the columns hold; without one for the label, each label has its own.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a column is almost a label, or two are the same one.
+    """
+    folded = {fold_name(name): name for name in reversed(table.header)}
+    ids = (folded[fold_name(a)] for a in ROLES["case_id"] if fold_name(a) in folded)
+    case_id = "case_id" if "case_id" in table.header else next(ids, "case_id")
+    columns = _VoteColumns("reader", case_id, {})
+    if {"label", "value"} & set(table.header):
+        table.require(("reader", case_id, "label", "value"))
+        return columns
+    others = [name for name in table.header if name not in ("reader", case_id)]
+    labels = label_columns(others, taxonomy, table.name)
+    if not labels or {"reader", case_id} - set(table.header):
+        raise DataError(
+            f"{table.name}: no table of votes. Give the columns {','.join(COLUMNS)}, "
+            "one vote a row; or reader,case_id and a column per label, one reader and "
+            "case a row."
+        )
+    return columns._replace(labels=labels)
+
+
+def _iter_votes(
+    table: SourceTable, taxonomy: Taxonomy, values: Mapping[str, Mark]
+) -> Iterator[tuple[str, _Ballot, Value]]:
     """Yield where it is, (reader, case, label) and value of each vote."""
-    if not os.path.isfile(path):
-        raise DataError(f"{path} does not exist or is not a file. Check the path.")
-    table = open_table(path, other=".csv")
-    table.require(COLUMNS)
-    for row in table.read(COLUMNS):
+    columns = _find_vote_columns(table, taxonomy)
+    wide = columns.labels
+    rest = tuple(wide.values()) or COLUMNS[2:]
+    for row in table.read((columns.reader, columns.case_id, *rest)):
         where = row.where
-        reader, case_id, name = (row.text(column) for column in COLUMNS[:3])
+        reader, case_id = row.text(columns.reader), row.text(columns.case_id)
         if not reader or not case_id:
             raise DataError(f"{where}: no reader or no case id. Fill in both.")
-        try:
-            label = taxonomy.find(name).id
-        except UnknownLabelError as error:
-            raise UnknownLabelError(f"{where}: {error}") from error
-        yield where, (reader, case_id, label), _read_vote(row.cells.get("value"), where)
+        if not wide:
+            name = row.text("label")
+            try:
+                label = taxonomy.find(name).id
+            except UnknownLabelError as error:
+                raise UnknownLabelError(f"{where}: {error}") from error
+            vote = _read_vote(row.cells.get("value"), where, values)
+            yield where, (reader, case_id, label), vote
+        for label, name in wide.items():
+            mark = read_mark(row.cells.get(name), name, where, values)
+            if mark is not Mark.MISSING:
+                yield where, (reader, case_id, label), _as_vote(mark, where)
 
 
 def _iter_kept(
@@ -277,12 +351,23 @@ def _iter_kept(
         for reader, case_id, name, word in rows:
             ballot = reader, case_id, taxonomy.find(name).id
             yield f"{path.name}, line {rows.line_num}", ballot, Value(word)
+    except UnknownLabelError as error:
+        raise UnknownLabelError(
+            f"{path.name}, line {rows.line_num}: votes on {name[:60]!r}, and the "
+            "taxonomy has no such label any more. Put it back into "
+            "labels/taxonomy.yaml; list the old name under `aliases` of the label "
+            "that it became; or import the cohort again with --replace, and then the "
+            "votes that shall count."
+        ) from error
     except (ValueError, csv.Error) as error:
         raise DataError(f"{path} is not a file of votes. Restore it.") from error
 
 
-def _read_vote(cell: object, where: str) -> Value:
-    mark = read_mark(cell, "value", where)
+def _read_vote(cell: object, where: str, values: Mapping[str, Mark]) -> Value:
+    return _as_vote(read_mark(cell, "value", where, values), where)
+
+
+def _as_vote(mark: Mark, where: str) -> Value:
     if mark.value not in tuple(Value):
         raise DataError(
             f"{where}: a vote is present, absent or uncertain. Correct the value, or "

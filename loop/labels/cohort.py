@@ -25,6 +25,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
@@ -153,7 +154,7 @@ def check_name(name: str) -> str:
     """
     if _NAME.fullmatch(name) is None or ".." in name:
         raise DataError(
-            f"{name[:70]!r} cannot be the name of a cohort. Use 1 to 64 lower-case "
+            f"{quoted(name)} cannot be the name of a cohort. Use 1 to 64 lower-case "
             "letters, digits, '-', '_' or '.', beginning with a letter or digit."
         )
     return name
@@ -362,7 +363,7 @@ def iter_items(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[Item]:
             done += 1
             if item is None or item.id != case.case_id or not _intact(item, case):
                 raise DataError(
-                    f"{path}, line {done}: not the text of case {case.case_id!r} "
+                    f"{path}, line {done}: not the text of case {quoted(case.case_id)} "
                     f"that was imported. {again}"
                 )
             yield item

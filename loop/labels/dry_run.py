@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.core.files import locked, make_folder, write_error
@@ -21,6 +21,9 @@ from loop.labels.importing.source import ImportOptions, SourceCase
 from loop.labels.overlap import PairReport, check_cohorts
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _LINKED = ("cases", "replaced")
 """Private folders whose files are read, or replaced as a whole, never written into."""
@@ -127,7 +130,7 @@ class VotesFile(NamedTuple):
     """A file of votes and how it is taken."""
 
     cohort: str
-    path: Path
+    path: Path | DataFrame
     need: int | None = None
     """Fewest equal votes, beyond over half of those who voted; None: as recorded."""
 
@@ -137,10 +140,13 @@ class VotesFile(NamedTuple):
     reason: str = ""
     """Why, for the ledger; empty: by which rule."""
 
+    values: Mapping[str, str] = {}
+    """Word of a cell to what it means, ``{"yes": "present"}``."""
+
 
 def dry_run_import(
     workspace: WorkspacePaths,
-    source: Path,
+    source: Path | DataFrame,
     options: ImportOptions,
     *,
     actor: Actor,
@@ -207,9 +213,8 @@ def _read(
         discard=file.replace,
         reason=file.reason,
     )
-    return take(
-        workspace, cohort, read_votes(file.path, cohort, taxonomy), taxonomy, how
-    )
+    votes = read_votes(file.path, cohort, taxonomy, file.values)
+    return take(workspace, cohort, votes, taxonomy, how)
 
 
 def _compare(

@@ -23,6 +23,9 @@ from loop.labels.taxonomy import (
 MOST_LABELS: Final = 1_000
 """Labels of one list: a file with more is not a list of labels."""
 
+GROUP: Final = "findings"
+"""Group of a label where a list names none."""
+
 READING: Final = (
     "What the text states of this patient now counts. What it only asks, plans or "
     "recommends, and what earlier examinations showed, does not.",
@@ -50,6 +53,8 @@ _FIELDS: Final = {fold_name(one): one for one in (*_WORDS, *_LISTS)} | {
     fold_name(also): one for also, one in _ALSO.items()
 }
 
+_SUFFIXES: Final = (".csv", ".tsv", ".xlsx", ".yaml", ".yml", ".jsonl", ".parquet")
+
 _SEPARATOR: Final = re.compile(r"\s*[;\n]\s*")
 
 _ID: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -76,8 +81,14 @@ def read_label_list(path: Path) -> str:
         There is no such file, it is no list of labels, or a label lacks its name or a
         definition; names the line, and never shows what stands there.
     """
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise DataError(
+            f"{path} cannot be read as a list of labels. Give a file whose name ends "
+            f"with one of {', '.join(_SUFFIXES)}."
+        )
     about: dict[str, Any] = {}
-    if path.suffix.lower() in (".yaml", ".yml"):
+    if suffix in (".yaml", ".yml"):
         about, listed = _read_yaml(path)
         entries: Iterable[tuple[str, dict[str, Any]]] = listed
     else:
@@ -245,4 +256,4 @@ def _complete(entry: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where}: no id can be made of the name, or the one given is none. Give "
             "an id of small letters, digits and _, for example infarct_acute."
         )
-    return {"id": found, **filled}
+    return {"id": found, "group": GROUP, **filled}

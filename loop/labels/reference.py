@@ -13,7 +13,7 @@ import io
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
@@ -48,6 +48,7 @@ from loop.labels.sealing import (
     sealed_path,
     write_labels,
 )
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
 
 CODES: Mapping[Mark, ValueCode] = {mark: ValueCode[mark.name] for mark in Mark}
 MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
@@ -78,6 +79,9 @@ class Reference:
     marks: Marks
     """Codes, shape ``(n_cases, n_labels)``; see `CODES`."""
 
+    no_finding_derived: bool = False
+    """Whether it comes of votes in which "No Finding" follows from the other labels."""
+
     @property
     def ref(self) -> str:
         """How it is named on reports, for example ``"openi_dev:ref1"``."""
@@ -100,6 +104,40 @@ class Reference:
         return {mark: int((column == code).sum()) for mark, code in CODES.items()}
 
 
+def as_scored(reference: Reference, taxonomy: Taxonomy) -> Reference:
+    """Return `reference` as answers are held against it.
+
+    A "No Finding" that was derived says that all other labels are absent. Where one of
+    them was never marked, because it was added to the taxonomy later, nobody knows
+    that: such a "No Finding" is missing. One that names a finding stands.
+    """
+    if not reference.no_finding_derived or NO_FINDING not in reference.labels:
+        return reference
+    others = [
+        reference.labels.index(name) if name in reference.labels else -1
+        for name in taxonomy.deciding
+    ]
+    known = [place for place in others if place >= 0]
+    open_cases = (reference.marks[:, known] == ValueCode.MISSING).any(axis=1)
+    if len(known) < len(others):
+        open_cases[:] = True
+    column = reference.labels.index(NO_FINDING)
+    open_cases &= reference.marks[:, column] == ValueCode.PRESENT
+    if not open_cases.any():
+        return reference
+    marks = reference.marks.copy()
+    marks[open_cases, column] = ValueCode.MISSING
+    return replace(reference, marks=marks)
+
+
+def is_no_finding_derived(record: CohortRecord, number: int) -> bool:
+    """Whether "No Finding" in version `number` follows from the votes on the others."""
+    payload = record.references.get(number, {})
+    while "corrects" in payload:
+        payload = record.references.get(int(payload["corrects"]), {})
+    return "votes" in payload and payload.get("no_finding") != "read"
+
+
 def locate(reference: Reference, case_id: str, label: str) -> tuple[int, int]:
     """Return row and column of one case and label.
 
@@ -110,13 +148,13 @@ def locate(reference: Reference, case_id: str, label: str) -> tuple[int, int]:
     """
     if label not in reference.labels:
         raise UnknownLabelError(
-            f"{reference.ref} has no label {label[:60]!r}. Correct the label id."
+            f"{reference.ref} has no label {quoted(label)}. Correct the label id."
         )
     try:
         return reference.case_ids.index(case_id), reference.labels.index(label)
     except ValueError as error:
         raise DataError(
-            f"{reference.ref} has no case {case_id[:80]!r}. Correct the case id, or "
+            f"{reference.ref} has no case {quoted(case_id)}. Correct the case id, or "
             "name the cohort it belongs to."
         ) from error
 
@@ -170,6 +208,7 @@ def read_reference(
         case_ids=case_ids,
         labels=labels,
         marks=marks,
+        no_finding_derived=is_no_finding_derived(record, wanted),
     )
     cohort = read_cohort(workspace, cohort_name, record=record)
     _require_cases(reference, cohort, path)

@@ -13,10 +13,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from loop.core.digests import digest_json
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
 from loop.core.records import Value
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import check_model, parse_yaml
 
 NO_FINDING = "no_finding"
@@ -132,7 +133,7 @@ class Taxonomy:
         near = self.suggest(name)
         hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(self.ids)}."
         raise UnknownLabelError(
-            f"no label {_quote(name)} in the taxonomy. {hint} "
+            f"no label {quoted(name)} in the taxonomy. {hint} "
             "Correct the name, or remove it."
         )
 
@@ -199,9 +200,14 @@ class Taxonomy:
             return ()
         return tuple(
             name
-            for name in self._deciding(self.no_finding_policy)
+            for name in self.deciding
             if values.get(name) in (Value.PRESENT, Value.UNCERTAIN)
         )
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Ids of the labels that decide "No Finding" under the taxonomy's policy."""
+        return self._deciding(self.no_finding_policy)
 
     def _deciding(self, policy: NoFindingPolicy) -> tuple[str, ...]:
         """Return the labels that decide "No Finding" under a policy."""
@@ -221,6 +227,17 @@ def fold_name(name: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", name).casefold().replace("&", "and")
     return re.sub(r"[\W_]+", "", plain)
+
+
+def taxonomy_digest(labels_folder: Path) -> str:
+    """Return the sha256 of the text of ``taxonomy.yaml`` in a ``labels/`` folder.
+
+    Raises
+    ------
+    DataError
+        There is none, or it cannot be read.
+    """
+    return digest_text(read_text(labels_folder / "taxonomy.yaml"))
 
 
 def read_taxonomy(labels_folder: Path) -> Taxonomy:
@@ -270,15 +287,10 @@ def _name_table(labels: tuple[Label, ...]) -> dict[str, Label]:
             other = table.setdefault(fold_name(name), label)
             if other is not label:
                 raise DataError(
-                    f"labels {other.id!r} and {label.id!r} are both called {name!r}. "
-                    "Give one of them another name or alias."
+                    f"labels {other.id!r} and {label.id!r} are both called "
+                    f"{quoted(name)}. Give one of them another name or alias."
                 )
     return table
-
-
-def _quote(name: str) -> str:
-    """Return `name` quoted and short: it may come from a file of any content."""
-    return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

@@ -16,6 +16,7 @@ from loop.core.errors import DataError, EditedVersionError
 from loop.core.files import folder_beside, move_folder, read_text, write_atomic
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import NAME, CallPlan, PromptVersion
@@ -202,8 +203,8 @@ def parse_ref(ref: str) -> Ref:
     named = bool(NAME.fullmatch(plain)) or selector in ("draft", "draft:")
     if not NAME.fullmatch(name) or (at and not named):
         raise DataError(
-            f"{ref!r} is not a prompt reference. Write NAME, NAME@v3, NAME@latest, "
-            "NAME@ALIAS or NAME@draft:ID."
+            f"{quoted(ref)} is not a prompt reference. Write NAME, NAME@v3, "
+            "NAME@latest, NAME@ALIAS or NAME@draft:ID."
         )
     return Ref(name, selector or "latest")
 
@@ -317,7 +318,7 @@ def _resolve(workspace: WorkspacePaths, name: str, selector: str) -> int:
     if tag is None:
         known = ", ".join(read_aliases(workspace, name)) or "none"
         raise DataError(
-            f"{name} has no alias {selector!r} (known: {known}). "
+            f"{name} has no alias {quoted(selector)} (known: {known}). "
             f"Set one with `ranloop alias {name}@v{numbers[-1]} {selector} --why ...`."
         )
     if int(tag[1]) not in numbers:
@@ -349,7 +350,7 @@ def _no_prompt(workspace: WorkspacePaths, name: str) -> str:
     close = get_close_matches(name, known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     return (
-        f"no prompt {name!r} under {workspace.prompts} (known: "
+        f"no prompt {quoted(name)} under {workspace.prompts} (known: "
         f"{', '.join(known) or 'none'}).{guess}"
     )
 
@@ -399,8 +400,9 @@ def _read_draft(workspace: WorkspacePaths, name: str, wanted: str) -> PromptVers
     draft = wanted or (drafts[-1] if drafts else "")
     if draft not in drafts:
         raise DataError(
-            f"{name} has no draft {draft!r} (known: {', '.join(drafts) or 'none'}). "
-            f"`ranloop revise {name} --verdicts FILE` makes one."
+            f"{name} has no draft {quoted(draft)} (known: "
+            f"{', '.join(drafts) or 'none'}). `ranloop revise {name} "
+            "--verdicts FILE` makes one."
         )
     version, _ = read_folder(drafts_folder(workspace, name) / draft, draft=draft)
     return version

@@ -23,6 +23,10 @@ class NamedMeaning(LabelMeaning, Protocol):
     def name(self) -> str:
         """Name as published."""
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names."""
+
 
 _SYSTEM: Final = """\
 You read one report and record which of the findings listed below it states. You rely
@@ -80,7 +84,10 @@ Report:
 
 
 def first_guide(label: NamedMeaning) -> Guide:
-    """Return the guide that a label begins with: what the taxonomy says of it."""
+    """Return the guide that a label begins with: what the taxonomy says of it.
+
+    Its other names are its terms.
+    """
     return Guide(
         label=label.id,
         name=label.name,
@@ -88,6 +95,7 @@ def first_guide(label: NamedMeaning) -> Guide:
         counts=label.counts,
         does_not_count=label.does_not_count,
         uncertain_when=label.uncertain_when,
+        terms=tuple(dict.fromkeys(label.aliases)),
     )
 
 

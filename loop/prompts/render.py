@@ -12,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame
+from loop.core.safe_text import quoted
 from loop.prompts.version import CallPlan, PromptVersion
 
 SchemaOf = Callable[[Sequence[str]], Mapping[str, object]]
@@ -61,8 +62,8 @@ class Call:
                 tail = "".join(variables[name] + after for name, after in self.pieces)
         except KeyError as error:
             raise DataError(
-                f"case {item.id} has no variable {error.args[0]!r}, which the prompt "
-                "needs. Import the cohort again with that column."
+                f"case {item.id} has no variable {quoted(error.args[0])}, which the "
+                "prompt needs. Import the cohort again with that column."
             ) from error
         return Prompt(frame=self.frame, tail=tail, item=item)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.published.claims import Notes, SignificanceClaim, check_claims
 from loop.published.confusions import solvable
 from loop.published.deltas import check_deltas, check_significance
@@ -85,13 +86,13 @@ def read_tables(
     names = [table.name.casefold() for table in tables]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(
-            f"two tables are called {twice[0]!r}. Give each a caption with a number of "
-            "its own, or put them in files of different names."
+            f"two tables are called {quoted(twice[0])}. Give each a caption with a "
+            "number of its own, or put them in files of different names."
         )
     if strange := sorted(set(map(str.casefold, notes.tables)) - set(names)):
         raise DataError(
-            f"notes: there is no table {strange[0]!r}. There are: {', '.join(names)}. "
-            "Correct the name."
+            f"notes: there is no table {quoted(strange[0])}. There are: "
+            f"{', '.join(names)}. Correct the name."
         )
     return tables
 
@@ -129,7 +130,7 @@ def _noted(table: PublishedTable, notes: Notes) -> PublishedTable:
     known = {row.name.casefold() for row in table.rows}
     if missing := sorted(names - known):
         raise DataError(
-            f"notes: {table.name} has no row {missing[0]!r}. Correct the list of "
+            f"notes: {table.name} has no row {quoted(missing[0])}. Correct the list of "
             "comparable rows."
         )
     return replace(table, comparable=names, shared=about.shared_reference)

@@ -415,6 +415,8 @@ def _newest(place: WorkspacePaths, facts: ExtractorFacts) -> str:
     with open_store(place) as store:
         runs = store.find_runs(finished=True)
     for run in runs:
+        if run.part is not None:
+            continue
         if _is_of(place, run, facts) and _is_dev(place, run.spec.cohort):
             return run.id
     raise DataError(

@@ -35,6 +35,9 @@ REQUIRED = frozenset(
 _FOLDERS = frozenset({"prompt", "rendered"})
 _RENDERED = re.compile(r"rendered/(?:[a-z][a-z0-9_-]*\.)?(?:system|user)\.txt")
 
+RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
+"""What a release is called: its prompt and its version."""
+
 LARGEST = 64 * 2**20
 """Most bytes of one file; a ledger of 10,000 entries has about ten million."""
 

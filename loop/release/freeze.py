@@ -21,6 +21,8 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
+from loop.core.yaml_files import field_name
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_cohort
@@ -299,7 +301,7 @@ def _require_approver(desk: FreezeContext, request: FreezeRequest) -> None:
     for meaning in (request.meaning, *(one.meaning for one in desk.signing)):
         if meaning not in MEANINGS:
             raise DataError(
-                f"a signature means {', '.join(MEANINGS)}, not {meaning[:40]!r}."
+                f"a signature means {', '.join(MEANINGS)}, not {quoted(meaning)}."
             )
     try:
         "".join((request.why, request.override)).encode("utf-8")
@@ -427,7 +429,7 @@ def _release_facts(
         return _gather(workspace, evidence, actor, time)
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+            f"{field_name(one['loc'])}: {one['msg']}"
             for one in error.errors(include_input=False, include_url=False)[:5]
         )
         raise DataError(

@@ -44,8 +44,9 @@ from loop.core.ledger import (
     signed_bytes,
 )
 from loop.core.paths import WorkspacePaths
+from loop.core.people.roster import require_distinct
 from loop.core.people.users import UserRole
-from loop.core.safe_text import printable
+from loop.core.safe_text import printable, quoted
 from loop.core.signing import is_signed, key_id, public_of, sign
 from loop.core.yaml_files import check_model
 
@@ -326,13 +327,14 @@ def make_key(
     """
     if role not in _ROLES:
         roles = ", ".join(_ROLES)
-        raise DataError(f"{role[:40]!r} is no role of a person. Use one of {roles}.")
+        raise DataError(f"{quoted(role)} is no role of a person. Use one of {roles}.")
     private = Ed25519PrivateKey.generate()
     public, created = public_of(private), format_time(now())
     key = PublicKey(key_id(public), name, role, public, created)
     parse_public_key(format_public_key(key), f"the key of {name!r}")
     with _key_lock(workspace):
         _require_none(workspace, name)
+        require_distinct(workspace, name)
         _write_private(workspace, key.keyid, private, passphrase)
         event = Event(
             action="key_added",

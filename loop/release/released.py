@@ -8,7 +8,6 @@ stays as it was, and is not loaded any more.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,13 +36,12 @@ from loop.core.ledger import (
     read_ledger,
 )
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 from loop.release.facts import HeadFacts, ReleaseFacts
+from loop.release.folder import RELEASE_NAME
 from loop.release.keys import read_public_keys
 from loop.release.statement import ENVELOPE
 from loop.release.verify import verify_folder
-
-RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
-"""What a release is called: its prompt and its version."""
 
 APPROVERS = frozenset({"approver", "admin"})
 """Roles whose approval a release needs."""
@@ -107,8 +105,8 @@ def release_folder(workspace: WorkspacePaths, name: str) -> Path:
     """
     if RELEASE_NAME.fullmatch(name) is None:
         raise DataError(
-            f"{name[:80]!r} is not the name of a release. Write PROMPT-vN, for example "
-            "extractor-v7."
+            f"{quoted(name)} is not the name of a release. Write PROMPT-vN, for "
+            "example extractor-v7."
         )
     return workspace.releases / name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from loop.release.facts import (
 from loop.release.folder import (
     LEDGER,
     PROMPT,
+    RELEASE_NAME,
     TABLE,
     Contents,
     read_contents,
@@ -127,7 +129,33 @@ def _check_approval(
         problems.append("the signature is missing or was not made with the key")
     problems = [f"{who}: {problem}" for problem in problems]
     good = f"{who}, {shown(approval.meaning)}, {approval.time}"
+    if age := _age(key.created, approval.time):
+        good += f", with a key made {age} before"
     return join_problems(check, problems, good)
+
+
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def _age(created: str, signed: str) -> str:
+    """Return how old a key was when it signed; empty where a time is none.
+
+    Who trusts a key because it was known before learns here whether it could be.
+
+    Examples
+    --------
+    >>> _age("2026-11-22T09:17:09Z", "2026-11-22T09:17:22Z")
+    '13 seconds'
+    >>> _age("2026-11-20T09:17:09Z", "2026-11-22T09:17:22Z")
+    '2 days'
+    """
+    try:
+        made, used = map(datetime.fromisoformat, (created, signed))
+        seconds = int((used - made).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    size, unit = next((one for one in _UNITS if seconds >= 2 * one[0]), _UNITS[-1])
+    return f"{seconds // size} {unit}"
 
 
 def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
@@ -383,7 +411,9 @@ class Verification(NamedTuple):
         return tuple(one for one in self.findings if not one.holds)
 
 
-def verify_folder(folder: Path, trusted: Mapping[str, PublicKey]) -> Verification:
+def verify_folder(
+    folder: Path, trusted: Mapping[str, PublicKey], *, expect: str | None = None
+) -> Verification:
     """Return every check of a release folder; needs no workspace and no network.
 
     A check that fails does not keep the others from being made.
@@ -393,13 +423,52 @@ def verify_folder(folder: Path, trusted: Mapping[str, PublicKey]) -> Verificatio
     trusted
         Key id to public key: who the reader believes. Without one that signed, all
         else is checked and nothing vouches for it.
+    expect
+        Name of the release that the folder must hold, whatever the folder is called.
+        Without it a folder that is called like a release must hold that release.
 
     Raises
     ------
     DataError
         `folder` is not a folder.
     """
-    return verify_contents(read_contents(folder), trusted)
+    found = verify_contents(read_contents(folder), trusted)
+    name = check_name(found.facts, expect, folder.resolve().name)
+    return found._replace(findings=(*found.findings, name))
+
+
+def check_name(facts: ReleaseFacts | None, expect: str | None, folder: str) -> Finding:
+    """Return whether the release is the one that the reader asked for.
+
+    A genuine release in the folder of another would else hold.
+
+    Parameters
+    ----------
+    folder
+        What the folder is called; held against the name only without `expect`.
+    """
+    if facts is None:
+        return broken("name", "not checked: release.json cannot be read")
+    name = shown(facts.release.name)
+    if expect is not None:
+        return join_problems(
+            "name",
+            []
+            if expect == facts.release.name
+            else [f"it is {name}, not the {expect} expected"],
+            f"it is {name}, as expected",
+        )
+    if RELEASE_NAME.fullmatch(folder) is None:
+        return ok("name", f"it is {name}; the folder is called otherwise")
+    problem = (
+        f"it is {name}, in a folder called {folder}. Ask whoever gave it to you for "
+        f"{folder}; if it is {name} that you want, say --expect {name}"
+    )
+    return join_problems(
+        "name",
+        [] if folder == facts.release.name else [problem],
+        f"it is {name}, as its folder is called",
+    )
 
 
 def verify_contents(

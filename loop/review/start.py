@@ -7,15 +7,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loop import __version__
 from loop.core.check_findings import Finding
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, LoopError
-from loop.core.files import locked
+from loop.core.files import folder_beside, locked, move_folder, write_atomic
 from loop.core.git import commit_paths
-from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.heads import record_head
+from loop.core.ledger import (
+    Actor,
+    Event,
+    append_event,
+    chain_event,
+    format_entry,
+    read_ledger,
+)
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
@@ -27,6 +35,7 @@ from loop.prompts.catalog import (
     read_known,
     read_version,
     version_folder,
+    write_folder,
     write_version,
 )
 from loop.prompts.first import first_version
@@ -98,8 +107,8 @@ def start_workspace(
         It cannot be written; what was made of it is removed.
     """
     _check_name(prompt)
-    refuse_workspace(target)
     taxonomy = None if labels is None else read_label_list(labels)
+    refuse_workspace(target, taxonomy)
     if labels is None:
         source = read_version(WorkspacePaths(bundled()), f"{SHIPPED_PROMPT}@latest")
         origin, first = _origin_of(source, shipped=True), source
@@ -111,12 +120,14 @@ def start_workspace(
     there = target.exists()
     workspace = init_workspace(target, taxonomy)
     try:
-        return _commit_first(
+        begun = _outline(
             workspace, replace(first, name=prompt), origin, actor, why, now
         )
+        _begin_ledger(begun, actor)
     except LoopError:
         _take_back(workspace, whole=not there)
         raise
+    return begun
 
 
 def new_prompt(
@@ -160,7 +171,9 @@ def new_prompt(
         first = _only(found, labels or taxonomy.extracted)
     else:
         origin, first = None, _from_labels(name, taxonomy, labels)
-    return _commit_first(workspace, replace(first, name=name), origin, actor, why, now)
+    made = _outline(workspace, replace(first, name=name), origin, actor, why, now)
+    _commit(made, actor)
+    return made
 
 
 def _origin_of(version: PromptVersion, *, shipped: bool) -> PromptOrigin:
@@ -216,7 +229,7 @@ def _only(source: PromptVersion, labels: Sequence[str]) -> PromptVersion:
     return replace(source, guides=kept)
 
 
-def _commit_first(
+def _outline(
     workspace: WorkspacePaths,
     draft: PromptVersion,
     origin: PromptOrigin | None,
@@ -224,49 +237,73 @@ def _commit_first(
     why: str,
     now: Clock,
 ) -> FirstVersion:
-    """Write `draft` as version 1, then its ledger entry; without it, no version."""
-    when = now()
+    """Return `draft` as version 1; refuses what lint would, and writes nothing."""
     same = origin is not None and origin.digest == draft.digest
-    said = why.strip() or _explain(origin, same=same)
     version = replace(
         draft,
         number=1,
         parent=None,
         author=actor.name,
-        time=format_time(when),
-        why=said,
+        time=format_time(now()),
+        why=why.strip() or _explain(origin, same=same),
         verdicts=(),
         draft="",
     )
-    lint = _lint(workspace, version)
-    lock = workspace.open_private() / "locks" / f"prompt-{version.name}.lock"
-    with locked(lock):
-        if list_versions(workspace, version.name) or _is_recorded(workspace, version):
-            raise ConflictError(
-                f"there is a prompt {version.name} already. Give the new one another "
-                f"name, or revise that one: `ranloop prompt edit {version.name}`."
-            )
-        folder = version_folder(workspace, write_version(workspace, version))
-        payload: dict[str, Any] = {
+    return FirstVersion(workspace, version, origin, _lint(workspace, version))
+
+
+def _event(made: FirstVersion, folder: Path) -> Event:
+    """Return the ledger's event of a first version, whose files are in `folder`."""
+    version = made.version
+    return Event(
+        action="draft_committed",
+        subject=version.ref,
+        reason=version.why,
+        payload={
             "digest": version.digest,
             "parent": None,
             "verdicts": [],
             "files": file_digests(folder),
-            "origin": _origin_data(origin, same=same),
-        }
-        if not read_ledger(workspace.ledger):
-            payload["labels"] = digest_copied(workspace)
-        event = Event(
-            action="draft_committed", subject=version.ref, reason=said, payload=payload
-        )
+            "origin": _origin_data(made.origin, version),
+        },
+    )
+
+
+def _begin_ledger(made: FirstVersion, actor: Actor) -> None:
+    """Write a first version and its entry as a new ``prompts/``, by one rename."""
+    place, version = made.workspace, made.version
+    with folder_beside(place.prompts) as building:
+        folder = building / version.name / version.tag
+        write_folder(folder, version)
+        event = _event(made, folder)
+        copied = {**event.payload, "labels": digest_copied(place)}
+        event = replace(event, payload=copied)
+        entry = chain_event(event, actor, version.time, None)
+        write_atomic(building / place.ledger.name, format_entry(entry))
+        building.chmod(0o755)
+        taken = f"{place.root} became a workspace meanwhile. Use it."
+        move_folder(building, place.prompts, taken=taken, over_empty=True)
+    record_head(place.root, (entry,))
+
+
+def _commit(made: FirstVersion, actor: Actor) -> None:
+    """Write a first version, then its ledger entry; without it, no version."""
+    place, version = made.workspace, made.version
+    lock = place.open_private() / "locks" / f"prompt-{version.name}.lock"
+    with locked(lock):
+        if list_versions(place, version.name) or _is_recorded(place, version):
+            raise ConflictError(
+                f"there is a prompt {version.name} already. Give the new one another "
+                f"name, or revise that one: `ranloop prompt edit {version.name}`."
+            )
+        folder = version_folder(place, write_version(place, version))
         try:
-            append_event(workspace.ledger, event, actor, now=lambda: when)
+            append_event(place.ledger, _event(made, folder), actor)
         except LoopError:
             shutil.rmtree(folder.parent, ignore_errors=True)
             raise
-    message = f"{version.ref}\n\n{said}\n\nDigest: {version.digest}"
-    commit_paths(workspace.root, [folder, workspace.ledger], message, actor.name)
-    return FirstVersion(workspace, version, origin, lint)
+    message = f"{version.ref}\n\n{version.why}\n\nDigest: {version.digest}"
+    commit_paths(place.root, [folder, place.ledger], message, actor.name)
 
 
 def _is_recorded(workspace: WorkspacePaths, version: PromptVersion) -> bool:
@@ -286,14 +323,16 @@ def _explain(origin: PromptOrigin | None, *, same: bool) -> str:
     return f"first version here, {how} {whose}{origin.ref}{released}"
 
 
-def _origin_data(origin: PromptOrigin | None, *, same: bool) -> dict[str, object]:
+def _origin_data(
+    origin: PromptOrigin | None, version: PromptVersion
+) -> dict[str, object]:
     """Return what the ledger says of where a first version comes from."""
     if origin is None:
         return {"made_from": "labels", "ranloop": __version__}
     return {
         "version": origin.ref,
         "digest": origin.digest,
-        "same_digest": same,
+        "same_digest": origin.digest == version.digest,
         "shipped": origin.shipped,
         "release": origin.release,
         "ranloop": __version__,

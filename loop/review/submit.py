@@ -15,6 +15,7 @@ from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.records import Value
+from loop.core.safe_text import quoted
 from loop.review.verdict import Verdict
 from loop.run import store as runs
 from loop.run.store import Store
@@ -296,11 +297,11 @@ def _find(connection: sqlite3.Connection, ref: str) -> tuple[str, str]:
     ).fetchall()
     if not rows:
         raise DataError(
-            f"there is no verdict {ref[:80]!r}. See `ranloop verdict list`."
+            f"there is no verdict {quoted(ref)}. See `ranloop verdict list`."
         )
     if len(rows) > 1:
         raise DataError(
-            f"{ref!r} is a verdict in {len(rows)} cohorts. Write one of "
+            f"{quoted(ref)} is a verdict in {len(rows)} cohorts. Write one of "
             f"{', '.join(key for key, _ in rows)}."
         )
     key, author = rows[0]

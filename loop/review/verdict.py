@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import check_model
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.diff import show_clarification, show_exemplar
@@ -409,7 +410,7 @@ def _plural(data: dict[Any, Any]) -> dict[Any, Any]:
     for key, value in data.items():
         name = _SINGULAR.get(key, key)
         if name in out:
-            raise ValueError(f"{key!r} and {name!r} are the same thing; keep one")
+            raise ValueError(f"{quoted(key)} and {name!r} are the same thing; keep one")
         out[name] = value
     return out
 
@@ -444,7 +445,7 @@ def _apply_action(data: dict[Any, Any]) -> dict[Any, Any]:
     if not raw:
         return data
     if raw not in tuple(Action):
-        raise ValueError(f"action {raw!r} is none of {', '.join(Action)}")
+        raise ValueError(f"action {quoted(raw)} is none of {', '.join(Action)}")
     action = Action(raw)
     if action in _REMOVES:
         key = _REMOVES[action]
@@ -590,8 +591,8 @@ def _refuse_disagreement(verdicts: Sequence[Verdict]) -> None:
             if before != value:
                 raise DataError(
                     f"verdicts {first} and {number} disagree on {verdict.label} of "
-                    f"case {case_id}: correct_value {before} and {value}. Agree on "
-                    "one and remove the other. Nothing was changed."
+                    f"case {quoted(case_id)}: correct_value {before} and {value}. "
+                    "Agree on one and remove the other. Nothing was changed."
                 )
 
 
@@ -607,7 +608,7 @@ def _check_one(
     unknown = [case for case in verdict.case_ids if case not in case_ids]
     if unknown:
         raise DataError(
-            f"verdict {number}: the cohort has no case {unknown[0][:80]!r}. Correct "
+            f"verdict {number}: the cohort has no case {quoted(unknown[0])}. Correct "
             "the case id (put ids with leading zeros in quotes) or name the cohort "
             "with --cohort."
         )

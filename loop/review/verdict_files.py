@@ -55,13 +55,14 @@ from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Clarification, Exemplar
-from loop.core.safe_text import format_csv, printable, shielded, unshielded
+from loop.core.safe_text import format_csv, printable, quoted, shielded, unshielded
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 from loop.evaluate.failures import open_for_review
 from loop.labels.dry_run import trial
 from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.table_files import csv_rows
 from loop.labels.taxonomy import read_taxonomy
+from loop.review.revise.blocked import refuse_blocked
 from loop.review.status import KeptVerdict
 from loop.review.submit import VerdictContext, load_verdicts, submit_verdicts
 from loop.review.verdict import (
@@ -221,13 +222,18 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _columns(path: Path, header: Sequence[str]) -> list[str]:
     """Return the column names; one without a name is called by its place."""
     names = [
-        name.strip() or f"column {place}" for place, name in enumerate(header, start=1)
+        name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)
     ]
+    if not {"case", "case_id", "label", "judgement"} & set(names):
+        raise DataError(
+            f"{path}, line 1: no column case_id, label or judgement. Put a line with "
+            "the names of the columns before the verdicts."
+        )
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise DataError(
-            f"{path}, line 1: column {twice[0]!r} appears twice. Keep one; several "
-            "entries go into one cell, separated by |."
+            f"{path}, line 1: column {quoted(twice[0])} appears twice. Keep one; "
+            "several entries go into one cell, separated by |."
         )
     return names
 
@@ -276,8 +282,8 @@ def _read_yes(cell: str, where: str) -> bool:
     word = cell.casefold()
     if word not in _YES | _NO:
         raise DataError(
-            f"{where}: anchor is {cell[:20]!r}, which is neither a yes nor a no. Write "
-            "yes or no, or leave the cell empty."
+            f"{where}: anchor is {quoted(cell)}, which is neither a yes nor a no. "
+            "Write yes or no, or leave the cell empty."
         )
     return word in _YES
 
@@ -312,13 +318,21 @@ def take_file(
     path: Path,
     occasion: ImportDefaults,
     now: Clock = utc_now,
+    *,
+    known_in: Store | None = None,
 ) -> ImportedVerdicts:
     """Keep the verdicts of a file, all or none, and return their ids.
+
+    Parameters
+    ----------
+    known_in
+        Store that says which verdicts are kept already; default: `store`.
 
     Raises
     ------
     DataError
-        The file, a verdict, the cohort or the run is wrong; nothing was kept.
+        The file, a verdict, the cohort or the run is wrong, or no draft could be made
+        of a verdict; nothing was kept.
     UnknownLabelError
         A label is not in the taxonomy; nothing was kept.
     StoreError
@@ -347,6 +361,14 @@ def take_file(
         prompt=record.spec.prompt if record else file.prompt,
         source=path.name,
         run=record.id if record else "",
+    )
+    kept = load_verdicts(known_in or store, name, [one.id for one in verdicts])
+    refuse_blocked(
+        workspace,
+        verdicts,
+        prompt=made_on.prompt,
+        cohort=cohort,
+        known=[one.id for one in kept],
     )
     return ImportedVerdicts(
         name, made_on.run, submit_verdicts(store, verdicts, made_on, now)
@@ -391,7 +413,7 @@ def dry_run_file(
         The store to try it in cannot be made.
     """
     with trial(workspace) as copy, open_store(copy) as empty:
-        taken = take_file(workspace, empty, path, occasion, now)
+        taken = take_file(workspace, empty, path, occasion, now, known_in=store)
         verdicts = load_verdicts(empty, taken.cohort, taken.ids)
     known = load_verdicts(store, taken.cohort, [one.id for one in verdicts])
     labels = Counter(one.label for one in verdicts)

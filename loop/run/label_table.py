@@ -328,7 +328,9 @@ def _describe(
         "cohort": spec.cohort,
         "cohort_digest": spec.cohort_digest,
         "taxonomy_digest": table.taxonomy.digest,
-        "no_finding": table.taxonomy.no_finding_policy.value,
+        "no_finding": (
+            table.taxonomy.no_finding_policy.value if table.taxonomy.derives else None
+        ),
         "names": table.names.value,
         "values": {**spelled, "not answered": ""},
         "private": [what for what, there in private.items() if there],

@@ -14,6 +14,7 @@ from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.git import GitState, read_git
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.run.spec import spec_data
 from loop.run.store import RunRecord, open_store
@@ -131,8 +132,9 @@ def find_run(workspace: WorkspacePaths, ref: str = "latest") -> RunRecord:
         A run id, the unique beginning of one, ``"latest"``, or
         ``"latest:<prompt>[:<cohort>]"`` with a prompt version (``extractor@v3``) or a
         prompt name (``extractor``). Runs of drafts count only if the draft is named,
-        runs over a holdout only if the cohort is. Of repeated runs, ``latest`` means
-        the first draw.
+        runs over a holdout only if the cohort is, and runs over a part of a cohort
+        never: they are named by their id. Of repeated runs, ``latest`` means the first
+        draw.
 
     Raises
     ------
@@ -161,6 +163,7 @@ def _latest(
     workspace: WorkspacePaths, runs: list[RunRecord], prompt: str, cohort: str
 ) -> RunRecord:
     closed = set() if cohort else _holdouts(workspace, runs)
+    part: RunRecord | None = None
     for record in runs:
         full = record.spec.prompt
         name, _, version = full.partition("@")
@@ -170,10 +173,28 @@ def _latest(
         first = record.spec.draw == 0 or version.startswith("draft")
         wanted = record.spec.cohort not in closed and first
         if fits and wanted and cohort in ("", record.spec.cohort):
-            return record
+            if record.part is None:
+                return record
+            part = part or record
     of = f" of {prompt}" if prompt else ""
     on = f" on {cohort}" if cohort else ""
+    if part is not None:
+        raise DataError(
+            f"there is no finished run{of}{on} over a whole cohort. Run {part.id} "
+            f"asked the first {part.part} cases only: name it, or run without --limit."
+        )
     raise DataError(f"there is no finished run{of}{on}. Make one with `ranloop run`.")
+
+
+def say_part(record: RunRecord) -> str:
+    """Return in a sentence that a run asked a part of its cohort; else nothing."""
+    if record.part is None:
+        return ""
+    cases = "case" if record.part == 1 else f"{record.part:,} cases"
+    return (
+        f"Run {record.id} asked the first {cases} of {record.spec.cohort} only; "
+        "`latest` never names it, and no history shows it."
+    )
 
 
 def _holdouts(workspace: WorkspacePaths, runs: list[RunRecord]) -> set[str]:
@@ -191,11 +212,14 @@ def _by_id(runs: list[RunRecord], ref: str) -> RunRecord:
     runs = exact or runs
     if not runs or not ref:
         raise DataError(
-            f"there is no run {ref!r}. Use `latest`, or an id that `ranloop run` gave."
+            f"there is no run {quoted(ref)}. Use `latest`, or an id that `ranloop run` "
+            "gave."
         )
     if len(runs) > 1:
         some = ", ".join(record.id for record in runs[:5])
-        raise DataError(f"{ref!r} fits {len(runs)} runs: {some}. Write more of the id.")
+        raise DataError(
+            f"{quoted(ref)} fits {len(runs)} runs: {some}. Write more of the id."
+        )
     if runs[0].finished is None:
         raise DataError(
             f"run {runs[0].id} did not finish. Start the same `ranloop run` again: it "

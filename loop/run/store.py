@@ -73,6 +73,14 @@ class RunRecord:
     counts: Mapping[str, int]
     """Items and how they ended; empty until finished."""
 
+    @property
+    def part(self) -> int | None:
+        """Number of the first cases that it asked, with ``--limit``; None for all."""
+        asked = sum(self.counts.get(status.value, 0) for status in Status)
+        limit = self.spec.limit
+        # Of a cohort with fewer cases, all were asked.
+        return None if limit is None or 0 < asked < limit else limit
+
 
 class Store:
     """One open store file; its methods may be called from any thread."""

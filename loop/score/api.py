@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.safe_text import quoted
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.version import PromptVersion
 from loop.score.answer import RanScoreResult
@@ -175,14 +176,17 @@ class _ScoreDefaults:
         choose(NoFinding, "no_finding", self.no_finding)
         if self.zero_division not in ("skip", "zero", "one"):
             raise ValueError(
-                f"zero_division must be skip, zero or one, got {self.zero_division!r}"
+                f"zero_division must be skip, zero or one, got "
+                f"{quoted(self.zero_division)}"
             )
         # Now, and not after an engine was asked for hours.
         check_confidence(self.confidence)
         for name, least in (("resamples", 1), ("permutations", 1), ("seed", 0)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name} must be whole and >= {least}, got {value!r}")
+                raise ValueError(
+                    f"{name} must be whole and >= {least}, got {quoted(value)}"
+                )
         if not isinstance(self.workspace, WorkspacePaths | None):
             raise ValueError(
                 "workspace must be WorkspacePaths, as loop.core.paths.find_workspace "
@@ -218,7 +222,8 @@ def check_options(options: ScoreOptions) -> _ScoreDefaults:
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
         raise TypeError(
-            f"there is no option {unknown!r}; there are {', '.join(sorted(known))}"
+            f"there is no option {quoted(unknown)}; there are "
+            f"{', '.join(sorted(known))}"
         )
     return _ScoreDefaults(**options)
 
@@ -233,7 +238,9 @@ def choose(kind: type[_Choice], name: str, value: str) -> _Choice:
     """
     known = [member.value for member in kind]
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        raise ValueError(
+            f"{name} must be one of {', '.join(known)}, got {quoted(value)}"
+        )
     return kind(value)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.core.safe_text import quoted
 from loop.labels.importing.source import MAX_ID
 from loop.labels.importing.table_files import SourceTable, open_table
 from loop.labels.language import UNKNOWN, guess_language, has_words
@@ -114,7 +115,7 @@ def fold_id(case_id: str) -> str:
 
 def quote_ids(ids: Sequence[str]) -> str:
     """Return the first few of `ids` in words, for messages."""
-    shown = ", ".join(repr(case_id[:40]) for case_id in ids[:_SHOWN])
+    shown = ", ".join(map(quoted, ids[:_SHOWN]))
     return f"{shown} and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else shown
 
 
@@ -165,7 +166,7 @@ def _require_common(system: str, entries: Entries, reference: Entries) -> None:
         else "Check that both name the same cases, and --id-column."
     )
     raise DataError(
-        f"no id of {system!r} is among the references: it has "
+        f"no id of {quoted(system)} is among the references: it has "
         f"{quote_ids(list(entries.by_id))}; they have "
         f"{quote_ids(list(reference.by_id))}. {hint} Give both sides the same ids."
     )
@@ -312,8 +313,8 @@ def group_systems(
             ):
                 raise DataError(
                     f"{other.table.name} and {part.table.name} would both be system "
-                    f"{system!r}. Give each a name of its own, as NAME=FILE, or in "
-                    "its system column."
+                    f"{quoted(system)}. Give each a name of its own, as NAME=FILE, or "
+                    "in its system column."
                 )
             groups.setdefault(system, []).extend(mine)
     return groups
@@ -323,8 +324,8 @@ def _require_readable(system: str, part: CandidateTable) -> None:
     """Refuse a name that would spoil a line of a terminal or a document."""
     if len(system) > MAX_ID or not system.isprintable():
         raise DataError(
-            f"{part.table.name[:60]!r}: the name of its system is longer than {MAX_ID} "
-            "characters or holds a control character. Give it another name."
+            f"{quoted(part.table.name)}: the name of its system is longer than "
+            f"{MAX_ID} characters or holds a control character. Give it another name."
         )
 
 
@@ -336,8 +337,8 @@ def _is_unnamed(part: CandidateTable, entries: Sequence[SideRow]) -> bool:
 def _require_single(part: CandidateTable, names: Sequence[str]) -> None:
     if part.system and len(names) > 1:
         raise DataError(
-            f"{part.table.name} was named {part.system[:60]!r} and holds {len(names)} "
-            f"systems ({', '.join(repr(name[:40]) for name in names[:3])}). Give it "
+            f"{part.table.name} was named {quoted(part.system)} and holds {len(names)} "
+            f"systems ({', '.join(map(quoted, names[:3]))}). Give it "
             "without a name."
         )
 
@@ -397,7 +398,7 @@ def join_pairs(
     """
     if options.text_column is not None:
         raise DataError(
-            f"--text-column {options.text_column[:60]!r}: a file of pairs has two "
+            f"--text-column {quoted(options.text_column)}: a file of pairs has two "
             "texts. Name its columns reference and candidate."
         )
     table = open_table(path, options.encoding)
@@ -545,15 +546,16 @@ def _say_ids(
         return []
     own = {table.name: find_ids(table.header, options) for table in tables}
     others = [
-        f"{name} ({used!r})"
+        f"{name} ({quoted(used)})"
         for name, used in own.items()
         if fold_name(used) != fold_name(agreed)
     ]
     if not others:
         return []
     return [
-        f"Joined by {agreed!r}, the one id that every file has; not used: the ids of "
-        f"{', '.join(others)}. If {agreed!r} only counts rows, name --id-column."
+        f"Joined by {quoted(agreed)}, the one id that every file has; not used: the "
+        f"ids of {', '.join(others)}. If {quoted(agreed)} only counts rows, name "
+        "--id-column."
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.labels.taxonomy import NO_FINDING
 from loop.score.bias import Corrections, correct
 from loop.score.counting import (
     LeftOut,
@@ -446,6 +447,7 @@ def _score_system(
             effective_labels=effective,
             labels=len(counts),
             n=n,
+            derived=NO_FINDING in table.graded.labels,
         ),
     )
 

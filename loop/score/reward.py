@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 from loop.labels.language import has_words
 from loop.prompts.version import PromptVersion
 from loop.score.api import (
@@ -204,7 +205,8 @@ class RanScoreReward:
             wanted = repr(column) if self._column else "'references' or 'reference'"
             raise ValueError(
                 f"no references: the data set has no column {wanted} (passed: "
-                f"{', '.join(sorted(columns)) or 'none'}). Name theirs by `column`"
+                f"{', '.join(map(quoted, sorted(columns))) or 'none'}). Name theirs by "
+                "`column`"
             )
         return found
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.execute import Problem
 from loop.score.bias import SensitivityPanel, panel
@@ -149,7 +150,7 @@ def _with_system(ratings: Ratings, sheet: ScoreSheet) -> Ratings:
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:
     case, system = keys[0]
-    return f"{case!r} of {system!r}"
+    return f"{quoted(case)} of {quoted(system)}"
 
 
 def _mean(

@@ -15,6 +15,7 @@ def sign(
     effective_labels: int,
     labels: int,
     n: int,
+    derived: bool = True,
 ) -> str:
     """Return the signature of a Ran Score: comparable only where these are equal.
 
@@ -32,6 +33,8 @@ def sign(
         All labels.
     n
         Cases scored.
+    derived
+        Whether "No Finding" is one of the labels; else nothing is said of it.
 
     Returns
     -------
@@ -56,7 +59,7 @@ def sign(
         _with_digest(extractor.engine, extractor.identity),
         f"unc:{conventions.uncertain.value}",
         f"zd:{conventions.zero_division}",
-        f"nf:{conventions.no_finding.value}",
+        f"nf:{conventions.no_finding.value}" if derived else "",
         _with_digest("read", conventions.reading) if conventions.reading else "",
         f"L:{effective_labels}/{labels}",
         f"n:{n}",

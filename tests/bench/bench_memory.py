@@ -21,7 +21,7 @@ from time import perf_counter
 
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, bundled
-from tests.conftest import shipped_workspace
+from loop.review.start import start_workspace
 
 MIMIC_CXR = 227_000
 LIMIT_MIB = 1024
@@ -100,7 +100,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "ws"
-        shipped_workspace(root)
+        start_workspace(root, Actor(name="bench"))
         write_reports(root / "big.csv", options.cases)
         for name in STEPS:
             given = ("--workspace", str(root), "--engine", options.engine)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import typer
@@ -10,8 +11,9 @@ from typer.testing import CliRunner
 from loop.cli import audit
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.release.keys import make_key, signer_for
 from tests.conftest import shipped_workspace
-from tests.release.audit.scenes import History, make_history
+from tests.release.audit.scenes import ACTOR, History, make_history
 
 
 @pytest.fixture
@@ -42,6 +44,18 @@ def test_a_whole_history_is_printed_and_holds(history):
     assert done.stdout.count("draft_committed  tiny@v") == 3
     assert f"head: 6:{history.entries()[-1].hash}" in done.stdout
     assert "audit: nothing checked is broken" in done.stdout
+
+
+def test_without_a_signature_the_last_line_says_what_that_leaves_open(history):
+    """Nothing broken is no proof of who acted; a key makes the line go away."""
+    said = call(history).stdout.splitlines()[-1]
+    assert said.startswith("nobody signed any entry: who acted is as written")
+    assert "--head" in said and "ranloop key new NAME" in said
+    assert json.loads(call(history, "--json").stdout)["signed"] == 0
+    make_key(history.workspace, ACTOR.name, "approver", ACTOR)
+    signer = signer_for(history.workspace, ACTOR.name)
+    history.record("override", "tiny@v1", {}, actor=replace(ACTOR, signer=signer))
+    assert "nobody signed" not in call(history).stdout
 
 
 def test_a_break_is_named_and_exits_with_100(history):

@@ -77,8 +77,10 @@ def test_import_says_what_became_of_the_source(call: Command, files: Path) -> No
     result = call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
     assert result.exit_code == 0, result.output
     assert "cases       2" in result.stdout
-    assert "left out    0 non-chest" in result.stdout
+    assert "left out    0 empty" in result.stdout
     assert "reference   v1" in result.stdout
+    assert "unknown     atelectasis, " in result.stdout
+    assert " and 10 more: the reference has no column" in result.stdout
     assert "next: ranloop cohort check" in result.stdout
 
 
@@ -403,3 +405,46 @@ def test_an_import_tried_out_names_the_cohorts_it_could_not_be_compared_with(
     assert "other could not be compared" not in said
     tried = json.loads(call(*words, "--dry-run", "--json").stdout)
     assert tried["not_compared"] == ["broken"]
+
+
+def test_the_headers_that_are_understood_are_listed(call: Command) -> None:
+    """Whoever has another header finds what to call it."""
+    listed = call("cohort", "columns").stdout
+    assert "accession_number" in listed
+    assert "检查所见" in listed
+    assert "Pleural Effusion" in listed
+
+
+def test_a_dry_run_says_which_column_is_taken_for_what(
+    call: Command, files: Path
+) -> None:
+    """And which is not used: before an import that would be wrong."""
+    path = files / "wide.csv"
+    path.write_text(
+        "Report,remark,PatientID,Edema\nClear.,x,P1,nein\nClear.,x,P1,nein\n"
+    )
+    words = ["cohort", "import", str(path), "--name", "mine", "--number-rows"]
+    words += ["--drop-duplicates", "--value", "nein=absent"]
+    result = call(*words, "--dry-run")
+    assert result.exit_code == 0, result.output
+    for line in (
+        "column      Report -> text",
+        "column      PatientID -> patient",
+        "column      Edema -> edema",
+        "not used    columns 'remark'",
+        "ids         row-000001 and so on",
+        "left out    1 exact duplicate (row-000002)",
+    ):
+        assert line in result.stdout
+    data = json.loads(call(*words, "--dry-run", "--json").stdout)
+    assert data["columns"] == {
+        "Report": "text",
+        "PatientID": "patient",
+        "Edema": "edema",
+    }
+    made = call(*words)
+    assert made.exit_code == 0, made.output
+    votes = files / "wide_votes.csv"
+    votes.write_text("reader,case_id,Edema\nA,row-000001,ja\n")
+    result = call("cohort", "votes", "mine", str(votes), "--value", "ja=present")
+    assert "1 votes of 1 readers" in result.stdout, result.output

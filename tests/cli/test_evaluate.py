@@ -15,7 +15,10 @@ from loop.core.errors import DataError, WriteError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Guide, Mark
+from loop.evaluate.compare import compare_runs
 from loop.evaluate.evaluation import find_parent_run
+from loop.evaluate.matrix.runs import name_runs
+from loop.evaluate.score_history import score_history
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -23,6 +26,7 @@ from loop.labels.reference import correct_reference
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.release.keys import make_key, read_public_keys, signature_problem
+from loop.run.manifest import find_run
 from loop.run.task import run_prompt
 
 EDITOR = Actor(name="Dr A. Example")
@@ -178,10 +182,10 @@ def test_the_versions_tried_are_told_everywhere(call, tmp_path):
 def test_the_parent_run_must_be_of_the_same_cases(call, place):
     """A limited run has no parent run until the parent was run on the same cases."""
     assert find_parent_run(place, "latest:tiny@v2") is not None
-    run_prompt(place, "tiny@v2", "dev", limit=15)
-    assert find_parent_run(place, "latest:tiny@v2") is None
+    part = run_prompt(place, "tiny@v2", "dev", limit=15)
+    assert find_parent_run(place, part.run_id) is None
     short = run_prompt(place, "tiny@v1", "dev", limit=15)
-    assert find_parent_run(place, "latest:tiny@v2") == short.run_id
+    assert find_parent_run(place, part.run_id) == short.run_id
 
 
 def test_who_has_a_key_signs_what_they_evaluated(call, place):
@@ -220,6 +224,41 @@ def test_a_limited_run_cannot_look_like_a_full_one(call, place):
     ] * 2
     digests = [payload["counts_digest"] for payload in payloads]
     assert digests[0] == digests[1] != digests[2] == digests[3]
+
+
+def test_a_part_of_a_cohort_is_never_the_latest_run_nor_in_a_history(call, place):
+    """Twenty cases tried first must not stand for the three hundred."""
+    whole = call("evaluate", "latest:tiny@v2", "--json")
+    part = run_prompt(place, "tiny@v2", "dev", limit=15)
+    again = call("evaluate", "latest:tiny@v2", "--json")
+    run = json.loads(whole.stdout)["run"]
+    assert json.loads(again.stdout)["run"] == run
+    named = call("evaluate", part.run_id)
+    assert named.exit_code == 100
+    said = f"Run {part.run_id} asked the first 15 cases of dev only"
+    assert said in named.stderr and said not in again.stderr
+    scores = [one for one in score_history(place, "tiny", "dev") if one.run]
+    assert {one.run for one in scores} == {run["run"]}
+    assert all(one.comparable for one in scores)
+    with pytest.raises(DataError, match=r"asked 20 cases .* asked 15, since --limit"):
+        compare_runs(place, "latest:tiny@v1", part.run_id)
+    with pytest.raises(DataError, match=f"{said}; .* Leave it out"):
+        name_runs(place, ["latest:tiny@v1", part.run_id])
+
+
+def test_a_limit_beyond_the_cohort_is_the_whole_cohort(place):
+    """Nothing was left out."""
+    run = run_prompt(place, "tiny@v2", "dev", limit=500)
+    assert find_run(place, "latest:tiny@v2").id == run.run_id
+
+
+def test_without_a_whole_run_the_part_is_named(place):
+    """A way on: its id, or the whole cohort."""
+    part = run_prompt(place, "extractor@v1", "dev", limit=3)
+    with pytest.raises(DataError) as refused:
+        find_run(place, "latest:extractor")
+    for word in (part.run_id, "first 3 cases only", "without --limit"):
+        assert word in str(refused.value)
 
 
 def test_coding_is_a_property_of_the_reference_not_of_the_cohort(call, place):

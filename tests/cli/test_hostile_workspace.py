@@ -1,6 +1,7 @@
 """A workspace that is broken, closed or full: a clear way out, and nothing is lost."""
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -24,6 +26,7 @@ from loop.core.errors import (
     WriteError,
 )
 from loop.core.paths import WorkspacePaths, bundled
+from loop.score import ran_score
 from tests.conftest import keep_first_version, shipped_workspace
 
 Call = Callable[..., LoopError | None]
@@ -267,3 +270,293 @@ def test_alias_without_a_reason_is_a_usage_error(ready):
     words = ["alias", "extractor@v1", "production", "--why", " "]
     result = CliRunner().invoke(app, [*words, "-w", str(ready.root)])
     assert result.exit_code == 2
+
+
+TEXT = "Zebra quokka effusion, unchanged since Numbat"
+"""Words that stand in no message of ours; where a text may be taken for something."""
+
+WORDS = ("zebra", "quokka", "numbat")
+OPENI = "uid,MeSH,Problems,image,indication,comparison,findings,impression\n"
+ROW = f'P-Zebra-1,"{TEXT}"'
+
+
+def _json_lines(*rows: dict[str, object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+PLANTED: dict[str, tuple[dict[str, str], list[str]]] = {
+    f"import {name}": ({name: content}, ["cohort", "import", name, "-n", "new", *more])
+    for name, content, more in (
+        ("headerless.csv", f'{ROW}\nP-Zebra-2,"{TEXT}"\n', ()),
+        ("headerless.tsv", f"P-Zebra-1\t{TEXT}\nP-Zebra-2\t{TEXT}\n", ()),
+        ("named.csv", f'{ROW}\nP-Zebra-2,"{TEXT}"\n', ("--id-column", "study")),
+        ("wrong.csv", f"case_id,report\n{ROW}\n", ("--id-column", TEXT)),
+        ("format.csv", f"case_id,report\n{ROW}\n", ("--format", TEXT)),
+        ("role.csv", f"case_id,report\n{ROW}\n", ("--role", TEXT)),
+        ("language.csv", f"case_id,report\n{ROW}\n", ("--encoding", TEXT)),
+        ("exclude.csv", f"case_id,report\n{ROW}\n", ("--exclude", TEXT)),
+        ("twice.csv", f'"{TEXT}","{TEXT}"\n1,2\n', ()),
+        ("ids.csv", f'case_id,report\n"{TEXT}","{TEXT}"\n', ()),
+        ("same.csv", 'case_id,report\n"Zebra quokka",a b\n"Zebra quokka",c d\n', ()),
+        ("mark.csv", f'case_id,report,edema\na1,b,"{TEXT}"\n', ()),
+        ("tongue.csv", f'case_id,report,language\na1,b,"{TEXT}"\n', ()),
+        ("cells.csv", f'case_id,report\na1,"b","{TEXT}"\n', ()),
+        ("quote.csv", f'case_id,report\na1,"{TEXT}\n', ()),
+        ("keys.jsonl", _json_lines({TEXT: 1, "Zebra": TEXT}), ()),
+        (
+            "new.jsonl",
+            _json_lines({"id": "a", "text": "b"}, {"id": "b", TEXT: "c"}),
+            (),
+        ),
+        ("list.jsonl", _json_lines({"id": "a", "text": [TEXT]}), ()),
+        ("array.jsonl", json.dumps([{"id": "a", "text": "b"}, TEXT]) + "\n", ()),
+        ("broken.jsonl", '{"id": "a", "text": "' + TEXT + "\n", ()),
+        ("again.jsonl", f'{{"id": "a", "{TEXT}": 1, "{TEXT}": 2}}\n', ()),
+        ("text.xlsx", TEXT, ()),
+        ("text.parquet", TEXT, ()),
+    )
+} | {
+    "votes without header": (
+        {"v.csv": f'ann,P-Zebra-1,"{TEXT}",present\n'},
+        ["cohort", "votes", "demo_dev", "v.csv"],
+    ),
+    **{
+        f"votes {column}": (
+            {
+                "v.csv": "reader,case_id,label,value\n"
+                + ",".join(
+                    f'"{TEXT}"' if each == column else cell
+                    for each, cell in (
+                        ("reader", "ann"),
+                        ("case_id", "none-there"),
+                        ("label", "edema"),
+                        ("value", "present"),
+                    )
+                )
+                + "\n"
+            },
+            ["cohort", "votes", "demo_dev", "v.csv"],
+        )
+        for column in ("reader", "case_id", "label", "value")
+    },
+    "score without header": (
+        {"r.csv": f"{ROW}\n", "c.csv": f"{ROW}\n"},
+        ["score", "-r", "r.csv", "-c", "c.csv"],
+    ),
+    "score without common ids": (
+        {
+            "r.csv": 'id,text\n"Zebra quokka",clear\n',
+            "c.csv": 'id,text\n"Quokka numbat",clear\n',
+        },
+        ["score", "-r", "r.csv", "-c", "c.csv"],
+    ),
+    "score with texts as ids": (
+        {"r.csv": f'id,text\n"{TEXT}",clear\n', "c.csv": f"id,text\n{ROW}\n"},
+        ["score", "-r", "r.csv", "-c", "c.csv"],
+    ),
+    "score with a text as label": (
+        {"r.csv": f'id,edema\na,"{TEXT}"\n', "c.csv": "id,edema\na,1\n"},
+        ["score", "-r", "r.csv", "-c", "c.csv"],
+    ),
+    "score with two contents": (
+        {
+            "r.csv": 'id,text\n"Zebra 1",a\n"Zebra 1",b\n',
+            "c.csv": "id,text\na,b\n",
+        },
+        ["score", "-r", "r.csv", "-c", "c.csv"],
+    ),
+    "score a column": (
+        {"r.csv": f"id,text\n{ROW}\n", "c.csv": f"id,text\n{ROW}\n"},
+        ["score", "-r", "r.csv", "-c", "c.csv", "--text-column", TEXT],
+    ),
+    "ratings without header": (
+        {"s.csv": "id,system,f1\na,b,1\n", "t.csv": f"{ROW},ann,1\n"},
+        ["meta-eval", "s.csv", "-r", "t.csv"],
+    ),
+    "a rating": (
+        {
+            "s.csv": "id,system,f1\na,b,1\n",
+            "t.csv": f'id,system,rater,score\na,b,ann,"{TEXT}"\n',
+        },
+        ["meta-eval", "s.csv", "-r", "t.csv"],
+    ),
+    "two ratings": (
+        {
+            "s.csv": "id,system,f1\na,b,1\n",
+            "t.csv": "id,system,rater,score\n"
+            + "".join(f'"Zebra 1",b,"Quokka 2",{n}\n' for n in (1, 2)),
+        },
+        ["meta-eval", "s.csv", "-r", "t.csv"],
+    ),
+    "a score": (
+        {
+            "s.csv": f'id,system,f1\na,b,"{TEXT}"\n',
+            "t.csv": "id,system,rater,score\na,b,ann,1\n",
+        },
+        ["meta-eval", "s.csv", "-r", "t.csv"],
+    ),
+    "no shared scores": (
+        {
+            "s.csv": 'id,system,f1\n"Zebra 1","Quokka 1",1\n',
+            "t.csv": 'id,system,rater,score\n"Numbat 1",b,ann,1\n',
+        },
+        ["meta-eval", "s.csv", "-r", "t.csv"],
+    ),
+    **{
+        f"verdicts {place}": (
+            {"w.yaml": content},
+            ["verdict", "add", "w.yaml", "--run", "latest", "--dry-run"],
+        )
+        for place, content in (
+            ("as text", TEXT),
+            ("broken", f"verdicts: [{TEXT}: *{WORDS[0]} quokka\n"),
+            ("with another key", f"verdicts:\n- {{case: a, '{TEXT}': b}}\n"),
+            (
+                "of another case",
+                f"verdicts:\n- case: {TEXT}\n  label: edema\n  judgement: model_wrong",
+            ),
+            (
+                "of another label",
+                f"verdicts:\n- {{case: a, label: '{TEXT}', judgement: model_wrong}}\n",
+            ),
+            (
+                "with another judgement",
+                f"verdicts:\n- {{case: a, label: edema, judgement: '{TEXT}'}}\n",
+            ),
+            ("with a key twice", f"verdicts:\n- {{'{TEXT}': a, '{TEXT}': b}}\n"),
+        )
+    },
+    **{
+        f"verdict table {place}": (
+            {"w.csv": content},
+            ["verdict", "add", "w.csv", "--run", "latest", "--dry-run"],
+        )
+        for place, content in (
+            ("without header", f"{ROW},model_wrong\n" * 2),
+            ("with a column twice", f'case,"{TEXT}","{TEXT}"\n1,2,3\n'),
+            (
+                "with an anchor",
+                f'case,label,judgement,anchor\na,edema,model_wrong,"{TEXT}"\n',
+            ),
+        )
+    },
+    **{
+        f"answers {place}": (
+            {"a.csv": content},
+            ["reading", "answer", "demo_dev", "a.csv", "--reader", "ann"],
+        )
+        for place, content in (
+            ("without header", f"{ROW},present\n"),
+            ("of a text", f'case_id,label,value\n"{TEXT}",edema,present\n'),
+            (
+                "of another label",
+                f'case_id,label,value\ndemo-dev-001,"{TEXT}",present\n',
+            ),
+        )
+    },
+    **{
+        f"{file} {place}": ({f"ws/{file}": content, "r.csv": OPENI}, words)
+        for file, words in (
+            ("labels/taxonomy.yaml", ["lint", "extractor"]),
+            ("labels/protocol.yaml", ["evaluate", "latest"]),
+            (
+                "labels/crosswalks/openi_mesh.yaml",
+                ["cohort", "import", "r.csv", "-n", "new"],
+            ),
+            ("labels/cues/en.yaml", ["run", "extractor", "-c", "demo_dev"]),
+            (".ranloop/config.yaml", ["doctor"]),
+            ("prompts/extractor/v1/guides.yaml", ["lint", "extractor@v1"]),
+            ("prompts/extractor/v1/prompt.yaml", ["lint", "extractor@v1"]),
+        )
+        for place, content in (
+            ("as text", TEXT),
+            ("with another key", f"'{TEXT}': [1]\n"),
+            ("with another value", f"version: '{TEXT}'\nlabels: '{TEXT}'\n"),
+            ("with a key twice", f"'{TEXT}': 1\n'{TEXT}': 2\n"),
+            ("with an alias", "a: *ZebraQuokkaNumbat\n"),
+            ("not YAML", f"{TEXT}: [\n"),
+        )
+    },
+    "published table": ({"t.csv": f"{ROW},0.5\n"}, ["audit-tables", "t.csv"]),
+    "notes of a table": (
+        {
+            "t.csv": "Label,Precision,Recall,F1\nA,0.500,1.000,0.667\n",
+            "n.yaml": f"'{TEXT}': 1\n",
+        },
+        ["audit-tables", "t.csv", "--notes", "n.yaml"],
+    ),
+    "a broken release": ({"rel/release.json": TEXT}, ["verify", "rel"]),
+    "an envelope": ({"rel/statement.dsse.json": f'{{"{TEXT}": 1}}'}, ["verify", "rel"]),
+}
+
+
+@pytest.fixture(scope="module")
+def apart(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy that workspace once for all inputs that hold words."""
+    folder = tmp_path_factory.mktemp("planted")
+    shutil.copytree(made, folder / "ws")
+    return folder
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_no_message_and_no_state_holds_words_of_an_input(
+    name: str,
+    apart: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Patients and reports may stand in any cell, header, key or id of a file."""
+    files, words = PLANTED[name]
+    monkeypatch.chdir(apart)
+    before = {file: _read(apart / file) for file in files}
+    known = contents(apart / "ws")
+    try:
+        for file, content in files.items():
+            (apart / file).parent.mkdir(parents=True, exist_ok=True)
+            (apart / file).write_text(content, "utf-8")
+        inside = [] if words[0] in _ANYWHERE else ["-w", "ws"]
+        result = CliRunner().invoke(app, [*words, *inside])
+    finally:
+        for file, old in before.items():
+            (apart / file).unlink() if old is None else (apart / file).write_bytes(old)
+    said = f"{result.output}{result.exception or ''}{caplog.text}".casefold()
+    assert said.strip()
+    assert result.exception is None or isinstance(
+        result.exception, LoopError | SystemExit
+    ), repr(result.exception)
+    assert [word for word in WORDS if word in said] == []
+    now = contents(apart / "ws")
+    for file in now.keys() - known.keys() | {f for f in now if now[f] != known.get(f)}:
+        assert not any(word.encode() in now[file].lower() for word in WORDS), file
+
+
+_ANYWHERE = ("verify", "audit-tables")
+
+
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize(
+    ("references", "candidates", "options"),
+    [
+        ({TEXT: "clear"}, ["clear"], {}),
+        ({TEXT: "a"}, {TEXT: "b"}, {}),
+        (["a"], {TEXT: ["b"], "": ["c"]}, {}),
+        (["a"], {TEXT: ["b", "c"]}, {}),
+        ({"a": "x"}, {"s": {"Zebra quokka": "y"}}, {}),
+        ([[TEXT]], ["a"], {}),
+        (["a"], ["a"], {"zero_division": TEXT}),
+        (["a"], ["a"], {"seed": TEXT}),
+        (["a"], ["a"], {"extractor": TEXT}),
+        (["a"], ["a"], {TEXT: 1}),
+    ],
+)
+def test_no_error_in_python_holds_words_of_an_argument(
+    references: Any, candidates: Any, options: Any
+) -> None:
+    """A notebook keeps its errors, and is sent to colleagues."""
+    with pytest.raises((LoopError, ValueError, TypeError)) as refused:
+        ran_score(references, candidates, **options)
+    said = str(refused.value).casefold()
+    assert said and not [word for word in WORDS if word in said]

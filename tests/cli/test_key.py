@@ -162,3 +162,18 @@ def test_a_name_without_a_key_says_who_has_one_and_how_to_make_one(call):
     said = str(call(*nobody, ok=False).exception)
     assert "Dr. Ayşe Kaya" in said
     assert "ranloop key new" in said
+
+
+def test_no_key_and_no_act_under_a_name_that_looks_like_another(call, workspace):
+    """A letter of another script passes for the approver in every document."""
+    new(call, "Ann Cole")
+    before = workspace.ledger.read_bytes()
+    false = "Ann C\N{CYRILLIC SMALL LETTER O}le"
+    made = call("key", "new", false, "--role", "approver", ok=False)
+    act = ("alias", "extractor@v1", "production", "--why", "x")
+    acted = call(*act, "--actor", "ann cole", ok=False)
+    for result in (made, acted):
+        assert isinstance(result.exception, DataError), result.output
+        assert "looks like 'Ann Cole'" in str(result.exception)
+    assert workspace.ledger.read_bytes() == before
+    call(*act, "--actor", "Ann Cole")

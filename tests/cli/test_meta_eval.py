@@ -126,7 +126,10 @@ def test_what_cannot_be_meant_is_a_usage_error(folder, args):
     [
         (["absent.csv", "--ratings", "ratings.csv"], "absent.csv"),
         (["scores.csv", "--ratings", "scores.csv"], "no column rater"),
-        (["scores.csv", "--ratings", "ratings.csv", "-m", "rouge"], "no column rouge"),
+        (
+            ["scores.csv", "--ratings", "ratings.csv", "-m", "rouge"],
+            "no column 'rou",
+        ),
         (["--radpref", "."], "not a RadPref folder"),
         (
             ["scores.csv", "--ratings", "ratings.csv", "--lower", "f2"],

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
+from loop.core.paths import bundled
 from tests.servers.process import serving
 
 READERS = ("A", "B", "C")
@@ -182,6 +183,18 @@ def test_brain_mri_from_nothing_to_a_signed_release(tmp_path, study):
     before = ranloop("evaluate", "--json", "--html", "page.html", code=100)
     assert "|nf:" not in before["signature"]
     assert "No Finding" not in Path("page.html").read_text("utf-8")
+    ask = (
+        "matrix",
+        "extractor",
+        "--cohort",
+        "dev",
+        "-e",
+        "rules",
+        "-e",
+        "replay:latest",
+    )
+    ranloop(*ask, "--html", "matrix.html")
+    assert "No Finding" not in Path("matrix.html").read_text("utf-8")
     missed = ranloop("failures", "--json")["rows"]
     assert {one["label"] for one in missed} == {"haemorrhage"}
     verdicts = write_verdicts(tmp_path, missed, "haemorrhage", "microbleed")
@@ -193,6 +206,38 @@ def test_brain_mri_from_nothing_to_a_signed_release(tmp_path, study):
     held, card = release("rules")
     assert "holds" in held
     assert "chest" not in card.casefold() and "No Finding" not in card
+    ranloop("score", "-r", texts(tmp_path, "ref"), texts(tmp_path, "ours"), "-o", "out")
+    said = "".join(one.read_text("utf-8") for one in Path("out").glob("score.*"))
+    assert "Ischaemic infarct" in said
+    assert "No Finding" not in said and "|nf:" not in said and "exper" not in said
+
+
+def test_the_release_of_the_readme_works_in_a_fresh_workspace(tmp_path, study):
+    """Own key, cohort, holdout, freeze and verify, with the extractor that ships."""
+    ranloop("init", study, "--json")
+    for name, source, role, most in (
+        ("dev", "dev", "dev", 60),
+        ("test", "holdout", "holdout", 30),
+    ):
+        demo = bundled() / "labels" / "demo"
+        lines = (demo / f"{source}.jsonl").read_text("utf-8").splitlines()[:most]
+        ids = {json.loads(line)["case_id"] for line in lines}
+        texts, votes = tmp_path / f"{name}.jsonl", tmp_path / f"{name}_votes.csv"
+        texts.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        head, *rows = (demo / f"votes_{source}.csv").read_text("utf-8").splitlines()
+        kept = [row for row in rows if row.split(",")[1] in ids]
+        votes.write_text("\n".join([head, *kept]) + "\n", encoding="utf-8")
+        ranloop("cohort", "import", texts, "--name", name, "--role", role)
+        ranloop("cohort", "votes", name, votes)
+    ranloop("key", "new", "Dr B", "--role", "approver")
+    ask = ("freeze", "extractor@v1", "--cohort", "dev", "--holdout", "test")
+    ask = (*ask, "--why", "for the ward study", "--actor", "Dr B")
+    ranloop(*ask, code=100)
+    override = ("--override", "few cases")
+    ranloop(*ask, *override, code=100)
+    ranloop(*ask, *override)
+    assert "holds" in ranloop("verify", "extractor-v1")
+    assert ranloop("audit", "--json")["counts"]["broken"] == 0
 
 
 @pytest.mark.external
@@ -230,6 +275,13 @@ def test_german_pathology_from_nothing_to_a_signed_release(tmp_path, study):
         held, card = release(engine)
     assert "holds" in held
     assert "chest" not in card.casefold()
+
+
+def texts(folder, name):
+    """Write two texts to be scored."""
+    path = folder / f"{name}.csv"
+    path.write_text("case_id,text\na,There is a mass.\nb,No haemorrhage.\n")
+    return path
 
 
 def write_verdicts(folder, missed, label, term):

@@ -7,13 +7,16 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.errors import DataError, EngineError
+from loop.core.errors import DataError, EngineError, WriteError
 from loop.core.ledger import read_ledger
-from loop.core.paths import WorkspacePaths, bundled
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
+from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_drafts, list_prompts, read_version
 from loop.prompts.version import PromptVersion
+from loop.review import start
 from loop.run.task import require_labels
+from loop.score import ran_score
 
 LABELS = (
     "name,definition\n"
@@ -94,6 +97,40 @@ def test_a_workspace_that_is_there_stays_as_it_is(chest):
     wrong.write_text("no list")
     new = call("init", chest.root / "x", "--task", "new", "--labels", wrong)
     assert isinstance(new.exception, DataError) and not (chest.root / "x").exists()
+
+
+def test_a_workspace_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    """A folder that was there stays, without becoming a workspace."""
+
+    def full(*_args, **_more):
+        raise WriteError("cannot write: the disk is full. Nothing was changed.")
+
+    monkeypatch.setattr(start, "move_folder", full)
+    new, there = tmp_path / "new", tmp_path / "there"
+    there.mkdir()
+    (there / "mine.txt").write_text("mine")
+    for folder in (new, there):
+        done = call("init", folder)
+        assert isinstance(done.exception, WriteError)
+    assert not new.exists() and (there / "mine.txt").is_file()
+    monkeypatch.undo()
+    assert call("init", there).exit_code == 0
+
+
+def test_an_init_that_was_killed_is_finished_by_the_same_command(tmp_path):
+    """Until the last rename there is no prompt; a workspace of another task stays."""
+    labels = tmp_path / "labels.csv"
+    labels.write_text(LABELS, encoding="utf-8")
+    init_workspace(tmp_path / "ws", read_label_list(labels))
+    other = call("init", tmp_path / "ws")
+    assert "already a workspace" in str(other.exception)
+    done = call("init", tmp_path / "ws", "--task", "new", "--labels", labels)
+    assert done.exit_code == 0, done.output
+    place = WorkspacePaths(tmp_path / "ws")
+    assert read_version(place, "extractor").number == len(read_ledger(place.ledger))
+    assert [one.name for one in place.prompts.iterdir() if one.is_dir()] == [
+        "extractor"
+    ]
 
 
 def test_a_task_and_its_labels_belong_together(tmp_path):
@@ -183,6 +220,7 @@ def test_a_guide_that_cannot_be_read_is_kept_for_the_next_try(
     assert not list_drafts(own, "extractor")
     edit_with(monkeypatch, tmp_path, "s/defintion: .*/definition: Any lesion./")
     done = call(*ask, workspace=own)
+    assert "your text that could not be saved" in done.stderr
     guide = read_version(own, json.loads(done.stdout)["draft"]).guide("mass")
     assert guide is not None and guide.definition == "Any lesion."
     assert not any((own.private / "editing").iterdir())
@@ -201,6 +239,9 @@ def test_shipped_versions_still_score_in_a_workspace_of_ones_own(chest, tmp_path
         done = call("score", "--reference", *files, *how, "--json", workspace=chest)
         assert done.exit_code == 0, done.output
         assert said in done.stdout
+    texts = {"a": "Edema.", "b": "No edema."}
+    found = ran_score(texts, texts, workspace=chest, resamples=10, permutations=10)
+    assert found.signature.startswith("ran|extractor@v10:c2bc1c")
 
 
 def add_dev(own, tmp_path):

@@ -1,6 +1,8 @@
 """``run --release``: verified first, asked of its own engine, by its digest."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.release.candidate import engine_facts
@@ -23,11 +26,12 @@ def frozen(workspace, tmp_path):
     source = tmp_path / "cases.csv"
     source.write_text("case_id,text\nc1,Fracture of a rib.\nc2,Lungs clear.\n")
     options = ImportOptions(name="small", role="dev", source="test", licence="none")
+    other = WorkspacePaths(Path(shutil.copytree(workspace.root, tmp_path / "other")))
+    import_cohort(other, source, options, actor=Actor(name="t"))
+    run = run_prompt(other, "extractor", "small").run_id
+    freeze_small(workspace, engine=engine_facts(read_manifest(other, run)).model_dump())
+    # Now, after the release: it is of a day that is past.
     import_cohort(workspace, source, options, actor=Actor(name="t"))
-    run = run_prompt(workspace, "extractor", "small").run_id
-    freeze_small(
-        workspace, engine=engine_facts(read_manifest(workspace, run)).model_dump()
-    )
     return workspace
 
 

@@ -189,7 +189,7 @@ def test_a_later_rules_corrects_nothing_with_the_errors_of_an_earlier_one(releas
 
 @pytest.mark.usefixtures("as_released")
 def test_an_engine_without_a_schema_is_named(released):
-    """As README says of its documents."""
+    """As the manual says of its documents."""
     wanted = find_request(released, release=NEWEST)
     with Extractor.open(released, wanted.prompt) as extractor:
         asked = json.loads(extractor.facts.asked)

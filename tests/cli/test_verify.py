@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
 from loop.release.keys import public_key_path
@@ -34,7 +35,7 @@ def test_a_folder_and_a_key_are_enough(frozen, tmp_path):
     shutil.rmtree(frozen.root)
     result = ask(tmp_path / "got" / NAME, "--keys", tmp_path / "keys")
     assert result.exit_code == 0
-    assert "holds, 18 checks" in result.stdout
+    assert "holds, 19 checks" in result.stdout
     assert "tiny@v1" in result.stdout
 
 
@@ -61,7 +62,7 @@ def test_a_changed_release_does_not_hold(frozen, tmp_path):
     result = ask(tmp_path / "got" / NAME, "--keys", tmp_path / "keys")
     assert result.exit_code == 100
     assert "BROKEN  files: card.md was changed" in result.stdout
-    assert "DOES NOT HOLD: 1 of 18" in result.stdout
+    assert "DOES NOT HOLD: 1 of 19" in result.stdout
     data = json.loads(ask(tmp_path / "got" / NAME, "--json").stdout)
     assert not data["not_vouched_for"]
 
@@ -102,3 +103,48 @@ def test_a_key_file_that_is_none_is_an_error(frozen, tmp_path):
     result = ask(tmp_path / "got" / NAME, "--keys", tmp_path / "keys")
     assert isinstance(result.exception, DataError)
     assert isinstance(ask(tmp_path, "--keys", tmp_path / "no").exception, DataError)
+
+
+def test_the_first_line_says_which_release_it_is(frozen, tmp_path):
+    """Name, version, time, and what ``sha256sum`` says of the signed file."""
+    folder = tmp_path / "got" / NAME
+    digest = digest_bytes((folder / "release.dsse.json").read_bytes())
+    said = f"release {NAME}: tiny@v1, frozen 2026-03-01T12:00:00Z, "
+    end = f"release.dsse.json sha256 {digest}"
+    result = ask(folder, "--keys", tmp_path / "keys")
+    assert result.stdout.splitlines()[0] == said + end
+    (folder / "card.md").write_text("better")
+    result = ask(folder, "--keys", tmp_path / "keys")
+    assert result.stdout.splitlines()[0] == f"says that it is {said}{end}"
+    (folder / "release.json").write_text("{}")
+    result = ask(folder, "--keys", tmp_path / "keys")
+    assert result.stdout.startswith("release unknown: release.json cannot be read")
+
+
+def test_a_genuine_release_in_the_folder_of_another_does_not_hold(frozen, tmp_path):
+    """Whoever verifies ``tiny-v7`` must not read that tiny-v1 holds."""
+    swapped = tmp_path / "got" / "tiny-v7"
+    shutil.move(tmp_path / "got" / NAME, swapped)
+    keys = ("--keys", tmp_path / "keys")
+    result = ask(swapped, *keys)
+    assert result.exit_code == 100
+    assert "BROKEN  name: it is tiny-v1, in a folder called tiny-v7" in result.stdout
+    assert not json.loads(ask(swapped, *keys, "--json").stdout)["not_vouched_for"]
+    assert ask(swapped, *keys, "--expect", NAME).exit_code == 0
+
+
+def test_expect_names_the_release_whatever_its_folder_is_called(frozen, tmp_path):
+    """A folder with a name of its own says nothing; what is expected does."""
+    folder = tmp_path / "got" / "download"
+    shutil.move(tmp_path / "got" / NAME, folder)
+    keys = ("--keys", tmp_path / "keys")
+    result = ask(folder, *keys)
+    assert result.exit_code == 0
+    assert "it is tiny-v1; the folder is called otherwise" in result.stdout
+    assert ask(folder, *keys, "--expect", NAME).exit_code == 0
+    result = ask(folder, *keys, "--expect", "tiny-v2")
+    assert result.exit_code == 100
+    assert "BROKEN  name: it is tiny-v1, not the tiny-v2 expected" in result.stdout
+    assert ask(folder, *keys, "--expect", "tiny@v1").exit_code == 2
+    assert ask(NAME, "-w", frozen.root, "--expect", "tiny-v2").exit_code == 2
+    assert ask(NAME, "-w", frozen.root, "--expect", NAME).exit_code == 0

@@ -147,19 +147,69 @@ def test_git_can_be_switched_off(mine):
     assert mine("log", "-1", "--format=%s") == "first"
 
 
-def test_hooks_and_signatures_are_left_out(mine):
-    """A hook may change files or ask; a signature may ask for a passphrase."""
-    for name in ("pre-commit", "commit-msg", "prepare-commit-msg", "post-commit"):
-        hook = write(mine.root / ".git" / "hooks" / name, "#!/bin/sh\nexit 1\n")
-        hook.chmod(0o755)
+def hook(git, name, words):
+    """Set up a hook."""
+    write(git.root / ".git" / "hooks" / name, f"#!/bin/sh\n{words}\n").chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "prepare-commit-msg"])
+def test_a_hook_that_refuses_is_told(mine, caplog, name):
+    """The team's rules hold for ranloop too; the act itself is recorded."""
+    hook(mine, name, "echo 'no commits on a Friday' >&2; exit 1")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert mine("log", "-1", "--format=%s") == "first"
+    assert "git commit failed: no commits on a Friday." in caplog.text
+    assert "recorded in the ledger" in caplog.text
+    assert file.read_text("utf-8") == "a"
+
+
+def test_a_hook_runs_and_may_change_the_message(mine):
+    """For example to name an issue."""
+    hook(mine, "commit-msg", 'echo "Refs #7" >> "$1"')
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "# one", "Dr A")
+    assert mine("log", "-1", "--format=%B") == "# one\nRefs #7"
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_hook_that_changes_a_file_is_told_and_the_file_put_back(mine, caplog, end):
+    """The ledger has the digest of every byte; it may have grown meanwhile itself."""
+    version = write(mine.root / "prompts" / "v2" / "user.jinja", "a  \n")
+    ledger = write(mine.root / "prompts" / "ledger.jsonl", "1\n")
+    hook(mine, "pre-commit", f"echo b > '{version}'; echo 2 >> '{ledger}'; exit {end}")
+    assert commit_paths(mine.root, [version.parent, ledger], "one", "Dr A") is None
+    assert version.read_text("utf-8") == "a  \n"
+    assert ledger.read_text("utf-8") == "1\n2\n"
+    assert "user.jinja, of which the ledger has the digest" in caplog.text
+
+
+def test_a_signature_that_cannot_be_made_is_told(mine, caplog):
+    """Whoever signs every commit wants no commit without one."""
     mine("config", "commit.gpgSign", "true")
     mine("config", "tag.gpgSign", "true")
     mine("config", "gpg.program", "/nonexistent")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert tag(mine.root, "v1", "one") is None
+    assert mine("log", "-1", "--format=%s") == "first"
+    assert "git commit failed: " in caplog.text
+    assert "git tag failed: " in caplog.text
+
+
+def test_an_editor_is_never_asked(mine):
+    """Nobody sits before it."""
     mine("config", "core.editor", "/nonexistent")
     file = write(mine.root / "ledger", "a")
-    assert commit_paths(mine.root, [file], "# one", "Dr A")
-    assert mine("log", "-1", "--format=%B") == "# one"
-    assert tag(mine.root, "v1", "# one") == "v1"
+    assert commit_paths(mine.root, [file], "one", "Dr A")
+
+
+def test_whoever_goes_by_the_settings_of_git_is_told_that_they_name_nobody(git, caplog):
+    """`user.useConfigOnly`: no commit under a name that was made up."""
+    git("config", "user.useConfigOnly", "true")
+    file = write(git.root / "ledger", "a")
+    assert commit_paths(git.root, [file], "one", "Dr A") is None
+    assert "git commit failed" in caplog.text
 
 
 def test_a_failure_is_a_remark_with_a_way_out(mine, caplog):
@@ -235,9 +285,16 @@ def test_a_tag_is_made_once(mine, caplog):
     assert mine("rev-parse", "older^{commit}") == first
 
 
-def test_a_workspace_in_a_folder_of_the_repository_is_found(mine):
-    """Many keep a workspace beside their code."""
+def test_a_workspace_in_a_folder_of_another_repository_is_none_of_its_business(
+    mine, caplog
+):
+    """Whose history that is, ranloop cannot know."""
     root = mine.root / "clinic" / "ws"
     file = write(root / "prompts" / "ledger.jsonl", "a")
-    assert commit_paths(root, [file], "one", "Dr A") == mine("rev-parse", "HEAD")
-    assert files_of(mine) == {"clinic/ws/prompts/ledger.jsonl"}
+    assert commit_paths(root, [file], "one", "Dr A") is None
+    assert tag(root, "v1", "one") is None
+    assert mine("log", "--format=%s") == "first"
+    assert mine("status", "--porcelain") == "?? clinic/"
+    assert not mine("tag") and not caplog.records
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert commit_paths(root, [file], "one", "Dr A")

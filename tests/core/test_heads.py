@@ -88,9 +88,8 @@ def test_bringing_back_what_was_lost_ends_it(place):
 def test_a_chain_written_anew_is_noticed(place):
     """As long as before and valid, but of other hashes."""
     place.ledger.unlink()
-    append_event(
-        place.ledger, Event(action="frozen", subject="x@v1", reason="r"), ACTOR
-    )
+    event = Event(action="frozen", subject="x@v1", reason="r")
+    append_event(place.ledger, event, ACTOR, now=lambda: NOON)
     append(place)
     assert find_rollback(place).seq == 2
 

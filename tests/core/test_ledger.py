@@ -20,9 +20,13 @@ from loop.core.ledger import (
     TornLedgerError,
     append_event,
     append_events,
+    chain_event,
     entry_hash,
+    format_entry,
+    is_clock_repair,
     quarantine_torn_line,
     read_ledger,
+    record_wrong_clock,
 )
 from loop.core.signing import is_signed, key_id, public_of, sign
 
@@ -459,3 +463,65 @@ def test_a_torn_ledger_is_named_where_nothing_can_be_written(tmp_path, monkeypat
     monkeypatch.setattr("loop.core.files.os.open", read_only)
     with pytest.raises(TornLedgerError):
         read_ledger(path)
+
+
+def _at(*clock):
+    """Return a clock of a day to come: it may not be behind the machine's own."""
+    return lambda: datetime(2126, 3, 1, *clock, tzinfo=UTC)
+
+
+def test_a_clock_that_was_set_back_records_nothing(tmp_path):
+    """An entry before its predecessor is refused, with both times and the way on."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR, now=_at(12))
+    before = path.read_bytes()
+    with pytest.raises(LedgerError) as refused:
+        append_event(path, event(), ACTOR, now=_at(11, 57))
+    assert path.read_bytes() == before
+    for word in ("2126-03-01T11:57:00Z", "entry 1", "12:00:00Z", "--repair"):
+        assert word in str(refused.value)
+    append_event(path, event(), ACTOR, now=_at(12, 0, 1))
+
+
+def test_machines_whose_clocks_differ_a_little_keep_one_order(tmp_path):
+    """Ten seconds: the later entry never has the earlier time."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR, now=_at(12))
+    late = append_event(path, event(), ACTOR, now=_at(11, 59, 50))
+    assert late.time == "2126-03-01T12:00:00Z"
+    with pytest.raises(LedgerError, match="set-ntp"):
+        append_event(path, event(), ACTOR, now=_at(11, 59, 49))
+
+
+def test_an_earlier_entry_with_a_later_time_counts_too(tmp_path):
+    """Ledgers of earlier versions may run backwards: the newest time decides."""
+    path = tmp_path / "ledger.jsonl"
+    one = append_event(path, event(), ACTOR, now=_at(12))
+    two = chain_event(event(), ACTOR, "2126-03-01T09:00:00Z", one)
+    with path.open("ab") as stream:
+        stream.write(format_entry(two))
+    assert len(read_ledger(path)) == 2
+    with pytest.raises(LedgerError, match="entry 1 of"):
+        append_event(path, event(), ACTOR, now=_at(10))
+
+
+def test_a_clock_that_was_ahead_is_recorded_and_then_no_hindrance(tmp_path):
+    """Otherwise nobody could work until the wrong time has come."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR, now=_at(22))
+    found = record_wrong_clock(path, ACTOR, now=_at(10))
+    assert found == read_ledger(path)[-1]
+    assert found.reason == "the clock was ahead when entry 1 was written"
+    assert is_clock_repair(found)
+    append_event(path, event(), ACTOR, now=_at(10, 5))
+    assert record_wrong_clock(path, ACTOR, now=_at(10, 4, 55)) is None
+    with pytest.raises(LedgerError, match="entry 3 of"):
+        append_event(path, event(), ACTOR, now=_at(9))
+
+
+def test_an_act_that_began_before_another_was_recorded_has_its_time(tmp_path):
+    """Whoever waits for the ledger is not refused, and history stays in order."""
+    path = tmp_path / "ledger.jsonl"
+    first = append_event(path, event(), ACTOR)
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    assert append_event(path, event(), ACTOR, now=lambda: began).time == first.time

@@ -1,8 +1,12 @@
 """YAML that we write reads back as what it was."""
 
-import pytest
+import traceback
 
-from loop.core.yaml_files import dump_yaml, parse_yaml
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from loop.core.errors import DataError
+from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 
 @pytest.mark.parametrize(
@@ -18,3 +22,20 @@ def test_a_word_that_looks_like_a_number_stays_a_word(word):
 def test_a_number_stays_a_number(number):
     """Thresholds of a protocol are numbers."""
     assert parse_yaml(dump_yaml([number]), "test") == [number]
+
+
+class Strict(BaseModel):
+    """A model that takes one number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    number: int
+
+
+def test_neither_an_error_nor_its_cause_shows_what_a_file_holds():
+    """A notebook prints causes too; keys and values may be texts."""
+    given = {"number": "small zebra", "a zebra on the left": 1}
+    with pytest.raises(DataError, match="number: Input should be") as refused:
+        check_model(given, Strict, "file.yaml")
+    assert "zebra" not in "".join(traceback.format_exception(refused.value))
+    assert "(19 characters, not shown): there is no such field" in str(refused.value)

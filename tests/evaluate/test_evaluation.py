@@ -12,6 +12,7 @@ from loop.core.errors import DataError
 from loop.core.records import Field, Outcome, Status, UncertainAnswers, ValueCode
 from loop.evaluate.align import align
 from loop.evaluate.evaluation import evaluate_inputs
+from loop.evaluate.failures import find_failures
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.protocol import Protocol
@@ -121,6 +122,32 @@ def test_a_reference_without_a_label_leaves_it_missing():
     evaluation = evaluate([outcome("a", {"edema": 1})], standard)
     assert result_of(evaluation, "edema").confusion == (1, 0, 0, 0)
     assert result_of(evaluation, "fracture").excluded.missing == 1
+
+
+def test_a_label_that_came_later_is_unknown_and_said_so():
+    """Not one answer on it is held against a mark that nobody gave."""
+    standard = reference({"a": {"edema": 1}, "b": {}}, ["edema", "fracture"])
+    outcomes = [outcome("a", {"edema": 1, "lung_lesion": 1}), outcome("b", {})]
+    result = evaluate(outcomes, standard)
+    lesion = result_of(result, "lung_lesion")
+    assert (lesion.confusion.n, lesion.excluded.missing) == (0, 2)
+    assert lesion.gate.verdict is GateVerdict.INSUFFICIENT
+    assert lesion.gate.reasons == ("no case has a usable reference label",)
+    noted = [note for note in result.notes if "says nothing of" in note]
+    assert len(noted) == 1
+    assert "Lung Lesion" in noted[0]
+    assert "Fracture" not in noted[0]
+    whole = evaluate(outcomes, reference({"a": {"edema": 1}, "b": {}}))
+    assert not [note for note in whole.notes if "says nothing of" in note]
+    assert [*find_failures(iter(outcomes), standard, TAXONOMY)] == []
+
+
+def test_columns_of_labels_that_are_gone_are_named():
+    """After a change of name, marks lie under the old one and count for nothing."""
+    standard = reference({"a": {}}, ["edema", "hydrops"])
+    given = replace(inputs([outcome("a", {})], standard), not_labels=("hydrops",))
+    notes = evaluate_inputs(given, resamples=20).notes
+    assert [note for note in notes if note.startswith("Not scored: hydrops.")]
 
 
 def test_averages_agree_with_scikit_learn():

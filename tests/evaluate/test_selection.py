@@ -100,13 +100,12 @@ def test_the_reference_is_joined_by_case_not_by_place():
     """Cases it does not know stay open, and so do marks that decide nothing."""
     outcomes, standard = random_run(40)
     pairs = align(outcomes, standard, TAXONOMY)
-    found = decided_reference(standard, pairs.case_ids, TAXONOMY.ids)
+    found = decided_reference(standard, pairs.case_ids, TAXONOMY)
     assert np.array_equal(found, pairs.binary_reference)
     small = reference({"b": {"edema": 1}}, ["edema"])
-    assert decided_reference(small, ("a", "b"), ("fracture", "edema")).tolist() == [
-        [-1, -1],
-        [-1, 1],
-    ]
+    table = decided_reference(small, ("a", "b"), TAXONOMY)
+    places = [TAXONOMY.ids.index(label) for label in ("fracture", "edema")]
+    assert table[:, places].tolist() == [[-1, -1], [-1, 1]]
 
 
 def test_unanswered_cases_keep_their_reason(trials, three):

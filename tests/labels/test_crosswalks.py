@@ -9,6 +9,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
+from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.openi import MeshCrosswalk, read_mesh_crosswalk
 from loop.labels.reference import MARKS, read_reference
 from loop.labels.taxonomy import Taxonomy
@@ -93,6 +94,31 @@ def test_what_the_codes_cannot_judge_is_said(crosswalk: MeshCrosswalk) -> None:
 def test_what_is_not_coded_is_weaker_than_absent(crosswalk: MeshCrosswalk) -> None:
     """Nobody looked for it: it is never recorded as absent."""
     assert Mark.ABSENT not in crosswalk.marks("Pneumonia/lung").values()
+
+
+def test_a_label_that_no_rule_is_about_is_unknown_and_never_absent(
+    workspace: WorkspacePaths, take: Callable[..., ImportReport], write_csv
+) -> None:
+    """Scoliosis is coded, and a taxonomy that got the label knew nothing of it."""
+    path = workspace.labels / "taxonomy.yaml"
+    added = [
+        "- id: scoliosis",
+        "  name: Scoliosis",
+        "  group: bone",
+        "  definition: A sideways curve of the spine, stated or measured.",
+        "  chexpert:",
+    ]
+    path.write_text(path.read_text("utf-8") + "\n".join(added) + "\n", "utf-8")
+    rows = [
+        ["uid", "MeSH", "findings", "impression"],
+        ["1", "Scoliosis/thoracic vertebrae", "Curved spine.", ""],
+        ["2", "normal", "Nothing.", ""],
+    ]
+    report = take(write_csv(rows))
+    assert report.unknown == ("scoliosis",)
+    reference = read_reference(workspace, "mine")
+    assert "scoliosis" not in reference.labels
+    assert reference.mark("1", "edema") is Mark.NOT_CODED
 
 
 @pytest.mark.data

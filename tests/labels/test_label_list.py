@@ -1,6 +1,7 @@
 """A list of labels becomes a taxonomy, or the line that is wrong is named."""
 
 import pytest
+from openpyxl import Workbook
 
 from loop.core.errors import DataError
 from loop.labels.importing.screening import Screening
@@ -12,6 +13,7 @@ from loop.labels.label_list import (
     read_label_list,
 )
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, parse_taxonomy, read_taxonomy
+from loop.prompts.first import first_guide
 
 MEANS = "An area of the brain that lost its blood supply."
 
@@ -27,6 +29,7 @@ def test_names_and_definitions_are_enough(tmp_path):
     """Ids come from names; neither group, CheXpert label nor No Finding is needed."""
     made = listed(tmp_path, f"name,definition\nOld infarct,{MEANS}\nÖdem,{MEANS}\n")
     assert made.ids == made.extracted == ("old_infarct", "oedem")
+    assert {label.group for label in made.labels} == {"findings"}
     assert not made.derives and made.comparable == () and made.reading
     assert made.derive_no_finding({"old_infarct": "absent", "oedem": "absent"}) is None
 
@@ -40,8 +43,19 @@ def test_every_column_arrives(tmp_path):
     )
     (label,) = made.labels
     assert (label.id, label.group, label.aliases) == ("stroke", "vessels", ("Insult",))
+    assert first_guide(label).terms == ("Insult",)
     assert label.counts == ("lacune", "old stroke")
     assert (label.does_not_count, label.uncertain_when) == (("tumour",), ("doubt",))
+
+
+def test_excel_says_the_same(tmp_path):
+    """A list as most people keep one."""
+    book = Workbook()
+    for row in (("Name", "Definition"), ("Infarct", MEANS)):
+        book.active.append(row)
+    book.save(tmp_path / "labels.xlsx")
+    text = read_label_list(tmp_path / "labels.xlsx")
+    assert parse_taxonomy(text, "it").ids == ("infarct",)
 
 
 def test_yaml_says_the_same(tmp_path):
@@ -88,6 +102,12 @@ def test_other_yaml_is_refused(tmp_path, text):
     """It names the entry, or the form that is wanted."""
     with pytest.raises(DataError, match=r"labels\.yaml"):
         listed(tmp_path, text, "labels.yaml")
+
+
+def test_a_file_of_another_kind_is_refused_with_those_that_are_read(tmp_path):
+    """A list in a text document is none."""
+    with pytest.raises(DataError, match=r"\.csv, \.tsv, \.xlsx, \.yaml"):
+        read_label_list(tmp_path / "labels.docx")
 
 
 def test_listed_labels_are_those_of_the_taxonomy(tmp_path, labels_folder):

@@ -1,10 +1,12 @@
 """Votes become a reference by majority; a tie is never absent."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from loop.core.digests import digest_bytes
@@ -33,6 +35,7 @@ from loop.labels.majority import (
 from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     MARKS,
+    as_scored,
     correct_reference,
     list_references,
     read_reference,
@@ -474,3 +477,96 @@ def test_a_turnout_of_another_cohort_is_refused(cohort: Cohort) -> None:
     raw = b"reader,case_id,label,value\nA,zz,edema,present\n"
     with pytest.raises(DataError, match="not a file of votes"):
         parse_turnout(raw, cohort, Path("votes.csv"))
+
+
+def test_votes_on_a_label_that_was_renamed_are_read_under_its_alias(
+    cohort: Cohort, taxonomy: Taxonomy
+) -> None:
+    """Without it the message says what to do; nobody's votes are dropped silently."""
+    raw = b"reader,case_id,label,value\nA,a1,hydrops,present\nA,a2,fracture,absent\n"
+    with pytest.raises(UnknownLabelError, match=r"line 2: votes on 'hydrops'.*aliases"):
+        parse_votes(raw, cohort, taxonomy, Path("votes.csv"))
+    labels = tuple(
+        replace(one, aliases=(*one.aliases, "hydrops")) if one.id == "edema" else one
+        for one in taxonomy.labels
+    )
+    renamed = replace(taxonomy, labels=labels)
+    votes = parse_votes(raw, cohort, renamed, Path("votes.csv"))
+    assert votes.labels == ("edema", "fracture")
+    assert votes.values[0, 0, 0] == ValueCode.PRESENT
+
+
+def _add_label(taxonomy: Taxonomy) -> Taxonomy:
+    """Return a taxonomy that got one label more."""
+    label = replace(taxonomy.labels[0], id="scoliosis", name="Scoliosis", aliases=())
+    return replace(taxonomy, labels=(*taxonomy.labels, label))
+
+
+@pytest.mark.parametrize("read", ["derived", "read"])
+def test_a_derived_no_finding_is_unknown_of_labels_that_came_later(
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv, read: str
+) -> None:
+    """Nobody looked for the new label; one that was read as a label of its own stands.
+
+    A "No Finding" that is absent stays so: some finding is there. A correction by
+    verdict changes nothing of where the marks come from.
+    """
+    workspace.protocol.write_text(f"no_finding: {read}\n", "utf-8")
+    rows = [
+        ["A", case, label, "absent"]
+        for case in cohort.case_ids
+        for label in taxonomy.extracted
+    ]
+    rows += [["A", "a1", "No Finding", "present"], ["A", "a2", "No Finding", "present"]]
+    rows += [["A", "a3", "No Finding", "absent"]]
+    path = write_csv([HEADER, *rows], "votes.csv")
+    import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    fix = {("a2", "edema"): Mark.PRESENT, ("a2", "no_finding"): Mark.ABSENT}
+    correct_reference(workspace, cohort, fix, actor=ACTOR, reason="verdicts")
+
+    def no_finding(labels: Taxonomy) -> list[str]:
+        found = as_scored(read_reference(workspace, cohort.name), labels)
+        return [found.mark(case, "no_finding").value for case in cohort.case_ids]
+
+    later = _add_label(taxonomy)
+    assert no_finding(taxonomy) == ["present", "absent", "absent"]
+    first = "missing" if read == "derived" else "present"
+    assert no_finding(later) == [first, "absent", "absent"]
+    new = write_csv([HEADER, ["B", "a1", "Scoliosis", "absent"]], "new.csv")
+    import_votes(workspace, cohort, new, later, need=None, actor=ACTOR)
+    assert no_finding(later) == ["present", "absent", "absent"]
+
+
+def test_votes_in_wide_form_are_the_same_votes(
+    read, cohort: Cohort, taxonomy: Taxonomy, write_csv
+) -> None:
+    """One row per reader and case; a blank cell is no vote, and never absent."""
+    long = read([*_ballots("a1", "pa"), ["A", "a1", "Fracture", "uncertain"]])
+    header = ["study_id", "Fracture", "reader", "edema", "remark"]
+    rows = [["a1", "-1", "A", "yes", "x"], ["a1", "", "B", "0", ""]]
+    wide = read(rows, header)
+    assert (wide.readers, wide.labels) == (long.readers, long.labels)
+    assert (wide.values == long.values).all()
+    assert wide.count == 3
+    path = write_csv([header, ["a1", "", "A", "ja", ""]], "wide.csv")
+    said = read_votes(path, cohort, taxonomy, {"ja": "uncertain"})
+    assert said.values[0, 0, 0] == ValueCode.UNCERTAIN
+    frame = pd.DataFrame({"reader": ["A"], "case_id": ["a1"], "Edema": [1]})
+    assert read_votes(frame, cohort, taxonomy).count == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (["reader", "case_id"], "no table of votes"),
+        (["case_id", "Edema"], "no table of votes"),
+        (["reader", "case_id", "Edma"], "Did you mean 'Edema'"),
+        (["reader", "case_id", "Edema", "edema"], "both label edema"),
+        (["reader", "case_id", "Edema", "value"], "no column label"),
+        (["reader", "case_id", "Edema"], "a vote is present, absent or uncertain"),
+    ],
+)
+def test_a_table_that_is_no_table_of_votes_is_refused(read, header, message) -> None:
+    """A column that is almost a label is not passed over."""
+    with pytest.raises(LoopError, match=message):
+        read([["A", "a1", "no_majority", ""][: len(header)]], header)

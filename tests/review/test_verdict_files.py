@@ -313,7 +313,7 @@ def test_empty_columns_at_the_end_do_no_harm(tmp_path):
     """Spreadsheets export them; a cell in one is refused by its place."""
     text = "case_id,label,judgement,terms,,\na,edema,model_wrong,b,,{}\n"
     assert len(read(tmp_path, text.format(""), "verdicts.csv")) == 1
-    with pytest.raises(DataError, match="column 6"):
+    with pytest.raises(DataError, match="column_6"):
         read(tmp_path, text.format("stray"), "verdicts.csv")
 
 
@@ -330,7 +330,7 @@ def test_two_values_for_one_case_are_refused_with_both_verdicts(
         " judgement: reference_wrong}\n",
     )
     with pytest.raises(
-        DataError, match=r"verdicts 1 and 3 disagree .* case a: .*Agree"
+        DataError, match=r"verdicts 1 and 3 disagree .* case 'a': .*Agree"
     ):
         check_verdicts(verdicts, read_taxonomy(labels_folder), {"a", "b"})
 

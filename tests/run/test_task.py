@@ -86,7 +86,7 @@ def test_a_limit_takes_the_first_cases(workspace, cohort):
     """And is part of the spec, so a full run is another run."""
     summary = run_prompt(workspace, "extractor", cohort(), engine="plain", limit=2)
     assert summary.items == 2
-    assert find_run(workspace).spec.limit == 2
+    assert find_run(workspace, summary.run_id).spec.limit == 2
     full = run_prompt(workspace, "extractor", "small", engine="plain")
     assert (full.items, full.cached, full.asked) == (5, 2, 3)
 

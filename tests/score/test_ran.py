@@ -90,7 +90,7 @@ def test_three_single_findings_score_a_seventh_under_zero():
     assert zero.micro_f1.value == 1.0
     assert (skip.ran_score.value, skip.effective_labels) == (1.0, 3)
     assert only(table, zero_division="one").ran_score.value == 1.0
-    assert skip.signature.endswith("|zd:skip|nf:ran|L:3/21|n:3")
+    assert skip.signature.endswith("|zd:skip|L:3/21|n:3")
 
 
 def test_four_labels_against_themselves_score_what_the_released_code_printed():
@@ -316,7 +316,7 @@ def test_the_order_of_systems_changes_no_number():
 
 
 def test_what_was_done_is_in_the_result():
-    """A number without its conventions is no number."""
+    """A number without its conventions is no number; of no label nothing is said."""
     facts = ExtractorFacts(ref="extractor@v7", digest="ab" * 32, engine="rules")
     table = replace(systems(2), extractor=facts, no_finding=NoFinding.CHEXPERT)
     told = [coverage("A", 60), coverage("B", 60)]
@@ -326,7 +326,7 @@ def test_what_was_done_is_in_the_result():
     assert (result.extractor, result.conventions) == (facts, conventions)
     assert (result.coverage, result.assumptions) == (tuple(told), ())
     assert result.systems[0].signature == (
-        "ran|extractor@v7:ababab|rules|unc:wrong|zd:skip|nf:chexpert|L:6/6|n:60"
+        "ran|extractor@v7:ababab|rules|unc:wrong|zd:skip|L:6/6|n:60"
     )
 
 

@@ -77,7 +77,7 @@ def test_references_may_be_a_column_of_the_data_set(extractor):
 
 def test_missing_references_are_said(extractor):
     """With the columns that were passed."""
-    with pytest.raises(ValueError, match=r"'reference' \(passed: prompts\)"):
+    with pytest.raises(ValueError, match=r"'reference' \(passed: 'prompts'\)"):
         RanScoreReward(extractor)([REFERENCE], prompts=["-"])
 
 

@@ -10,7 +10,7 @@ COUNTS = {"effective_labels": 19, "labels": 21, "n": 3000}
 
 
 def test_a_signature_reads_as_documented():
-    """The form that README and documents show."""
+    """The form that manual and documents show."""
     line = sign(ExtractorFacts(**FACTS), Conventions(), **COUNTS)
     assert line == (
         "ran|extractor@v7:3f2a91|rules|unc:wrong|zd:skip|nf:ran|L:19/21|n:3000"

@@ -2,7 +2,8 @@
 
 Run ``python -m tests.ui.screenshots FOLDER`` from the repository root; every page is
 taken at the size of a laptop, a tablet and a phone, in both themes. With ``--readme``
-it stages and takes the four pictures of the README, kept in ``reports/workbench/``.
+it stages and takes the four pictures of README and manual, kept in
+``reports/workbench/``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PAIR = "[data-case=demo-dev-037][data-label=interstitial_lung_disease]"
 
 
 def main() -> None:
-    """Take every picture, or those of the README."""
+    """Take every picture, or those of the README and the manual."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--readme", action="store_true")

@@ -1,4 +1,4 @@
-"""From a failing case to the next version, in a browser, as the README promises it."""
+"""From a failing case to the next version, in a browser, as the manual promises it."""
 
 import re
 

@@ -146,6 +146,22 @@ def test_what_is_missing_is_said_and_nothing_is_saved(ann, context):
     assert kept(context) == ()
 
 
+def test_wording_copied_from_a_holdout_is_refused_beside_the_form(
+    ann, context, workspace, tmp_path
+):
+    """Whoever revises later could not use it, and the clinician would be gone."""
+    text = "There is a meniscus of fluid along the left wall."
+    add_cohort(workspace, tmp_path, [("h1", text, 1, 0)], name="held", role="holdout")
+    place = on(ann, "f1")
+    shown = ann.submit(place, TERM._replace(phrase=text))
+    assert "Not submitted: " in shown["status"]
+    assert "case h1 of cohort held" in shown["status"]
+    assert "verdict 1" not in shown["status"]
+    assert "meniscus" not in shown["status"]
+    assert shown["place"].pair == place.pair
+    assert kept(context) == ()
+
+
 def test_a_reload_in_the_middle_of_a_form_loses_nothing(ann):
     """A new tab has no memory: case and form come from the store."""
     place = on(ann, "f2")

@@ -15,9 +15,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import DataError
 from loop.core.files import locked, read_text, write_atomic
+from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.people.passwords import check_password, hash_password, is_hash, outgrown
-from loop.core.people.users import User, UserRole, check_name, name_key
+from loop.core.people.users import (
+    User,
+    UserRole,
+    check_name,
+    find_look_alike,
+    name_key,
+)
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 _HEADER = """\
@@ -132,6 +139,7 @@ def add_user(
                 f"there is a user {taken.name!r} already. Choose another name, or "
                 "change that one with `ranloop user roles` or `ranloop user enable`."
             )
+        require_distinct(workspace, clean)
         user = User(
             name=clean,
             roles=_some_roles(roles),
@@ -220,6 +228,44 @@ def enable_user(workspace: WorkspacePaths, name: str) -> User:
         The file cannot be written.
     """
     return _replace(workspace, name, lambda user: replace(user, disabled=False))
+
+
+def known_names(workspace: WorkspacePaths) -> tuple[str, ...]:
+    """Return the names that people have here: users, and who acted or got a key.
+
+    Raises
+    ------
+    DataError
+        The file of users or the ledger is broken.
+    """
+    names = [user.name for user in read_users(workspace)]
+    for entry in read_ledger(workspace.ledger):
+        names.append(entry.actor)
+        key = entry.payload.get("key") if entry.action == "key_added" else None
+        if isinstance(key, dict):
+            names.append(str(key.get("name")))
+    return tuple(dict.fromkeys(names))
+
+
+def require_distinct(workspace: WorkspacePaths, name: str) -> None:
+    """Refuse a new name that looks like one that somebody here has.
+
+    Raises
+    ------
+    DataError
+        It does, and is not that very name; or the users or the ledger are broken.
+    """
+    other = find_look_alike(name, known_names(workspace))
+    if other is None:
+        return
+    letters = sorted({f"U+{ord(char):04X}" for char in name if not char.isascii()})
+    foreign = f" (it holds {', '.join(letters[:5])})" if letters else ""
+    raise DataError(
+        f"the name {name!a}{foreign} looks like {other!r}, who is known here. If it "
+        f"is the same person, write {other!r}, also in --actor and RANLOOP_ACTOR; if "
+        "not, choose a name that differs in more than capitals, spaces or letters that "
+        "look alike."
+    )
 
 
 class Roster:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -65,6 +66,81 @@ def name_key(name: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded).strip(" ")
+
+
+_ALIKE = {
+    "CYRILLIC CAPITAL LETTER": "A=A VE=B IE=E DZE=S BYELORUSSIAN-UKRAINIAN_I=l JE=J "
+    "KA=K EM=M EN=H O=O ER=P ES=C TE=T HA=X U=Y QA=Q WE=W KOMI_SJE=G",
+    "GREEK CAPITAL LETTER": "ALPHA=A BETA=B EPSILON=E ZETA=Z ETA=H IOTA=l KAPPA=K MU=M "
+    "NU=N OMICRON=O RHO=P TAU=T UPSILON=Y CHI=X",
+    "CYRILLIC SMALL LETTER": "A=a IE=e DZE=s BYELORUSSIAN-UKRAINIAN_I=i JE=j O=o ER=p "
+    "ES=c HA=x U=y SHHA=h KOMI_DE=d QA=q WE=w PALOCHKA=l",
+    "GREEK SMALL LETTER": "ALPHA=a OMICRON=o RHO=p NU=v UPSILON=u KAPPA=k GAMMA=y "
+    "IOTA=i",
+    "LATIN SMALL LETTER": "DOTLESS_I=i ALPHA=a SCRIPT_G=g",
+    "LATIN CAPITAL LETTER": "I=l",
+    "DIGIT": "ZERO=O ONE=l",
+}
+"""Letters and digits that look like a Latin letter, by their names in Unicode."""
+
+
+def _table(kinds: Container[str]) -> Mapping[int, str]:
+    """Return for `str.translate` what the letters of some `kinds` look like."""
+    pairs = [
+        (kind, *one.split("="))
+        for kind, letters in _ALIKE.items()
+        if kind in kinds
+        for one in letters.split()
+    ]
+    return {
+        ord(unicodedata.lookup(f"{kind} {name.replace('_', ' ')}")): latin
+        for kind, name, latin in pairs
+    }
+
+
+_SMALL = _table({kind for kind in _ALIKE if "SMALL" in kind})
+_OTHERS = _table({kind for kind in _ALIKE if "SMALL" not in kind})
+
+
+def look_key(name: str) -> str:
+    """Return what two names have in common that a reader takes for one.
+
+    Capitals, spaces, width, letters that show nothing, and letters of another script
+    that look alike do not count. Only two names are compared with it; it is no name.
+
+    References
+    ----------
+    Unicode Technical Standard 39, Unicode Security Mechanisms, section 4; a part of
+    its table, for the scripts whose letters look like Latin ones.
+
+    Examples
+    --------
+    >>> look_key("Anna Cole") == look_key("ann\u0430 C\u03bfle")
+    True
+    """
+    plain = unicodedata.normalize("NFKC", name).translate(_OTHERS)
+    folded = unicodedata.normalize("NFKC", plain.casefold()).translate(_SMALL)
+    return "".join(char for char in folded if not _hidden(char))
+
+
+def _hidden(char: str) -> bool:
+    return char in _UNSEEN or unicodedata.category(char)[0] in "ZC"
+
+
+def find_look_alike(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that `name` looks like; None if it is one of them.
+
+    Examples
+    --------
+    >>> find_look_alike("ann", ["Bob", "Ann"])
+    'Ann'
+    """
+    names = tuple(known)
+    if name in names:
+        return None
+    keys = {look_key(name), name_key(name)}
+    same = (one for one in names if {look_key(one), name_key(one)} & keys)
+    return next(same, None)
 
 
 def _allowed(char: str) -> bool:

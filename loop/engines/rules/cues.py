@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import read_model
 
 MOST_FORMS = 2_000
@@ -178,13 +179,14 @@ class Cues(BaseModel):
         unknown = [name for name in names if name not in self.slots]
         if unknown:
             raise DataError(
-                f"the cues of {self.language!r} have no slot {unknown[0]!r}, which "
-                f"{phrase!r} names. Add it to slots, or correct the phrase."
+                f"the cues of {self.language!r} have no slot "
+                f"{quoted(unknown[0])}, which a cue of {len(phrase.split())} words "
+                "names. Add it to slots, or correct the cue."
             )
         if math.prod(len(self.slots[name]) for name in names) > MOST_FORMS:
             raise DataError(
-                f"the cue {phrase!r} of {self.language!r} stands for more than "
-                f"{MOST_FORMS:,} phrases. Use fewer slots."
+                f"a cue of {len(phrase.split())} words of {self.language!r} stands for "
+                f"more than {MOST_FORMS:,} phrases. Use fewer slots."
             )
         for words in product(*(self.slots[name] for name in names)):
             filled = [*words, ""]

@@ -15,7 +15,7 @@ from loop.evaluate.stability import read_draws
 from loop.labels.reference import read_reference
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
-from loop.run.manifest import find_run
+from loop.run.manifest import find_run, say_part
 from loop.run.task import Task, Watch, prepare_run, run_task
 
 
@@ -111,6 +111,9 @@ def name_runs(workspace: WorkspacePaths, refs: Sequence[str]) -> list[EngineRun]
         There is no such run, or it did not finish.
     """
     records = [find_run(workspace, ref) for ref in refs]
+    if len({record.part for record in records}) > 1:
+        told = " ".join(filter(None, map(say_part, records)))
+        raise DataError(f"{told} Leave it out: a matrix is of the same cases.")
     return [EngineRun(record.spec.engine, record.id) for record in records]
 
 
@@ -134,6 +137,7 @@ def check_before(
         for what, theirs, ours in (
             ("prompt version", spec.prompt_digest, task.spec.prompt_digest),
             ("cohort", spec.cohort_digest, task.spec.cohort_digest),
+            ("number of cases", spec.limit, task.spec.limit),
         ):
             if theirs != ours:
                 raise DataError(

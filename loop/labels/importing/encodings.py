@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 
 UTF8 = "utf-8-sig"
 GBK = "gb18030"
@@ -51,7 +52,7 @@ def check_encoding(name: str) -> str:
         return name if name == "auto" else codecs.lookup(name).name
     except (LookupError, ValueError) as error:
         raise DataError(
-            f"unknown encoding {name[:40]!r}. Use auto, utf-8, gb18030 or another "
+            f"unknown encoding {quoted(name)}. Use auto, utf-8, gb18030 or another "
             "name that Python knows."
         ) from error
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from loop.core.files import (
 from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, ValueCode
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,
@@ -52,12 +53,19 @@ from loop.labels.cohort import (
 )
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.mimic import open_folder
-from loop.labels.importing.openi import is_openi, open_openi, read_mesh_crosswalk
+from loop.labels.importing.openi import (
+    OPENI,
+    crosswalk_digest,
+    is_openi,
+    open_openi,
+    read_mesh_crosswalk,
+)
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import NAMED_BY, ImportOptions, Source, SourceCase
 from loop.labels.importing.table_files import (
     open_csv,
     open_excel,
+    open_frame,
     open_jsonl,
     open_parquet,
     read_header,
@@ -66,6 +74,9 @@ from loop.labels.pseudonyms import Pseudonyms, open_pseudonyms
 from loop.labels.reference import CODES, format_reference, reference_path, version_event
 from loop.labels.sealing import label_digest, write_labels
 from loop.labels.taxonomy import read_taxonomy
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +117,20 @@ class ImportReport:
     reference: int | None
     """Number of the reference made from label columns, or None."""
 
+    unknown: tuple[str, ...]
+    """Labels of the taxonomy that the reference has no column for: never absent."""
+
     missing_marks: int
     """Label cells that were empty: recorded as missing, never as absent."""
 
+    columns: Mapping[str, str]
+    """Column to what it is taken for: a role (``case_id``, ``text``) or a label id."""
+
     unused: tuple[str, ...]
     """Columns that were not used."""
+
+    numbered: bool
+    """Whether the case ids are numbers of rows."""
 
     licence: str
     citation: str
@@ -127,7 +147,7 @@ class _Gathered:
 
 def import_cohort(
     workspace: WorkspacePaths,
-    source: Path,
+    source: Path | DataFrame,
     options: ImportOptions,
     *,
     actor: Actor,
@@ -138,6 +158,12 @@ def import_cohort(
 
     Label columns become reference v1. The cases pass through `watch`, which may show
     how many have.
+
+    Parameters
+    ----------
+    source
+        A file, a folder of text files, or a pandas DataFrame with the columns that a
+        file would have; see `loop.labels.importing.source.describe_columns`.
 
     Raises
     ------
@@ -159,8 +185,8 @@ def import_cohort(
         screening.require_excluded()
         if not gathered.cases:
             raise DataError(
-                f"{source}: no case to import ({screening.summary()}). Check that "
-                "this is the right file and that its text columns are filled."
+                f"{_call(source)}: no case to import ({screening.summary()}). Check "
+                "that this is the right file and that its text columns are filled."
             )
         about = _about(options, opened, gathered, screening)
         about = about.model_copy(
@@ -173,12 +199,15 @@ def import_cohort(
         with _published(workspace, options.name, folder, texts, now):
             number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
-    return _report(opened, gathered, screening, about, number, no_cues)
+    report = _report(opened, gathered, screening, about, number, no_cues)
+    known = read_taxonomy(workspace.labels).ids if opened.labels else ()
+    unknown = tuple(name for name in known if name not in opened.labels)
+    return replace(report, unknown=unknown)
 
 
 def _check_role(name: str) -> None:
     if name not in tuple(CohortRole):
-        raise DataError(f"no role {name[:40]!r}. Use one of {', '.join(CohortRole)}.")
+        raise DataError(f"no role {quoted(name)}. Use one of {', '.join(CohortRole)}.")
 
 
 def _write_texts(
@@ -224,7 +253,7 @@ def _write_line(stream: io.BufferedWriter, item: Item, path: Path) -> None:
         stream.write(case_line(item))
     except UnicodeEncodeError as error:
         raise DataError(
-            f"case {item.id!r}: the text contains an unpaired "
+            f"case {quoted(item.id)}: the text contains an unpaired "
             "surrogate. Export the source again as UTF-8."
         ) from error
     except OSError as error:
@@ -250,7 +279,10 @@ def _about(
         format=source.format,
         files=[SourceFile(name=name, sha256=digest) for name, digest in source.files],
         excluded=dict(sorted(screening.excluded.items())),
-        counted={"duplicate_texts": screening.duplicates},
+        counted={
+            "duplicate_texts": screening.duplicates,
+            **({"numbered_rows": screening.seen} if options.number_rows else {}),
+        },
     )
 
 
@@ -281,6 +313,12 @@ def _record(
             "format": about.format,
             "files": {file.name: file.sha256 for file in about.files},
             "excluded": about.excluded,
+            **(
+                {"numbered_rows": about.counted["numbered_rows"]}
+                if "numbered_rows" in about.counted
+                else {}
+            ),
+            **_crosswalk(workspace, about.format),
         },
     )
     if not source.labels:
@@ -306,6 +344,13 @@ def _record(
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1
+
+
+def _crosswalk(workspace: WorkspacePaths, form: str) -> dict[str, str]:
+    """Return the digest of the rules that made labels of codes, where there are any."""
+    if form != OPENI:
+        return {}
+    return {"crosswalk_digest": crosswalk_digest(workspace.labels)}
 
 
 def _without_cues(
@@ -340,8 +385,11 @@ def _report(
         no_cues=no_cues,
         patients=len(patients),
         reference=number,
+        unknown=(),
         missing_marks=gathered.marks.count(ValueCode.MISSING),
+        columns=dict(source.columns),
         unused=source.unused,
+        numbered="numbered_rows" in about.counted,
         licence=about.licence,
         citation=about.citation,
     )
@@ -351,6 +399,7 @@ FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")
 _BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "csv",
+    ".json": "jsonl",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -359,24 +408,40 @@ _BY_SUFFIX = {
 }
 
 
-def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Source:
-    """Return `path` opened with the importer that `options` names, or that fits.
+def _call(source: Path | DataFrame) -> str:
+    """Return what a source is called in messages."""
+    return str(source) if isinstance(source, Path) else "DataFrame"
+
+
+def open_source(
+    source: Path | DataFrame, options: ImportOptions, labels_folder: Path
+) -> Source:
+    """Return `source` opened with the importer that `options` names, or that fits.
 
     Raises
     ------
     DataError
         There is no such file, its format is unknown, or its header is wrong.
     """
+    taxonomy = read_taxonomy(labels_folder)
+    if not isinstance(source, Path):
+        return _number(open_frame(source, taxonomy, options), options)
+    path = source
     # Not `Path.exists`: it raises where a folder above may not be entered.
     if not os.path.exists(path):
         raise DataError(
             f"{path} does not exist, or a folder above it may not be entered. Check "
             "the path."
         )
-    taxonomy = read_taxonomy(labels_folder)
     kind = options.format if options.format != "auto" else _guess(path, options)
-    if options.columns and kind in ("mimic", "openi"):
-        asked = ", ".join(NAMED_BY[role] for role in options.columns)
+    asked = ", ".join(
+        [
+            *(NAMED_BY[role] for role in options.columns),
+            *(["--number-rows"] if options.number_rows else []),
+            *(["--value"] if options.values else []),
+        ]
+    )
+    if asked and kind in ("mimic", "openi"):
         raise DataError(
             f"{path}: {asked} is for tables, and this is read as {kind}. Leave it out, "
             "or for a CSV file name --format csv."
@@ -387,14 +452,27 @@ def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Sour
         crosswalk = read_mesh_crosswalk(labels_folder, taxonomy)
         return open_openi(path, options.encoding, taxonomy, crosswalk)
     if kind == "parquet":
-        return open_parquet(path, taxonomy, options.columns)
+        return _number(open_parquet(path, taxonomy, options), options)
     if kind == "excel":
-        return open_excel(path, taxonomy, options.columns)
+        return _number(open_excel(path, taxonomy, options), options)
     if kind == "jsonl":
-        return open_jsonl(path, options.encoding, taxonomy, options.columns)
+        opened = open_jsonl(path, options.encoding, taxonomy, options)
+        return _number(opened, options)
     if kind == "csv":
-        return open_csv(path, options.encoding, taxonomy, options.columns)
-    raise DataError(f"no format {kind[:40]!r}. Use one of auto, {', '.join(FORMATS)}.")
+        opened = open_csv(path, options.encoding, taxonomy, options)
+        return _number(opened, options)
+    raise DataError(f"no format {quoted(kind)}. Use one of auto, {', '.join(FORMATS)}.")
+
+
+def _number(source: Source, options: ImportOptions) -> Source:
+    """Return `source` with the numbers of its rows as case ids, where asked for."""
+    if not options.number_rows:
+        return source
+    cases = (
+        replace(case, case_id=f"row-{number:06d}")
+        for number, case in enumerate(source.cases, 1)
+    )
+    return replace(source, cases=cases)
 
 
 def _guess(path: Path, options: ImportOptions) -> str:

@@ -1,8 +1,9 @@
 """The Open-i (Indiana University) collection in its CSV edition, and its MeSH coding.
 
 Labels come from the MeSH coding: what was not coded is `Mark.NOT_CODED`, which is
-weaker than absent. The rules are data, ``labels/crosswalks/openi_mesh.yaml``; here is
-what evaluates them. The loader brings no text: the user supplies the file.
+weaker than absent. Of a label that no rule is about the coding says nothing: it gets no
+column. The rules are data, ``labels/crosswalks/openi_mesh.yaml``; here is what
+evaluates them. The loader brings no text: the user supplies the file.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from loop.core.digests import digest_text
 from loop.core.errors import DataError
+from loop.core.files import read_text
 from loop.core.records import Mark
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import read_model
 from loop.labels.cohort import Reason
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.source import Source, SourceCase
 from loop.labels.importing.table_files import CsvRow, iter_csv, read_header
 from loop.labels.taxonomy import Taxonomy
+
+OPENI = "openi"
+"""Format of the file, as a cohort's entry in the ledger names it."""
 
 NEEDED = ("uid", "MeSH", "findings", "impression")
 ORIGIN = "Open-i, Indiana University chest X-ray collection, human MeSH coding"
@@ -61,7 +68,7 @@ def open_openi(
         )
     return Source(
         cases=_cases(path, found.name, crosswalk),
-        labels=taxonomy.ids,
+        labels=crosswalk.labels,
         not_coded=True,
         not_comparable=crosswalk.not_comparable,
         files=((path.name, found.sha256),),
@@ -69,7 +76,7 @@ def open_openi(
         source=ORIGIN,
         licence=LICENCE,
         citation=CITATION,
-        format="openi",
+        format=OPENI,
     )
 
 
@@ -138,7 +145,8 @@ class MeshCrosswalk:
     """The rules, ready to be applied."""
 
     labels: tuple[str, ...]
-    """Label ids in taxonomy order."""
+    """Ids of the labels that a rule is about, in taxonomy order; silence on any other
+    says nothing."""
 
     sites: Mapping[str, tuple[str, ...]]
     """Site name to the qualifiers it stands for."""
@@ -150,7 +158,7 @@ class MeshCrosswalk:
     """Label id to why its codes say nothing of a prompt."""
 
     def marks(self, mesh: str) -> Mapping[str, Mark]:
-        """Return the mark of every label for one report's MeSH cell.
+        """Return the mark of every label of `labels` for one report's MeSH cell.
 
         Present if any rule says so, else uncertain if any rule says so, else
         `Mark.NOT_CODED`.
@@ -191,6 +199,21 @@ class MeshCrosswalk:
         )
 
 
+def crosswalk_digest(labels_folder: Path) -> str:
+    """Return the sha256 of the text of the MeSH crosswalk of a ``labels/`` folder.
+
+    Raises
+    ------
+    DataError
+        There is none, or it cannot be read.
+    """
+    return digest_text(read_text(_crosswalk(labels_folder)))
+
+
+def _crosswalk(labels_folder: Path) -> Path:
+    return labels_folder / "crosswalks" / "openi_mesh.yaml"
+
+
 def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswalk:
     """Return the MeSH crosswalk of a ``labels/`` folder.
 
@@ -199,21 +222,24 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     DataError
         The file is missing or malformed, or names a label the taxonomy lacks.
     """
-    path = labels_folder / "crosswalks" / "openi_mesh.yaml"
+    path = _crosswalk(labels_folder)
     model = read_model(path, _CrosswalkFile)
     unknown = sorted(set(model.not_comparable) - set(taxonomy.ids))
     if unknown:
         raise DataError(
-            f"{path}, not_comparable: no label {unknown[0]!r} in the taxonomy. Correct "
-            "the label id."
+            f"{path}, not_comparable: no label {quoted(unknown[0])} in the taxonomy. "
+            "Correct the label id."
         )
     by_heading: dict[str, list[MeshRule]] = {}
     for rule in model.rules:
         _check_rule(rule, taxonomy, path)
         for heading in rule.headings:
             by_heading.setdefault(heading, []).append(rule)
+    about = {
+        label for rule in model.rules for label in (*rule.present, *rule.uncertain)
+    }
     return MeshCrosswalk(
-        labels=taxonomy.ids,
+        labels=tuple(label for label in taxonomy.ids if label in about),
         sites=model.sites,
         rules={heading: tuple(rules) for heading, rules in by_heading.items()},
         not_comparable=model.not_comparable,
@@ -224,8 +250,8 @@ def _check_rule(rule: MeshRule, taxonomy: Taxonomy, path: Path) -> None:
     unknown = {*rule.present, *rule.uncertain} - set(taxonomy.ids)
     if unknown:
         raise DataError(
-            f"{path}, rule {rule.id}: no label {sorted(unknown)[0]!r} in the taxonomy. "
-            "Correct the label id."
+            f"{path}, rule {rule.id}: no label {quoted(sorted(unknown)[0])} in the "
+            "taxonomy. Correct the label id, or take the label out of the rule."
         )
     own = rule.all or rule.any or rule.none or rule.qualified is not None
     if rule.when and own:

@@ -6,9 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 
+from loop.core.digests import framed
 from loop.core.errors import DataError
-from loop.labels.importing.source import MAX_ID, ImportOptions, SourceCase, check_length
+from loop.core.safe_text import quoted
+from loop.labels.importing.source import (
+    MAX_ID,
+    ImportOptions,
+    SourceCase,
+    check_length,
+    refuse_sentence,
+)
 from loop.labels.language import fold_text, guess_language
 from loop.labels.taxonomy import CHEST
 
@@ -49,6 +58,7 @@ EXAMPLES = 10
 """Case ids kept of each kind."""
 
 ON_REQUEST = "on request"
+DUPLICATE = "exact duplicate"
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 
@@ -62,8 +72,13 @@ class Screening:
         self.excluded: Counter[str] = Counter()
         self.examples: dict[str, list[str]] = {}
         self.duplicates = 0
+        self.seen = 0
+        """Cases that came, whatever became of them."""
+
         self._ids: dict[str, str] = {}
         self._texts: set[int] = set()
+        self._contents: dict[bytes, str] = {}
+        self._kept: set[bytes] = set()
 
     def passed(self, cases: Iterable[SourceCase]) -> Iterator[SourceCase]:
         """Yield the cases that enter, with their final id and language.
@@ -74,16 +89,29 @@ class Screening:
             An id is missing, unusable or appears twice; a text is too long.
         """
         for given in cases:
-            case = replace(given, case_id=self._take_id(given))
-            check_length(case.text, case.where)
-            asked = given.case_id in self.options.exclude
-            reason = ON_REQUEST if asked else self._reason_to_exclude(case)
-            if reason:
-                self.excluded[reason] += 1
-                self._keep(reason, case.case_id)
+            self.seen += 1
+            check_length(given.text, given.where)
+            content = self._digest(given)
+            if content and self._contents.get(content) == given.case_id:
+                self._leave_out(DUPLICATE, self.options.id_prefix + given.case_id)
                 continue
+            case = replace(given, case_id=self._take_id(given))
+            asked = given.case_id in self.options.exclude
+            known = DUPLICATE if content in self._kept else ""
+            reason = ON_REQUEST if asked else self._reason_to_exclude(case) or known
+            if content:
+                self._contents.setdefault(content, given.case_id)
+            if reason:
+                self._leave_out(reason, case.case_id)
+                continue
+            if content:
+                self._kept.add(content)
             self._count_duplicate(case)
             yield replace(case, language=self._language(case))
+
+    def _leave_out(self, reason: str, case_id: str) -> None:
+        self.excluded[reason] += 1
+        self._keep(reason, case_id)
 
     def require_excluded(self) -> None:
         """Refuse ids to leave out that the source does not have.
@@ -97,8 +125,8 @@ class Screening:
         unknown = [i for i in self.options.exclude if prefix + i not in self._ids]
         if unknown:
             raise DataError(
-                f"the source has no case {unknown[0][:80]!r} to leave out. Correct the "
-                "id given with --exclude."
+                f"the source has no case {quoted(unknown[0])} to leave out. Correct "
+                "the id given with --exclude."
             )
 
     def summary(self) -> str:
@@ -115,14 +143,25 @@ class Screening:
                 f"{case.where}: the case id is longer than {MAX_ID} characters or "
                 "holds a control character. Give the case a short id."
             )
+        refuse_sentence(case_id, case.where)
         if case_id in self._ids:
             raise DataError(
-                f"{case.where}: case id {case_id!r} already appears at "
+                f"{case.where}: case id {quoted(case_id)} already appears at "
                 f"{self._ids[case_id]}. Give every case an id of its own, or remove "
                 "one of the two."
             )
         self._ids[case_id] = case.where
         return case_id
+
+    def _digest(self, case: SourceCase) -> bytes:
+        """Return what tells a text, patient and labels from others; empty if unasked.
+
+        Of 256 bits, since a case that is left out must be the same and not only likely.
+        """
+        if not self.options.drop_duplicates:
+            return b""
+        marks = (f"{label}={mark}" for label, mark in sorted(case.marks.items()))
+        return sha256(framed([case.text, case.patient, case.language, *marks])).digest()
 
     def _count_duplicate(self, case: SourceCase) -> None:
         folded = hash(fold_text(case.text))
@@ -144,7 +183,7 @@ class Screening:
         code = re.split("[-_]", given.casefold())[0]
         if _LANGUAGE.fullmatch(code) is None:
             raise DataError(
-                f"{case.where}: {given[:20]!r} is not a language code. Use ISO 639-1, "
+                f"{case.where}: {quoted(given)} is not a language code. Use ISO 639-1, "
                 "for example en or zh."
             )
         return code

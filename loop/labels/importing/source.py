@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark
+from loop.core.safe_text import quoted
 from loop.labels.importing.encodings import check_encoding
 from loop.labels.taxonomy import Taxonomy, fold_name
 
@@ -66,6 +68,9 @@ class Source:
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of the files read."""
 
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Column to what it is taken for: a role of `ROLES`, or a label id."""
+
     unused: tuple[str, ...] = ()
     """Columns that were not used."""
 
@@ -89,7 +94,7 @@ class ImportOptions:
     """``taxonomy``, ``dev``, ``holdout`` or ``external``."""
 
     format: str = "auto"
-    """``auto``, ``csv``, ``jsonl``, ``parquet``, ``openi`` or ``mimic``."""
+    """``auto``, ``csv``, ``jsonl``, ``parquet``, ``excel``, ``openi`` or ``mimic``."""
 
     source: str = ""
     """Where the texts come from, in words; default: what the format knows."""
@@ -110,6 +115,16 @@ class ImportOptions:
     """Role (``case_id``, ``text``, ``patient``) to the column of a table that holds it,
     for names that are not known."""
 
+    number_rows: bool = False
+    """Number the rows of a table instead of reading ids: ``row-000001`` is the first
+    after the header, whatever is left out. The same file gives the same ids."""
+
+    drop_duplicates: bool = False
+    """Leave out cases whose text, patient and labels an earlier case has exactly."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Word of a label cell to what it means; see `read_meanings`."""
+
     exclude: tuple[str, ...] = ()
     """Case ids to leave out, as they stand in the source; counted as excluded."""
 
@@ -121,6 +136,36 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
+        if self.number_rows and "case_id" in self.columns:
+            raise DataError(
+                "rows are numbered, or a column holds their ids: give either "
+                "--number-rows or --id-column."
+            )
+
+
+_SENTENCE = 5
+"""Words from which an id is a sentence."""
+
+_UNSPACED = 40
+"""Characters from which one without spaces is: of scripts that put none."""
+
+
+def refuse_sentence(case_id: str, where: str) -> None:
+    """Refuse an id that is a text: ids are shown wherever a case is named.
+
+    Raises
+    ------
+    DataError
+        It has five words, or more than 40 characters that are not all ASCII.
+    """
+    if len(case_id.split()) < _SENTENCE and (
+        case_id.isascii() or len(case_id) <= _UNSPACED
+    ):
+        return
+    raise DataError(
+        f"{where}: the case id is a text of {len(case_id)} characters. Name the column "
+        "with the ids with --id-column, or give every case a short id."
+    )
 
 
 def check_length(text: str, where: str) -> None:
@@ -188,6 +233,14 @@ NAMED_BY = {
 }
 """Role to the option that names its column, for names that are not known."""
 
+_COLUMNS = _KNOWN | {
+    *("reference", "references", "referencetext", "referencereport", "groundtruth"),
+    *("candidate", "candidates", "candidatetext", "candidatereport", "prediction"),
+    *("generated", "generatedreport", "hypothesis", "system", "model", "reader"),
+    *("rater", "label", "value"),
+}
+"""What only the name of a column says, folded: where one stands, there is a header."""
+
 QUOTED = "evidence"
 """Last word of a column that quotes what the answer to a label rests on."""
 
@@ -214,6 +267,16 @@ class Columns:
     """Label id to column name, in taxonomy order."""
 
     unused: tuple[str, ...]
+    values: Mapping[str, Mark] = field(default_factory=dict)
+    """What words of label cells mean, beside the usual ones."""
+
+    @property
+    def taken(self) -> Mapping[str, str]:
+        """Column to what it is taken for, in the order of roles and labels."""
+        found: dict[str, str] = {}
+        for what, name in (*self.roles.items(), *self.labels.items()):
+            found[name] = f"{found[name]}, {what}" if name in found else what
+        return found
 
     def case(self, row: Mapping[str, object], where: str) -> SourceCase:
         """Return one row as a case.
@@ -231,13 +294,13 @@ class Columns:
         both = f"{cells.get('findings', '')} {cells.get('impression', '')}"
         return SourceCase(
             where=where,
-            case_id=cells["case_id"].strip(),
+            case_id=cells.get("case_id", "").strip(),
             text=cells.get("text", both).strip(),
             patient=cells.get("patient", ""),
             language=cells.get("language", "").strip(),
             exam=cells.get("exam", ""),
             marks={
-                label: read_mark(row.get(name), name, where)
+                label: read_mark(row.get(name), name, where, self.values)
                 for label, name in self.labels.items()
             },
         )
@@ -247,7 +310,7 @@ def find_columns(
     header: Sequence[str],
     taxonomy: Taxonomy,
     source: str,
-    named: Mapping[str, str] | None = None,
+    options: ImportOptions | None = None,
 ) -> Columns:
     """Return what each column of `header` holds.
 
@@ -255,16 +318,21 @@ def find_columns(
 
     Parameters
     ----------
-    named
-        Role of `NAMED_BY` to the column that the user says it is in.
+    options
+        Which column the user says holds what, whether rows are numbered, and what
+        words of label cells mean.
 
     Raises
     ------
     DataError
-        A needed column is missing, or two columns hold the same thing.
+        There is no header, a needed column is missing, or two columns hold the same
+        thing.
     UnknownLabelError
         A column is almost, but not quite, a label of the taxonomy.
     """
+    named = options.columns if options else {}
+    numbered = options is not None and options.number_rows
+    _require_header(header, source, named)
     refuse_repeats(header, source)
     folded = {fold_name(name): name for name in reversed(header)}
     roles = {
@@ -273,16 +341,69 @@ def find_columns(
         for alias in reversed(aliases)
         if fold_name(alias) in folded
     }
-    roles = _with_named(roles, named or {}, header, source)
+    roles = _with_named(roles, named, header, source)
+    if numbered:
+        roles.pop("case_id", None)
     if "text" in roles:
         roles = {r: n for r, n in roles.items() if r not in ("findings", "impression")}
-    _require(roles, header, source)
+    _require(roles, header, source, numbered=numbered)
     rest = [name for name in header if name not in roles.values()]
     # "Findings", though not used, is no misspelt "No Finding".
     candidates = [name for name in rest if fold_name(name) not in _KNOWN]
     found = label_columns(candidates, taxonomy, source)
     unused = tuple(name for name in rest if name not in found.values())
-    return Columns(roles=roles, labels=found, unused=unused)
+    values = read_meanings(options.values if options else {})
+    return Columns(roles=roles, labels=found, unused=unused, values=values)
+
+
+def describe_columns(taxonomy: Taxonomy) -> str:
+    """Return which headers a table of cases may have, one role a paragraph.
+
+    Case, spaces, hyphens and underscores of a header do not matter.
+    """
+    what = {
+        "case_id": "id of the case (or --id-column; --number-rows without one)",
+        "text": "the whole text (or --text-column)",
+        "findings": "first part of the text, where there is no column with all of it",
+        "impression": "second part of the text",
+        "patient": "patient, pseudonymised (or --patient-column)",
+        "language": "ISO 639-1 code of the text",
+        "exam": "what was examined: other regions than the chest are left out",
+        "labels": "in JSON, an object of label: value",
+    }
+    parts = [f"{what[role]}:\n  {', '.join(names)}" for role, names in ROLES.items()]
+    names = ", ".join(label.name for label in taxonomy.labels)
+    labels = f"one column per label, by id, name or alias:\n  {names}"
+    return "\n".join([*parts, labels]) + "\n"
+
+
+def read_meanings(values: Mapping[str, str]) -> Mapping[str, Mark]:
+    """Return what words of label cells mean: present, absent, uncertain or missing.
+
+    Raises
+    ------
+    DataError
+        A meaning is none of these.
+
+    Examples
+    --------
+    >>> {word: mark.value for word, mark in read_meanings({"Ja": "present"}).items()}
+    {'ja': 'present'}
+    """
+    known = {
+        mark.value: mark
+        for mark in (Mark.PRESENT, Mark.ABSENT, Mark.UNCERTAIN, Mark.MISSING)
+    }
+    found: dict[str, Mark] = {}
+    for word, meaning in values.items():
+        mark = known.get(meaning.strip().casefold())
+        if mark is None or found.setdefault(word.strip().casefold(), mark) is not mark:
+            raise DataError(
+                f"label value {word[:40]!r}: {meaning[:40]!r} is none of "
+                f"{', '.join(known)}, or it is given two meanings. Say for example "
+                "yes=present."
+            )
+    return found
 
 
 def label_columns(
@@ -305,8 +426,8 @@ def label_columns(
             label = taxonomy.find(name).id
             if label in found:
                 raise DataError(
-                    f"{source}: columns {found[label]!r} and {name!r} are both label "
-                    f"{label}. Remove one of them."
+                    f"{source}: columns {quoted(found[label])} and {quoted(name)} are "
+                    f"both label {label}. Remove one of them."
                 )
             found[label] = name
         elif all_of or _is_misspelt(name, taxonomy):
@@ -321,10 +442,13 @@ def _is_misspelt(name: str, taxonomy: Taxonomy) -> bool:
     return taxonomy.suggest(name, cutoff=0.85) is not None
 
 
-def read_mark(cell: object, column: str, where: str) -> Mark:
+def read_mark(
+    cell: object, column: str, where: str, values: Mapping[str, Mark] | None = None
+) -> Mark:
     """Return the mark that a label cell holds; an empty cell is `Mark.MISSING`.
 
-    An empty cell is never read as absent: nobody said so.
+    An empty cell is never read as absent: nobody said so. What `values` says of a word
+    goes before what it usually means.
 
     Raises
     ------
@@ -333,11 +457,12 @@ def read_mark(cell: object, column: str, where: str) -> Mark:
     """
     known = cell is None or isinstance(cell, (str, int, float))
     word = "" if cell is None else str(cell).strip().casefold() if known else "?"
-    mark = _WORDS.get(word)
+    mark = (values or {}).get(word) or _WORDS.get(word)
     if mark is None:
         raise DataError(
-            f"{where}: column {column[:60]!r} holds a value that is none of present, "
-            "absent, uncertain (or 1, 0, -1). Correct that cell."
+            f"{where}: column {quoted(column)} holds a value that is none of present, "
+            "absent, uncertain (or 1, 0, -1). Correct that cell, or say what the value "
+            "means, for example --value ja=present."
         )
     return mark
 
@@ -359,7 +484,7 @@ def cell_text(cell: object, column: str, where: str) -> str:
     if isinstance(cell, (int, float)):
         return str(cell)
     raise DataError(
-        f"{where}: column {column[:60]!r} holds {type(cell).__name__}, not text. "
+        f"{where}: column {quoted(column)} holds {type(cell).__name__}, not text. "
         "Export it as text."
     )
 
@@ -379,8 +504,8 @@ def _with_named(
     for role, wanted in named.items():
         if wanted not in header and fold_name(wanted) not in folded:
             raise DataError(
-                f"{source}: no column {wanted[:60]!r} (found: {name_columns(header)}). "
-                f"Correct {NAMED_BY[role]}."
+                f"{source}: no column {quoted(wanted)} (found: "
+                f"{name_columns(header)}). Correct {NAMED_BY[role]}."
             )
         found[role] = wanted if wanted in header else folded[fold_name(wanted)]
     ids, taken = ("case_id", "patient"), set(found.values())
@@ -388,12 +513,42 @@ def _with_named(
     return {**rest, **found}
 
 
-def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> None:
+_PROSE = re.compile(r"\S+\s+\S+.*[.。;；]\s*$|(?:\S+\s+){7}|.{61}", re.DOTALL)
+_COUNTED = re.compile(r"\W*\d[\d\W]*|\d+[-./]\d+.*")
+
+
+def _require_header(
+    header: Sequence[str], source: str, named: Mapping[str, str]
+) -> None:
+    """Refuse a first line that holds a case instead of names; its cells stay unsaid.
+
+    That is one of whose cells none is a known name, or one that the user named, and one
+    is a sentence, long, or a number.
+    """
+    wanted = {fold_name(name) for name in named.values()}
+    if any(fold_name(name) in _KNOWN | wanted for name in header):
+        return
+    if any(_PROSE.search(name) or _COUNTED.fullmatch(name) for name in header):
+        raise DataError(
+            f"{source}: the names of the columns are missing: what stands there looks "
+            "like a case. Put a line with names before it, for example case_id,text; "
+            "`ranloop cohort columns` lists what is understood."
+        )
+
+
+def _require(
+    roles: Mapping[str, str],
+    header: Sequence[str],
+    source: str,
+    *,
+    numbered: bool = False,
+) -> None:
     there = name_columns(header)
-    if "case_id" not in roles:
+    if "case_id" not in roles and not numbered:
         raise DataError(
             f"{source}: no column with case ids (found: {there}). Say which it is with "
-            "--id-column, or name it case_id, study_id, accession_number or 检查号."
+            "--id-column, or name it case_id, study_id, accession_number or 检查号; "
+            "without any id, number the rows with --number-rows."
         )
     if "text" not in roles and not {"findings", "impression"} & roles.keys():
         raise DataError(
@@ -403,9 +558,21 @@ def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> No
         )
 
 
-def name_columns(header: Sequence[str]) -> str:
-    """Return the first columns of `header` in words, for messages."""
-    return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
+def name_columns(header: Sequence[str], *, known: bool = False) -> str:
+    """Return the first columns of `header` in words, for messages.
+
+    A file without a header begins with a case: unless one of the names is known to be
+    a column's, none is shown. With `known` the header was found to be one.
+    """
+    if not header:
+        return "nothing"
+    if known or any(fold_name(name) in _COLUMNS for name in header):
+        return ", ".join(map(quoted, header[:12]))
+    plural = "" if len(header) == 1 else "s"
+    return (
+        f"{len(header)} column{plural} without a known name; if that is a case "
+        "already, put a line with the names of the columns before it"
+    )
 
 
 def refuse_repeats(header: Sequence[str], source: str) -> None:
@@ -418,8 +585,10 @@ def refuse_repeats(header: Sequence[str], source: str) -> None:
     """
     for index, name in enumerate(header):
         if name in header[:index]:
+            places = f"{header.index(name) + 1} and {index + 1}"
             raise DataError(
-                f"{source}: column {name[:60]!r} appears twice. Rename one of the two."
+                f"{source}: columns {places} have the same name. Rename one of the "
+                "two; if they hold a case, put a line with names before it."
             )
 
 

@@ -1,4 +1,4 @@
-"""Tables: CSV, JSON Lines, Parquet and Excel, of cases and of anything in rows."""
+"""Tables of cases and of anything in rows: CSV, JSON, Parquet, Excel, a DataFrame."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import csv
 import hashlib
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from loop.core.digests import RepeatedKeyError, unique_keys
+import numpy as np
+
+from loop.core.digests import RepeatedKeyError, framed, unique_keys
 from loop.core.errors import DataError
-from loop.core.safe_text import unshielded
+from loop.core.safe_text import quoted, unshielded
 from loop.labels.importing.encodings import FileEncoding, find_encoding
 from loop.labels.importing.source import (
     Columns,
+    ImportOptions,
     Source,
     SourceCase,
     cell_text,
@@ -28,6 +32,9 @@ from loop.labels.importing.source import (
     refuse_repeats,
 )
 from loop.labels.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_CELL = 64_000_000
 """Characters the CSV reader takes into one cell before it gives up."""
@@ -51,9 +58,9 @@ def open_csv(
     path: Path,
     encoding: str,
     taxonomy: Taxonomy,
-    named: Mapping[str, str] | None = None,
+    options: ImportOptions | None = None,
 ) -> Source:
-    """Return the cases of a CSV or TSV file; for `named` see `find_columns`.
+    """Return the cases of a CSV or TSV file; for `options` see `find_columns`.
 
     Raises
     ------
@@ -61,7 +68,7 @@ def open_csv(
         The encoding or the header is wrong; while reading, a row is.
     """
     table = _open_csv(path, encoding, path.name)
-    columns = find_columns(table.header, taxonomy, f"{path.name}, line 1", named)
+    columns = find_columns(table.header, taxonomy, f"{path.name}, line 1", options)
     return _flat_source(table, columns, "csv")
 
 
@@ -69,11 +76,12 @@ def open_jsonl(
     path: Path,
     encoding: str,
     taxonomy: Taxonomy,
-    named: Mapping[str, str] | None = None,
+    options: ImportOptions | None = None,
 ) -> Source:
-    """Return the cases of a JSON Lines file; for `named` see `find_columns`.
+    """Return the cases of JSON Lines or a JSON array; for `options` see `find_columns`.
 
-    The keys of the first line are the columns; ``labels`` may be an object of its own.
+    The keys of the first object are the columns; ``labels`` may be an object of its
+    own.
 
     Raises
     ------
@@ -84,22 +92,22 @@ def open_jsonl(
     first = next(iter_jsonl(path, found), None)
     if first is None:
         raise DataError(f"{path.name} is empty. Give one JSON object a line.")
-    where = f"{path.name}, line {first[0]}"
-    columns = find_columns(list(first[1]), taxonomy, where, named)
+    columns = find_columns(list(first[1]), taxonomy, first[0], options)
     return Source(
         cases=_json_cases(path, found, columns, taxonomy),
         # One line may have null there and the next an object of labels.
         labels=taxonomy.ids if "labels" in columns.roles else tuple(columns.labels),
         files=((path.name, found.sha256),),
+        columns=columns.taken,
         unused=columns.unused,
         format="jsonl",
     )
 
 
 def open_parquet(
-    path: Path, taxonomy: Taxonomy, named: Mapping[str, str] | None = None
+    path: Path, taxonomy: Taxonomy, options: ImportOptions | None = None
 ) -> Source:
-    """Return the cases of a Parquet file, by batches; for `named` see `find_columns`.
+    """Return the cases of a Parquet file, by batches; for `options` see `find_columns`.
 
     Raises
     ------
@@ -107,14 +115,14 @@ def open_parquet(
         The file is not Parquet, or its columns are wrong.
     """
     table = _open_parquet(path, "", path.name)
-    columns = find_columns(table.header, taxonomy, path.name, named)
+    columns = find_columns(table.header, taxonomy, path.name, options)
     return _flat_source(table, columns, "parquet")
 
 
 def open_excel(
-    path: Path, taxonomy: Taxonomy, named: Mapping[str, str] | None = None
+    path: Path, taxonomy: Taxonomy, options: ImportOptions | None = None
 ) -> Source:
-    """Return the cases of an Excel file, row by row; for `named` see `find_columns`.
+    """Return the cases of an Excel file, row by row; for `options` see `find_columns`.
 
     Raises
     ------
@@ -122,8 +130,62 @@ def open_excel(
         The file is not Excel's, has several sheets, or its columns are wrong.
     """
     table = _open_excel(path, "", path.name)
-    columns = find_columns(table.header, taxonomy, f"{path.name}, row 1", named)
+    columns = find_columns(table.header, taxonomy, f"{path.name}, row 1", options)
     return _flat_source(table, columns, "excel")
+
+
+def open_frame(
+    frame: DataFrame, taxonomy: Taxonomy, options: ImportOptions | None = None
+) -> Source:
+    """Return the cases of a pandas DataFrame; for `options` see `find_columns`.
+
+    Raises
+    ------
+    DataError
+        Its columns are wrong.
+    """
+    table = frame_table(frame)
+    columns = find_columns(table.header, taxonomy, table.name, options)
+    return _flat_source(table, columns, "dataframe")
+
+
+def frame_table(frame: DataFrame) -> SourceTable:
+    """Return a pandas DataFrame as a table.
+
+    An index with a name is a column; one without is no id. What pandas calls missing
+    is an empty cell, a time its words. The digest is over columns and cells in their
+    order, so that the same content gives the same.
+    """
+    # Takes a third of a second; whoever has a frame has loaded it.
+    import pandas as pd
+
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    header = tuple(map(str, frame.columns))
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        for number, cells in enumerate(frame.itertuples(index=False, name=None), 1):
+            plain = (_plain_cell(cell, pd.NA, pd.NaT) for cell in cells)
+            where = f"DataFrame, row {number}"
+            yield SourceRow(where, dict(zip(header, plain, strict=True)))
+
+    digest = hashlib.sha256(framed(header))
+    for row in read(header):
+        digest.update(framed([repr(cell) for cell in row.cells.values()]))
+    return SourceTable(
+        name="DataFrame", header=header, read=read, sha256=digest.hexdigest()
+    )
+
+
+def _plain_cell(cell: object, *missing: object) -> object:
+    """Return a cell of a frame as Python's own kind; a missing one as None."""
+    if cell is None or any(cell is one for one in missing):
+        return None
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float) and cell != cell:
+        return None
+    return _plain(cell) if isinstance(cell, (bool, date, time)) else cell
 
 
 class SourceRow(NamedTuple):
@@ -179,7 +241,7 @@ class SourceTable:
 def open_table(
     path: Path, encoding: str = "auto", name: str = "", *, other: str = ""
 ) -> SourceTable:
-    """Return a CSV, TSV, JSON Lines, Parquet or Excel file as a table, by its suffix.
+    """Return a CSV, TSV, JSON, Parquet or Excel file as a table, by its suffix.
 
     In messages it is called `name`, else by the name of the file. A file with another
     suffix is read as one with the suffix `other`, else refused.
@@ -220,8 +282,7 @@ def _open_jsonl(path: Path, encoding: str, name: str) -> SourceTable:
     found = find_encoding(path, encoding)
 
     def read(columns: Collection[str]) -> Iterator[SourceRow]:
-        for number, line in iter_jsonl(path, found):
-            where = f"{name}, line {number}"
+        for where, line in iter_jsonl(path, found, name):
             yield SourceRow(where, _flat(line, where))
 
     header = tuple(dict.fromkeys(key for row in read(()) for key in row.cells))
@@ -238,7 +299,7 @@ def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
     twice = nested.keys() & line.keys()
     if twice:
         raise DataError(
-            f"{where}: {min(twice)[:60]!r} appears both in {_NESTED} and beside it. "
+            f"{where}: {quoted(min(twice))} appears both in {_NESTED} and beside it. "
             "Keep one of the two."
         )
     return {**{key: line[key] for key in line if key != _NESTED}, **nested}
@@ -337,6 +398,7 @@ def _plain(cell: object) -> object:
 _BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
     ".csv": _open_csv,
     ".tsv": _open_csv,
+    ".json": _open_jsonl,
     ".jsonl": _open_jsonl,
     ".ndjson": _open_jsonl,
     ".parquet": _open_parquet,
@@ -451,21 +513,34 @@ def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 
 def iter_jsonl(
-    path: Path, encoding: FileEncoding
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield line number and object of each line; blank lines are skipped.
+    path: Path, encoding: FileEncoding, name: str = ""
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield where it is and the object, for each line or each item of an array.
+
+    Blank lines are skipped. A file that begins with a bracket is an array, which is
+    read as a whole.
+
+    Parameters
+    ----------
+    name
+        What the file is called in messages, if otherwise than by its name.
 
     Raises
     ------
     DataError
-        A line cannot be decoded, or is not a JSON object.
+        A line cannot be decoded, or a line or an item is not a JSON object.
     """
-    number = 0
+    number, name = 0, name or path.name
     try:
         with path.open(encoding=encoding.name, newline="\n") as stream:
+            begun = False
             for number, line in enumerate(stream, 1):
+                if not begun and line.lstrip()[:1] == "[":
+                    yield from _array_items(line + stream.read(), name, number)
+                    return
                 if line.strip():
-                    yield number, _json_object(line, f"{path.name}, line {number}")
+                    begun, where = True, f"{name}, line {number}"
+                    yield where, _json_object(line, where)
     except UnicodeError as error:
         raise DataError(
             f"{path.name}, after line {number}: not {encoding.name}. Name the right "
@@ -475,9 +550,62 @@ def iter_jsonl(
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
 
 
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+
+
+def _array_items(
+    text: str, name: str, line: int
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield where it is and the object of each item of a JSON array.
+
+    One item is taken apart at a time: of a large file the text is in memory and no
+    second copy of it.
+    """
+
+    def skip(place: int) -> int:
+        found = _SPACE.match(text, place)
+        return found.end() if found else place
+
+    def refuse(place: int) -> DataError:
+        at = line + text.count("\n", 0, place)
+        return DataError(
+            f"{name}, line {at}: not a valid JSON array. Give objects between commas, "
+            "in one pair of brackets, and nothing after it."
+        )
+
+    place, number = skip(skip(0) + 1), 0
+    more = text[place : place + 1] != "]"
+    while more:
+        number += 1
+        where = f"{name}, item {number}"
+        data, place = _decode(text, place, where)
+        yield where, _require_object(data, where)
+        place = skip(place)
+        more = text[place : place + 1] == ","
+        if more:
+            place = skip(place + 1)
+    if text[place : place + 1] != "]":
+        raise refuse(place)
+    end = skip(place + 1)
+    if end < len(text):
+        raise refuse(end)
+
+
 def _json_object(line: str, where: str) -> Mapping[str, object]:
+    start = len(line) - len(line.lstrip(" \t\r\n"))
+    data, end = _decode(line, start, where)
+    if line[end:].strip():
+        raise DataError(
+            f"{where}, column {end + 1}: not valid JSON. Give one JSON object a line."
+        )
+    return _require_object(data, where)
+
+
+def _decode(text: str, start: int, where: str) -> tuple[object, int]:
+    """Return the JSON value that begins at `start`, and where it ends."""
     try:
-        data = json.loads(line, object_pairs_hook=unique_keys)
+        return _DECODER.raw_decode(text, start)
     except RepeatedKeyError as error:
         raise DataError(
             f"{where}: a key appears twice in one object. Keep one of the two."
@@ -487,8 +615,12 @@ def _json_object(line: str, where: str) -> Mapping[str, object]:
             f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         )
         raise DataError(
-            f"{where}{at}: not valid JSON. Give one JSON object a line."
+            f"{where}{at}: not valid JSON. Give one JSON object a line, or an array "
+            "of objects."
         ) from error
+
+
+def _require_object(data: object, where: str) -> Mapping[str, object]:
     if not isinstance(data, dict):
         raise DataError(f"{where}: not a JSON object. Give one object a line.")
     return data
@@ -498,11 +630,11 @@ def _json_cases(
     path: Path, encoding: FileEncoding, columns: Columns, taxonomy: Taxonomy
 ) -> Iterator[SourceCase]:
     known = {*columns.roles.values(), *columns.labels.values(), *columns.unused}
-    for number, row in iter_jsonl(path, encoding):
-        where = f"{path.name}, line {number}"
+    for where, row in iter_jsonl(path, encoding):
         extra = row.keys() - known
-        if extra or columns.roles["case_id"] not in row:
-            names = ", ".join(repr(name[:40]) for name in sorted(extra)[:5])
+        nameless = "case_id" in columns.roles and columns.roles["case_id"] not in row
+        if extra or nameless:
+            names = ", ".join(map(quoted, sorted(extra)[:5]))
             raise DataError(
                 f"{where}: the keys differ from those of the first line"
                 f"{' (new: ' + names + ')' if names else ' (no case id)'}. Give every "
@@ -527,18 +659,21 @@ def _with_nested(
             f"{where}: label {min(twice)} appears both in labels and as a column. Keep "
             "one of the two."
         )
-    spread = Columns(roles=columns.roles, labels={**columns.labels, **names}, unused=())
+    spread = replace(columns, labels={**columns.labels, **names})
     return spread.case({**row, **nested}, where)
 
 
 def _flat_source(table: SourceTable, columns: Columns, kind: str) -> Source:
     """Return the cases of a table in which no column nests labels: only JSON does."""
-    wanted = {*columns.roles.values(), *columns.labels.values()}
     nested = columns.roles.get(_NESTED)
+    roles = {role: name for role, name in columns.roles.items() if role != _NESTED}
+    columns = replace(columns, roles=roles)
+    wanted = {*columns.roles.values(), *columns.labels.values()}
     return Source(
         cases=(columns.case(row.cells, row.where) for row in table.read(wanted)),
         labels=tuple(columns.labels),
         files=((table.name, table.sha256),),
+        columns=columns.taken,
         unused=(*columns.unused, *([nested] if nested else [])),
         format=kind,
     )

@@ -17,7 +17,11 @@ from loop.release.audit.chain import (
     check_repairs,
     read_lines,
 )
-from loop.release.audit.cohorts import check_cohorts, check_protocol
+from loop.release.audit.cohorts import (
+    check_basis,
+    check_cohorts,
+    check_protocol,
+)
 from loop.release.audit.evaluations import check_evaluations, check_openings
 from loop.release.audit.known_heads import KnownHead, check_heads
 from loop.release.audit.releases import check_given, check_releases, known_heads
@@ -51,6 +55,11 @@ class LedgerAudit:
     def holds(self) -> bool:
         """Whether nothing that was checked is broken."""
         return self.counts[FindingSeverity.BROKEN] == 0
+
+    @property
+    def signed(self) -> int:
+        """How many entries carry a signature, whether it holds or not."""
+        return sum(bool(entry.keyid) for entry in self.entries)
 
     @property
     def first_break(self) -> Finding | None:
@@ -105,6 +114,7 @@ def audit_workspace(
         *check_heads(workspace, entries, known),
         *check_signatures(workspace, entries),
         *check_protocol(workspace, entries),
+        *check_basis(workspace, entries),
         *check_versions(workspace, entries),
         *check_aliases(workspace, entries),
         *check_cohorts(workspace, entries),

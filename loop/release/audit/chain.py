@@ -17,6 +17,7 @@ from loop.core.ledger import (
     LedgerEntry,
     entry_hash,
     format_entry,
+    is_clock_repair,
     make_entry,
 )
 from loop.labels.cohort import CohortRecord, find_record
@@ -154,7 +155,8 @@ _REPAIRS = "repairs"
 
 def check_repairs(ledger: Ledger) -> list[Finding]:
     """Return every repair of the ledger, and whether the torn bytes are kept."""
-    repairs = [one for one in ledger.entries if one.action == "ledger_repaired"]
+    every = [one for one in ledger.entries if one.action == "ledger_repaired"]
+    repairs = [one for one in every if not is_clock_repair(one)]
     found = [_check_repair(ledger.path.parent, entry) for entry in repairs]
     known = {str(entry.payload.get("file")) for entry in repairs}
     for path in sorted(ledger.path.parent.glob(f"{ledger.path.stem}.torn-*.bin")):
@@ -432,7 +434,13 @@ def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
         entry = line.entry
         if entry is None:
             continue
-        if entry.time < latest:
+        if is_clock_repair(entry):
+            yield _odd(
+                ledger,
+                line,
+                f"says that the clock was ahead until {entry.payload['clock']}",
+            )
+        elif entry.time < latest:
             yield _odd(ledger, line, f"is of {entry.time}, before the line above it")
         elif entry.time > now > latest:
             yield note(
@@ -441,7 +449,7 @@ def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
                 where=f"{ledger.path.name}, line {line.number}",
                 todo="Compare the clocks of the machines that write here.",
             )
-        latest = max(latest, entry.time)
+        latest = entry.time if is_clock_repair(entry) else max(latest, entry.time)
 
 
 def _forms(ledger: Ledger) -> Iterator[Finding]:

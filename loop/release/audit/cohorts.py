@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from loop.core.check_findings import Finding, broken, note, ok, warning
+from loop.core.check_findings import (
+    MOST_PROBLEMS,
+    Finding,
+    broken,
+    note,
+    ok,
+    warning,
+)
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import WorkspacePaths
+from loop.engines.rules.cues import read_cues
 from loop.labels.cohort import (
     CohortRecord,
     cohort_folder,
@@ -20,8 +29,10 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
+from loop.labels.importing.openi import OPENI, crosswalk_digest
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, read_stored, sealed_path
+from loop.labels.taxonomy import taxonomy_digest
 from loop.release.audit.chain import find_cohort, subjects
 
 _FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
@@ -55,6 +66,87 @@ def check_protocol(
             todo="Restore it, or evaluate: that registers it as it is now.",
         )
     ]
+
+
+def check_basis(
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
+) -> list[Finding]:
+    """Return whether taxonomy, cues and crosswalk are those that entries rest on.
+
+    An entry of an earlier version of ranloop does not say on which; that is a note.
+    """
+    labels = workspace.labels
+    scored = [one for one in entries if one.action == "evaluated"]
+    by_rules = [one for one in scored if "|rules|" in str(one.payload.get("signature"))]
+    coded = [
+        one
+        for one in entries
+        if one.action == "cohort_added" and one.payload.get("format") == OPENI
+    ]
+    taxonomy = _Basis("taxonomy", "labels/taxonomy.yaml", "evaluations", scored)
+    crosswalk = _Basis(
+        "crosswalks", "labels/crosswalks/openi_mesh.yaml", "imports", coded
+    )
+    cues = _Basis("cues", "labels/cues", "evaluations", by_rules)
+    return [
+        *_check_one(taxonomy, "taxonomy_digest", lambda: taxonomy_digest(labels)),
+        *_check_one(
+            cues,
+            "cues",
+            lambda: {one.language: one.digest for one in read_cues(labels)},
+        ),
+        *_check_one(crosswalk, "crosswalk_digest", lambda: crosswalk_digest(labels)),
+    ]
+
+
+class _Basis(NamedTuple):
+    """A file or folder that entries rest on."""
+
+    check: str
+    path: str
+    kind: str
+    """What the entries record, in words."""
+
+    entries: list[LedgerEntry]
+
+
+def _check_one(
+    basis: _Basis, field: str, read: Callable[[], object]
+) -> Iterator[Finding]:
+    """Yield whether `field` of the entries is what is read now."""
+    said = [one for one in basis.entries if field in one.payload]
+    unsaid = len(basis.entries) - len(said)
+    if unsaid:
+        yield note(
+            basis.check,
+            f"{basis.kind} of an earlier ranloop that do not say on which "
+            f"{basis.path} they rest: {unsaid}; whether it was changed since is not "
+            "known",
+        )
+    if not said:
+        return
+    try:
+        now = read()
+    except DataError:
+        now = None
+    edited = [str(one.seq) for one in said if one.payload[field] != now]
+    if not edited:
+        yield ok(basis.check, f"{basis.path} is what {len(said)} {basis.kind} rest on")
+        return
+    some = ", ".join(edited[:MOST_PROBLEMS]) + (
+        f" and {len(edited) - MOST_PROBLEMS} more"
+        if len(edited) > MOST_PROBLEMS
+        else ""
+    )
+    became = "is gone or unreadable" if now is None else "was changed"
+    yield warning(
+        basis.check,
+        f"{basis.path} {became} since "
+        f"{len(edited)} of {len(said)} {basis.kind} (entry {some})",
+        where=basis.path,
+        implies="Their numbers are of the file as it was, not as it is now.",
+        todo="Restore it from version control or a backup, or evaluate again.",
+    )
 
 
 def check_cohorts(

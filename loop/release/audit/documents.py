@@ -31,6 +31,7 @@ def audit_data(audit: LedgerAudit) -> dict[str, Any]:
         "holds": audit.holds,
         "time": audit.time,
         "head": audit.head,
+        "signed": audit.signed,
         "counts": {str(severity): count for severity, count in audit.counts.items()},
         "first_break": _finding_data(first) if first else None,
         "findings": [_finding_data(one) for one in audit.findings],

@@ -16,10 +16,15 @@ from loop.core.records import UncertainAnswers
 from loop.evaluate.align import align, join_draws
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import count_exclusions
-from loop.evaluate.recording import digest_counts
+from loop.evaluate.recording import digest_answers, digest_counts
 from loop.evaluate.results import left_out_of
 from loop.labels.cohort import HOLDOUT, RETIRED, CohortRecord, read_cohort
-from loop.labels.reference import Reference, parse_reference, reference_path
+from loop.labels.reference import (
+    Reference,
+    is_no_finding_derived,
+    parse_reference,
+    reference_path,
+)
 from loop.labels.sealing import list_openings
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.chain import find_cohort
@@ -334,6 +339,21 @@ def _check_counts(
     if not workspace.store.is_file():
         what = f"none of {len(wanted)} scored runs is on this machine: not recounted"
         return [note(_CHECK, what)]
+    answers = [
+        _Answers(one.runs, digest, one.seq)
+        for entry in scored
+        if entry.action == "evaluated"
+        if (digest := entry.payload.get("answers_digest"))
+        for one in [_scored(entry, policies)]
+    ]
+    unsaid = sum(entry.action == "evaluated" for entry in scored) - len(answers)
+    found = [*_check_answers(workspace, answers)]
+    if unsaid:
+        what = (
+            "evaluations of an earlier ranloop that do not record their answers: "
+            f"{unsaid}; answers edited without a change of the counts are not found"
+        )
+        found.append(note(_CHECK, what))
     results = _recount_all(workspace, entries, list(wanted.values()))
     wrong = [one for one in results if isinstance(one, Finding)]
     done = sum(one is True for one in results)
@@ -342,7 +362,55 @@ def _check_counts(
         f"; {away} could not be: run or reference not here, or sealed" if away else ""
     )
     account = f"{done} of {len(wanted)} scored runs give the recorded counts{more}"
-    return [*wrong, ok(_CHECK, account) if done else note(_CHECK, account)]
+    account_of = ok if done else note
+    return [*found, *wrong, account_of(_CHECK, account)]
+
+
+class _Answers(NamedTuple):
+    """The answers that an entry scored."""
+
+    runs: tuple[str, ...]
+    digest: str
+    seq: int
+
+
+def _check_answers(
+    workspace: WorkspacePaths, recorded: list[_Answers]
+) -> Iterator[Finding]:
+    """Yield which answers in the store are not those that were scored."""
+    same = 0
+    try:
+        with open_store(workspace) as store:
+            for one in recorded:
+                found = _digest_stored(store, one)
+                same += found == one.digest
+                if found not in (None, one.digest):
+                    yield _edited_answers(one)
+    except (StoreError, WriteError):
+        return
+    if same:
+        yield ok(_CHECK, f"{same} of {len(recorded)} evaluations: answers as scored")
+
+
+def _digest_stored(store: Store, one: _Answers) -> str | None:
+    """Return the digest of stored answers, "" for unreadable ones, None for none."""
+    try:
+        return digest_answers(store, one.runs)
+    except StoreError:
+        return ""
+
+
+def _edited_answers(one: _Answers) -> Finding:
+    return broken(
+        _CHECK,
+        f"the answers of run {', '.join(one.runs)} in the store are not those that "
+        f"entry {one.seq} scored",
+        where=f"entry {one.seq}",
+        implies="Answers were edited after they were scored, even where the counts "
+        "are the same.",
+        todo="Restore the store from a backup, or run the prompt again and evaluate.",
+        seq=one.seq,
+    )
 
 
 def _key(payload: Mapping[str, Any]) -> str:
@@ -433,6 +501,7 @@ def _count(
         case_ids=case_ids,
         labels=labels,
         marks=marks,
+        no_finding_derived=is_no_finding_derived(record, one.number),
     )
     taxonomy = read_taxonomy(workspace.labels)
     pairs = join_draws(

@@ -11,6 +11,7 @@ from loop.core.errors import DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 
 _CHECK = "heads"
 _HEAD = re.compile(r"([1-9][0-9]{0,8}):([0-9a-f]{12,64})")
@@ -38,7 +39,7 @@ def parse_head(text: str) -> KnownHead:
     match = _HEAD.fullmatch(text.strip().lower())
     if match is None:
         raise DataError(
-            f"{text[:80]!r} is no head of a ledger. Write SEQ:HASH with at least 12 "
+            f"{quoted(text)} is no head of a ledger. Write SEQ:HASH with at least 12 "
             "characters of the hash, as `ranloop audit` prints it."
         )
     return KnownHead(int(match[1]), match[2], f"head {match[1]}:{match[2][:12]}")

@@ -18,14 +18,9 @@ from loop.release.audit.known_heads import KnownHead
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
 from loop.release.facts import FACTS, HeadFacts
-from loop.release.folder import LARGEST
+from loop.release.folder import LARGEST, RELEASE_NAME
 from loop.release.keys import PublicKey, keys_when
-from loop.release.released import (
-    RELEASE_NAME,
-    Released,
-    name_in,
-    replay_releases,
-)
+from loop.release.released import Released, name_in, replay_releases
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
 

@@ -213,11 +213,21 @@ def _worse_lead(facts: ReleaseFacts, before: str, labels: int) -> str:
     if labels:
         return (
             "Labels that lost more right answers than they gained against "
-            f"{before}, on the development cohort: {labels}."
+            f"{before}, {compared_on(facts)}: {labels}."
         )
     if is_compared(facts):
-        return f"No label lost more right answers than it gained against {before}."
+        return (
+            f"No label lost more right answers than it gained against {before}, "
+            f"{compared_on(facts)}."
+        )
     return f"No label was compared with {before}: what got worse is not known."
+
+
+def compared_on(facts: ReleaseFacts) -> str:
+    """Return on which cases answers were compared with those of the version before."""
+    names = [told(one.name) for one in facts.cohorts if one.role == "dev"]
+    cohort = f"cohort {names[0]}" if len(names) == 1 else "cohort"
+    return f"on the development {cohort}, not on the holdout"
 
 
 def limits_section(facts: ReleaseFacts) -> DocumentSection:
@@ -353,9 +363,14 @@ def claim_section(facts: ReleaseFacts) -> DocumentSection:
     """Return the claim with its tests, and the protocol that fixed it."""
     claim, protocol = facts.claim, facts.protocol
     names = label_names(facts)
+    evaluation = claimed(facts)
+    gates = (
+        {one.label: one.gate.verdict for one in evaluation.labels} if evaluation else {}
+    )
     rows = [
         (
             names.get(one.label, told(one.label)),
+            told(gates.get(one.label)) or NOT_ESTIMABLE,
             _p(one.p),
             _p(one.p_holm),
             told(one.certified) or "not decided",
@@ -382,14 +397,18 @@ def claim_section(facts: ReleaseFacts) -> DocumentSection:
             FactLine("Before the runs", "no" if protocol.late else "yes"),
             fact("Content of the protocol", protocol.content),
         ),
-        tables=table("Label|#p of accuracy (exact)|#p (Holm)|Claim holds", rows),
-        notes=tuple(_claim_notes(facts)) if rows else (),
+        tables=table("Label|Gate|#p of accuracy (exact)|#p (Holm)|Claim holds", rows),
+        notes=tuple(claim_notes(facts)) if rows else (),
     )
 
 
-def _claim_notes(facts: ReleaseFacts) -> Iterator[str]:
-    """Yield what p shows, and why a small one does not make the claim hold."""
+def claim_notes(facts: ReleaseFacts) -> Iterator[str]:
+    """Yield what a gate and p show, and why neither makes the claim hold."""
     content = facts.protocol.content
+    yield (
+        "A gate's PASS is a verdict on one label; whether the claim holds is another "
+        "question, so that a label may pass while the claim does not hold for it."
+    )
     yield (
         "p is one-sided, against an accuracy of at most "
         f"{share(content.get('accuracy'), 2)}; a label must pass the rest of its gate "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loop.documents.numbers import share
 from loop.release.documents.card_sections import (
+    compared_on,
     label_list,
     labels_changed,
     left_out_sentences,
@@ -170,8 +171,10 @@ def _effects(facts: ReleaseFacts) -> tuple[FactLine, ...]:
     if not is_compared(facts):
         return (FactLine("Labels improved, unchanged or worse", "not compared"),)
     worse = [one.label for one in change.worse]
+    where = compared_on(facts)
     of = "" if change.harm is None else ", in one draw"
     lines = (
+        FactLine("Labels compared", where),
         FactLine(f"Labels improved{of}", label_list(facts, change.improved)),
         FactLine(f"Labels unchanged{of}", label_list(facts, change.unchanged)),
         FactLine(f"Labels worse{of}", label_list(facts, worse)),

@@ -8,7 +8,10 @@ and what only its ``author`` can add.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -17,7 +20,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.evaluate.gates import describe_verdicts
-from loop.release.documents.card_sections import reading_line
+from loop.release.documents.card_sections import (
+    claim_notes,
+    compared_on,
+    reading_line,
+)
 from loop.release.documents.parts import (
     AUTHOR,
     NO_MODEL,
@@ -33,7 +40,7 @@ from loop.release.documents.parts import (
     told,
     uses_a_model,
 )
-from loop.release.facts import FrozenCohort, ReleaseFacts
+from loop.release.facts import FrozenCohort, PastFacts, ReleaseFacts
 from loop.stats.intervals import Estimate
 
 CHECKLISTS = ("mi_clear_llm", "tripod_llm")
@@ -64,6 +71,9 @@ class ChecklistItem(_ChecklistPart):
     """One item of a checklist."""
 
     number: str
+    title: str = ""
+    """What its publication calls it; empty where that is not known."""
+
     asks: str
     """What it asks for, in our words."""
 
@@ -144,8 +154,7 @@ def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocu
             f"{len(items)} items: {whole} filled from the release, {partly} partly, "
             f"{left} left to the author. It helps prepare the checklist of a paper; "
             "what only a person knows is left open, never guessed.",
-            "What an item asks for is said in our words; the official wording is in "
-            "the publication.",
+            _wording_note(items),
             *checklist.notes,
             *(() if uses_a_model(facts) else (f"Here {NO_MODEL}.",)),
         ),
@@ -153,11 +162,24 @@ def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocu
     )
 
 
+def _wording_note(items: Iterable[FilledItem]) -> str:
+    """Say whose words an item is in."""
+    if all(one.item.title for one in items):
+        return (
+            "An item is called as in the publication; what it asks for is said behind "
+            "that in our words."
+        )
+    return (
+        "What an item asks for is said in our words; the official wording is in the "
+        "publication."
+    )
+
+
 def _section(area: str, items: Sequence[FilledItem]) -> DocumentSection:
     rows = [
         (
             one.item.number,
-            one.item.asks,
+            ": ".join(filter(None, (one.item.title, one.item.asks))),
             "; ".join(filled.text for filled in one.known) or NOT_ESTIMABLE,
             "; ".join(dict.fromkeys(filled.source for filled in one.known))
             or NOT_ESTIMABLE,
@@ -250,12 +272,52 @@ def lineage(facts: ReleaseFacts) -> Filled:
     """Return the versions that led here and the verdicts behind them."""
     history = facts.history
     verdicts = sum(one.verdicts for one in history)
-    text = (
-        f"{counted(len(history), 'version')} with reasons, "
-        f"{counted(verdicts, 'verdict')}"
-    )
+    authors = ", ".join(dict.fromkeys(filter(None, (told(p.author) for p in history))))
+    parts = [
+        f"{counted(len(history), 'version')} with reasons"
+        + (f", by {authors}" if authors else ""),
+        counted(verdicts, "verdict")
+        + (
+            ": who gave them, in which role, is not in release.json" if verdicts else ""
+        ),
+        *_replayed(history),
+    ]
     source = "release.json history; ledger.jsonl draft_committed"
-    return Filled(text if history else "", source)
+    return Filled("; ".join(parts) if history else "", source)
+
+
+QUICK = 60
+"""Fewer seconds than this between two versions are nobody's work on the second."""
+
+
+def _replayed(history: Sequence[PastFacts]) -> Iterator[str]:
+    """Say which versions were committed too fast for the times to be those of work."""
+    known = [one for one in history if _TIME.fullmatch(one.time)]
+    quick = [
+        (after, seconds)
+        for before, after in pairwise(known)
+        if 0 <= (seconds := _seconds_between(before.time, after.time)) < QUICK
+    ]
+    if quick:
+        longest = max(seconds for _, seconds in quick)
+        refs = ", ".join(told(one.ref) for one, _ in quick)
+        yield (
+            f"{refs}: committed at most {counted(longest, 'second')} after the version "
+            "before, so a history was replayed or written by a program, and these "
+            "times do not say when the work was done"
+        )
+
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
+
+
+def _seconds_between(earlier: str, later: str) -> int:
+    """Return the seconds between two times; -1 where one is none of a calendar."""
+    try:
+        first, last = map(datetime.fromisoformat, (earlier, later))
+    except ValueError:
+        return -1
+    return int((last - first).total_seconds())
 
 
 def choice(facts: ReleaseFacts) -> Filled:
@@ -311,7 +373,20 @@ def openings(facts: ReleaseFacts) -> Filled:
     """Return how often the holdout was opened."""
     number = len(facts.openings)
     text = f"the holdout was opened {counted(number, 'time')}" if number else ""
+    each = [f"{told(one.prompt)} at {told(one.time)}" for one in facts.openings]
+    text += f": for {', '.join(each)}" if each else ""
     return Filled(text, "release.json openings; ledger.jsonl holdout_opened")
+
+
+def against(facts: ReleaseFacts) -> Filled:
+    """Return what stood against the release, a holdout measured before among it."""
+    frozen = facts.frozen
+    texts = [f"against it stood: {told(one)}" for one in frozen.objections]
+    if frozen.override:
+        texts.append(
+            f"frozen all the same by {told(frozen.actor)}: {told(frozen.override)}"
+        )
+    return Filled("; ".join(texts), "release.json frozen.objections, override")
 
 
 def registration(facts: ReleaseFacts) -> Filled:
@@ -381,6 +456,14 @@ def performance(facts: ReleaseFacts) -> Filled:
     return Filled("; ".join(texts), source)
 
 
+def claim(facts: ReleaseFacts) -> Filled:
+    """Return the verdict of the claim, and what a label's PASS does not show."""
+    found = facts.claim
+    notes = " ".join(claim_notes(facts)) if found.labels else ""
+    text = f"claim on {told(found.cohort) or 'no cohort'}: {told(found.verdict)}"
+    return Filled(f"{text}. {notes}" if notes else text, "release.json claim")
+
+
 def readers(facts: ReleaseFacts) -> Filled:
     """Return who read the cases and how far they agree."""
     return Filled(reading_line(facts), "release.json reading")
@@ -425,7 +508,8 @@ def updating(facts: ReleaseFacts) -> Filled:
         return Filled("", "")
     text = (
         f"against {before}: {counted(len(change.improved), 'label')} improved, "
-        f"{len(change.unchanged)} unchanged, {len(change.worse)} worse"
+        f"{len(change.unchanged)} unchanged, {len(change.worse)} worse, "
+        f"{compared_on(facts)}"
     )
     return Filled(text, "release.json change; change-record.md")
 
@@ -466,10 +550,10 @@ def limits(facts: ReleaseFacts) -> Filled:
 FILLED: Mapping[str, Callable[[ReleaseFacts], Filled]] = {
     one.__name__: one
     for one in (
-        ceiling, choice, comparison, compute, dates, development, excluded, flow,
-        labels, licences, limits, lineage, model, openings, performance, positives,
-        protocol, readers, registration, separation, settings, sources, structure,
-        tool, updating, wording,
+        against, ceiling, choice, claim, comparison, compute, dates, development,
+        excluded, flow, labels, licences, limits, lineage, model, openings,
+        performance, positives, protocol, readers, registration, separation,
+        settings, sources, structure, tool, updating, wording,
     )
 }  # fmt: skip
 """What an item of a checklist may name."""

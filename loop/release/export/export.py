@@ -22,6 +22,7 @@ from loop.core.files import folder_beside, move_folder, write_atomic, write_erro
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
+from loop.core.safe_text import quoted
 from loop.labels.cohort import CohortCase, cases_digest
 from loop.prompts.catalog import read_folder, write_folder
 from loop.prompts.outputs.base import get_contract
@@ -109,8 +110,8 @@ def _check_labels(version: PromptVersion) -> None:
     for label in version.labels:
         if _SAFE.fullmatch(label) is None:
             raise DataError(
-                f"{version.ref}, guides.yaml: label {label[:70]!r} cannot be part of a "
-                "file's name. Use lower-case letters, digits, '_' and '-'."
+                f"{version.ref}, guides.yaml: label {quoted(label)} cannot be part of "
+                "a file's name. Use lower-case letters, digits, '_' and '-'."
             )
 
 

@@ -18,8 +18,8 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
 from loop.release.facts import EngineFacts
+from loop.release.folder import RELEASE_NAME
 from loop.release.load import load_release
-from loop.release.released import RELEASE_NAME
 from loop.run.task import check_open
 
 

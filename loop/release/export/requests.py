@@ -18,6 +18,7 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.records import Item
+from loop.core.safe_text import quoted
 from loop.prompts.render import Call, PromptPlan
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.records import ExportTarget, RequestParameters
@@ -130,7 +131,7 @@ class RequestForm:
             return request.encode("utf-8") + b"\n"
         except UnicodeEncodeError as error:
             raise DataError(
-                f"case {item.id!r}: the text contains an unpaired "
+                f"case {quoted(item.id)}: the text contains an unpaired "
                 "surrogate. Export the source again as UTF-8."
             ) from error
 

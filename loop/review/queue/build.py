@@ -15,6 +15,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, Outcome, Span, Status, Value
+from loop.core.safe_text import quoted
 from loop.evaluate.align import align
 from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_review
 from loop.evaluate.protocol import read_protocol
@@ -218,7 +219,7 @@ class CaseTexts:
         text = self._read().get(case_id)
         if text is None:
             raise DataError(
-                f"case {case_id[:80]!r} is not among the failing cases of cohort "
+                f"case {quoted(case_id)} is not among the failing cases of cohort "
                 f"{self._cohort}. Choose one of the queue."
             )
         return text

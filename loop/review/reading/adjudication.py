@@ -12,6 +12,7 @@ from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
+from loop.core.safe_text import quoted
 from loop.labels.ballots import votes_lock
 from loop.labels.cohort import CohortRecord, read_record
 from loop.labels.majority import (
@@ -125,8 +126,8 @@ def _check(
             raise ValueError(f"a panel cannot decide on {mark!r}")
         if (case_id, label) not in known:
             raise DataError(
-                f"cohort {cohort_name!r} has no dispute over {label[:60]!r} of case "
-                f"{case_id[:80]!r}. See `ranloop reading disputes {cohort_name}`; a "
+                f"cohort {cohort_name!r} has no dispute over {quoted(label)} of case "
+                f"{quoted(case_id)}. See `ranloop reading disputes {cohort_name}`; a "
                 "mark that all readers agree on is corrected with a verdict "
                 "reference_wrong."
             )

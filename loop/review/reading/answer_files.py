@@ -7,6 +7,7 @@ from pathlib import Path
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
+from loop.core.safe_text import quoted
 from loop.labels.importing.source import read_mark
 from loop.labels.importing.table_files import SourceRow, open_table
 from loop.review.reading.adjudication import DECIDABLE
@@ -42,7 +43,7 @@ def read_answer_file(
         named = row.text("reader")
         if "reader" in row.cells and (not named or check_reader(named) != who):
             raise DataError(
-                f"{where}: an answer of reader {named[:40]!r}, not of {who!r}. Give "
+                f"{where}: an answer of reader {quoted(named)}, not of {who!r}. Give "
                 "each reader's answers in a file of its own."
             )
         _require_guideline(row.text("guideline"), assignment, where)
@@ -60,7 +61,7 @@ def _require_guideline(named: str, assignment: Assignment, where: str) -> None:
     digest = assignment.taxonomy.digest
     if named and not (len(named) >= 8 and digest.startswith(named.casefold())):
         raise DataError(
-            f"{where}: answered beside guideline {named[:64]!r}; labels/taxonomy.yaml "
+            f"{where}: answered beside guideline {quoted(named)}; labels/taxonomy.yaml "
             f"is now {assignment.guideline}. Look at these answers again beside the "
             "guideline of today (`ranloop guideline`) and name that one, or restore "
             "the taxonomy."
@@ -138,7 +139,7 @@ def _iter_pairs(
             raise DataError(f"{where}: {error}") from error
         if (case_id, label) in places:
             raise DataError(
-                f"{where}: {label} of case {case_id!r} was already given at "
+                f"{where}: {label} of case {quoted(case_id)} was already given at "
                 f"{places[case_id, label]}. Keep one of the two."
             )
         places[case_id, label] = where

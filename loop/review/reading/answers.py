@@ -22,6 +22,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, SealedError, StoreError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
+from loop.core.safe_text import quoted
 from loop.labels.ballots import read_turnout
 from loop.labels.cohort import Cohort, CohortRole, texts_path
 from loop.labels.taxonomy import NO_FINDING
@@ -94,7 +95,7 @@ def _refuse_published(
     turnout = read_turnout(workspace, assignment.cohort)
     if case_id in voted_cases(workspace, turnout, reader):
         raise SealedError(
-            f"the answers of {reader!r} on case {case_id!r} of holdout "
+            f"the answers of {reader!r} on case {quoted(case_id)} of holdout "
             f"{assignment.cohort.name!r} are votes now, and sealed. Go on with the "
             "next case."
         )
@@ -122,7 +123,7 @@ def _read_text(workspace: WorkspacePaths, cohort: Cohort, case_id: str) -> str:
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         pass
     raise DataError(
-        f"{path}, line {number + 1}: not the text of case {case_id[:80]!r} that was "
+        f"{path}, line {number + 1}: not the text of case {quoted(case_id)} that was "
         "imported. Import the cohort again from its source with --replace."
     )
 

@@ -20,6 +20,7 @@ from loop.core.digests import framed
 from loop.core.errors import DataError, StoreError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
 from loop.labels.ballots import Turnout
 from loop.labels.cohort import Cohort, read_cohort, read_record
 from loop.labels.majority import read_rule
@@ -122,7 +123,7 @@ def require_cases(assignment: Assignment, case_ids: Iterable[str]) -> None:
     for case_id in case_ids:
         if case_id not in known:
             raise DataError(
-                f"cohort {assignment.cohort.name!r} has no case {case_id[:80]!r}. "
+                f"cohort {assignment.cohort.name!r} has no case {quoted(case_id)}. "
                 "Correct the id, or name the cohort that was read."
             )
 
@@ -210,7 +211,7 @@ def read_order(word: str) -> CaseOrder:
         return CaseOrder(word)
     except ValueError as error:
         known = " or ".join(CaseOrder)
-        raise DataError(f"no order {word[:40]!r}. Use {known}.") from error
+        raise DataError(f"no order {quoted(word)}. Use {known}.") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from loop.core.clock import Clock, format_time, utc_now
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Guide, Lexicon
-from loop.engines.rules.vocabulary import has_cjk
+from loop.core.records import Guide
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
-from loop.prompts.instructions import add_rules
-from loop.prompts.lint import MOST_WORDINGS, fold_phrase, is_shown
+from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
-from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
-from loop.review.revise.draft import Drafted, answered_in, describe
+from loop.review.revise.blocked import Blocked, find_blocked, name_blocked
+from loop.review.revise.copies import (
+    Copy,
+    CopyCheck,
+    check_copies,
+    name_unseen,
+    new_wording,
+)
+from loop.review.revise.draft import Drafted, answered_in, describe, lint_draft
 from loop.review.revise.draft_files import (
     DraftMetadata,
     DraftOrigin,
     overtaken,
     write_draft,
 )
+from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, load_verdicts, save_verdicts
-from loop.review.verdict import (
-    GUIDE_LISTS,
-    LEXICON_LISTS,
-    Edits,
-    GuideList,
-    Judgement,
-    Verdict,
-    check_verdicts,
-)
+from loop.review.verdict import Judgement, Verdict, check_verdicts
 from loop.run.store import Store
 
 
@@ -69,6 +66,10 @@ class DraftRequest:
 
     origin: DraftOrigin | None = None
     """Where the wording comes from; None to tell by the verdicts."""
+
+    skip_blocked: bool = False
+    """Whether verdicts that cannot be applied are left out and named in the notes;
+    else they are refused, by id."""
 
 
 class Start(NamedTuple):
@@ -131,14 +132,12 @@ def begin_draft(
         The workspace cannot be written; there is no draft.
     """
     read_ledger(workspace.ledger)
-    given = check_verdicts(
-        _gather(store, request),
-        read_taxonomy(workspace.labels),
-        frozenset(require_dev(workspace, request.cohort).case_ids),
-    )
-    wanted = [v for v in given if v.judgement is not Judgement.REFERENCE_WRONG]
+    given = _gather(store, request)
     by = Authorship(actor.name, now(), request.why)
+    given, left_out, _ = _sort_out(workspace, request, given, copies=False)
+    wanted = [v for v in given if v.judgement is not Judgement.REFERENCE_WRONG]
     outline = outline_draft(workspace, store, request, wanted, by)
+    outline = outline._replace(notes=(*_name_skipped(left_out), *outline.notes))
     _keep(store, given, outline, by.when)
     draft = write_draft(workspace, outline.draft, tell_about(request, outline))
     made = describe(workspace, outline.start.parent, draft, request.engine)
@@ -170,18 +169,73 @@ def outline_draft(
     start = find_start(workspace, request.prompt)
     base, parent = start
     cohort = require_dev(workspace, request.cohort)
-    verdicts = check_verdicts(
-        verdicts, read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
-    )
+    verdicts, left_out, looked = _sort_out(workspace, request, verdicts)
     why = by.why or (base.why if base.draft else explain(verdicts, request.contract))
     built = build_draft(base, verdicts, by._replace(why=why))
     draft = answered_in(with_guides(built.draft, request.guides), request.contract)
-    copies, skipped = check_copies(workspace, new_wording(parent, draft), cohort)
+    if looked is None or request.guides or request.contract:
+        looked = check_copies(workspace, new_wording(parent, draft), cohort)
+    copies, skipped = looked
     earlier = read_earlier(store, base, cohort)
-    notes = (*name_forgotten(base, earlier), *name_unseen(skipped), *built.notes)
+    notes = (
+        *_name_skipped(left_out),
+        *name_forgotten(base, earlier),
+        *name_unseen(skipped),
+        *built.notes,
+    )
     return Outline(
         start, cohort, draft, tuple(verdicts), earlier, copies, skipped, notes
     )
+
+
+class _Sorted(NamedTuple):
+    """Verdicts, checked, and what of them cannot be applied."""
+
+    verdicts: tuple[Verdict, ...]
+    blocked: tuple[Blocked, ...]
+    copies: CopyCheck | None
+    """What was looked for in their wording; None where nobody looked."""
+
+
+def _sort_out(
+    workspace: WorkspacePaths,
+    request: DraftRequest,
+    verdicts: Sequence[Verdict],
+    *,
+    copies: bool = True,
+) -> _Sorted:
+    """Return the verdicts that can be applied, checked, and those that cannot.
+
+    Raises
+    ------
+    DataError
+        Some cannot, and the request does not say to leave them out; names their ids.
+    """
+    base, parent = find_start(workspace, request.prompt)
+    cohort = require_dev(workspace, request.cohort)
+    taxonomy, cases = read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
+    looked, trouble = None, None
+    try:
+        checked = check_verdicts(verdicts, taxonomy, cases)
+        draft = build_draft(base, checked, Authorship("", utc_now(), "")).draft
+        if copies:
+            looked = check_copies(workspace, new_wording(parent, draft), cohort)
+        linted = lint_draft(workspace, parent, draft) if request.skip_blocked else ()
+        if not has_errors(linted):
+            return _Sorted(checked, (), looked)
+    except DataError as error:
+        trouble = error
+    found = find_blocked(workspace, base, verdicts, cohort, taxonomy)
+    if trouble is not None and not (found and request.skip_blocked):
+        said = f"{trouble} {name_blocked(found)}" if found else str(trouble)
+        raise type(trouble)(said) from trouble
+    ids = {one.id for one in found}
+    usable = [verdict for verdict in verdicts if verdict.id not in ids]
+    return _Sorted(check_verdicts(usable, taxonomy, cases), found, None)
+
+
+def _name_skipped(blocked: Sequence[Blocked]) -> tuple[str, ...]:
+    return tuple(f"not applied: verdict {one.words}" for one in blocked)
 
 
 def find_start(workspace: WorkspacePaths, prompt: str) -> Start:
@@ -316,224 +370,3 @@ def name_forgotten(base: PromptVersion, earlier: Sequence[Verdict]) -> tuple[str
         f"{base.ref} names verdicts that are not kept here for this cohort: "
         f"{', '.join(lost)}. Their cases are not checked.",
     )
-
-
-class Authorship(NamedTuple):
-    """Who makes a draft, when and why."""
-
-    author: str
-    when: datetime
-    why: str
-
-
-class BuiltDraft(NamedTuple):
-    """A draft and what its verdicts asked for in vain."""
-
-    draft: PromptVersion
-    notes: tuple[str, ...]
-    """For example wording that was there already; harmless."""
-
-
-def build_draft(
-    base: PromptVersion, verdicts: Sequence[Verdict], by: Authorship
-) -> BuiltDraft:
-    """Return a draft with the wording of `base` and every edit applied.
-
-    `base` is a committed version, which becomes the parent, or an earlier draft,
-    whose parent and verdicts the new draft takes over.
-
-    Removals come before additions, so that a wording can move from the terms to the
-    exclusions in one verdict. A second clarification of the same phrase replaces the
-    first. General rules go to the end of the rules of reading in the instructions.
-
-    Raises
-    ------
-    DataError
-        A verdict edits a label the prompt has no guide for, removes what is not
-        there, asks for a general rule that has no place in the instructions, or two
-        verdicts contradict each other.
-    """
-    _refuse_contradictions(verdicts)
-    notes: list[str] = []
-    guides = {guide.label: _Wording(guide, notes) for guide in base.guides}
-    for number, verdict in enumerate(verdicts, 1):
-        if verdict.edits.in_guide:
-            wording = guides.get(verdict.label)
-            if wording is None:
-                raise DataError(
-                    f"verdict {number}: {base.ref} has no guide for "
-                    f"{verdict.label}. Judge one of {', '.join(base.labels)}."
-                )
-            wording.where = f"verdict {number}"
-            wording.apply(verdict.edits)
-    rules: dict[str, str] = {}
-    for verdict in verdicts:
-        for rule in verdict.edits.general_rules:
-            rules.setdefault(rule, verdict.id)
-    ruled, known = add_rules(base, rules)
-    notes += [f"the general rule {rule[:60]!r} is there already" for rule in known]
-    draft = replace(
-        ruled,
-        number=0,
-        draft=draft_id(by.when),
-        guides=tuple(wording.guide for wording in guides.values()),
-        parent=base.parent if base.draft else base.digest,
-        author=by.author,
-        time=format_time(by.when),
-        why=by.why,
-        verdicts=tuple(
-            dict.fromkeys(
-                (
-                    *(base.verdicts if base.draft else ()),
-                    *(verdict.id for verdict in verdicts),
-                )
-            )
-        ),
-    )
-    return BuiltDraft(draft, tuple(notes))
-
-
-def draft_id(when: datetime) -> str:
-    """Return a new draft id; it sorts by time and two processes never share one."""
-    return f"d{when:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
-@dataclass(slots=True)
-class _Wording:
-    """One label's guide while edits are applied to it."""
-
-    guide: Guide
-    notes: list[str]
-    where: str = ""
-
-    def apply(self, edits: Edits) -> None:
-        """Take out everything that goes, then add everything that comes."""
-        for one in GUIDE_LISTS:
-            self._remove(one, getattr(edits, one.removals))
-        for one in GUIDE_LISTS:
-            self._add(one, getattr(edits, one.name))
-
-    def _remove(self, of: GuideList, names: Iterable[str]) -> None:
-        """Take out the rows with these names, from the lexicon too."""
-        current: list[Any] = list(getattr(self.guide, of.name))
-        for name in names:
-            kept = [row for row in current if _folded(of, row) != fold_phrase(name)]
-            if not self._forget(of, name) and len(kept) == len(current):
-                raise DataError(
-                    f"{self.where}: {self.guide.label} has no such entry in {of.name} "
-                    f"to remove: {name!r}. See `ranloop diff` for what it has."
-                )
-            current = kept
-        self._set(of, current)
-
-    def _add(self, of: GuideList, rows: Iterable[Any]) -> None:
-        """Append rows; one with a known key replaces the old row.
-
-        What a language model has no use for goes to the lexicon, where a guide has one.
-        """
-        current: list[Any] = list(getattr(self.guide, of.name))
-        for row in rows:
-            key, known = _folded(of, row), [_folded(of, one) for one in current]
-            if key not in known:
-                hidden = self._for_lexicon(of, row, len(current))
-                if hidden and self._is_hidden(of, row):
-                    self._note_known(of, key)
-                    continue
-                self._forget(of, key)
-                if hidden:
-                    self._remember(of, row)
-                else:
-                    current.append(row)
-            elif row in current or isinstance(row, str):
-                self._note_known(of, key)
-            else:
-                current[known.index(key)] = row
-        self._set(of, current)
-
-    def _is_hidden(self, of: GuideList, row: Any) -> bool:
-        """Whether a lexicon holds the row, in any spelling of a wording."""
-        rows = [one for part in self.guide.lexicon for one in getattr(part, of.name)]
-        if isinstance(row, str):
-            return _folded(of, row) in {_folded(of, one) for one in rows}
-        return row in rows
-
-    def _note_known(self, of: GuideList, key: str) -> None:
-        self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
-
-    def _for_lexicon(self, of: GuideList, row: Any, shown: int) -> bool:
-        """Whether a row is for `rules` alone: a pattern, or one term too many."""
-        if not self.guide.lexicon or of not in LEXICON_LISTS:
-            return False
-        phrase = getattr(row, "phrase", row)
-        full = of.name == "terms" and shown >= MOST_WORDINGS
-        return full or not is_shown(phrase, self.guide)
-
-    def _remember(self, of: GuideList, row: Any) -> None:
-        """Append a row to the lexicon of its language."""
-        cjk = has_cjk(getattr(row, "phrase", row))
-        languages = [one.language for one in self.guide.lexicon]
-        own = next((one for one in languages if one != "zh"), "en")
-        language = "zh" if cjk else own
-        if language not in languages:
-            added = (*self.guide.lexicon, Lexicon(language=language))
-            self.guide = replace(self.guide, lexicon=added)
-        self._change(of, lambda one, rows: [*rows, row] if one == language else rows)
-
-    def _forget(self, of: GuideList, name: str) -> bool:
-        """Take rows out of every lexicon; return whether there were any."""
-        if of not in LEXICON_LISTS:
-            return False
-        before, key = self.guide, fold_phrase(name)
-        self._change(
-            of, lambda _, rows: [row for row in rows if _folded(of, row) != key]
-        )
-        return self.guide != before
-
-    def _change(
-        self, of: GuideList, rows_of: Callable[[str, list[Any]], list[Any]]
-    ) -> None:
-        """Replace one list of every lexicon."""
-        parts = []
-        for one in self.guide.lexicon:
-            rows = rows_of(one.language, list(getattr(one, of.name)))
-            changes: dict[str, Any] = {of.name: tuple(rows)}
-            parts.append(replace(one, **changes))
-        self.guide = replace(self.guide, lexicon=tuple(parts))
-
-    def _set(self, of: GuideList, rows: list[Any]) -> None:
-        changes: dict[str, Any] = {of.name: tuple(rows)}
-        self.guide = replace(self.guide, **changes)
-
-
-def _folded(of: GuideList, row: Any) -> str:
-    return fold_phrase(of.key(row))
-
-
-def _refuse_contradictions(verdicts: Sequence[Verdict]) -> None:
-    """Refuse two verdicts of one file that want opposite things."""
-    said: dict[tuple[str, str, str], tuple[int, str]] = {}
-    for number, verdict in enumerate(verdicts, 1):
-        for kind, phrase, meaning in _claims(verdict):
-            key = (verdict.label, kind, phrase)
-            first, before = said.setdefault(key, (number, meaning))
-            if before != meaning:
-                raise DataError(
-                    f"verdicts {first} and {number} disagree on {verdict.label}, "
-                    f"{phrase!r}: {before} and {meaning}. Agree on one and remove the "
-                    "other."
-                )
-
-
-def _claims(verdict: Verdict) -> list[tuple[str, str, str]]:
-    """Return what a verdict claims as (kind, phrase, meaning)."""
-    edits = verdict.edits
-    claims = [("owner", fold_phrase(t), "a term") for t in edits.terms]
-    claims += [("owner", fold_phrase(t), "an exclusion") for t in edits.exclusions]
-    claims += [
-        ("rule", fold_phrase(rule.phrase), rule.value.value)
-        for rule in edits.clarifications
-    ]
-    claims += [
-        ("example", fold_phrase(one.text), one.value.value) for one in edits.exemplars
-    ]
-    return claims

@@ -19,7 +19,8 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
-from loop.core.yaml_files import dump_yaml
+from loop.core.safe_text import quoted
+from loop.core.yaml_files import dump_yaml, field_name
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import Header, version_folder
 from loop.prompts.first import first_guide
@@ -130,13 +131,13 @@ def parse_guide_text(text: str, label: str) -> Guide:
     try:
         guides = parse_guides(text, _SOURCE)
     except DataError as error:
-        if isinstance(error.__cause__, ValidationError):
-            raise DataError(_name_lines(text, error.__cause__)) from error
+        if isinstance(error.__context__, ValidationError):
+            raise DataError(_name_lines(text, error.__context__)) from None
         raise
     if [guide.label for guide in guides] != [label]:
-        found = ", ".join(guide.label for guide in guides) or "nothing"
+        found = ", ".join(quoted(one.label) for one in guides[:5]) or "nothing"
         raise DataError(
-            f"{_SOURCE}, line 1: holds {found[:80]}, and the guide of {label} is "
+            f"{_SOURCE}, line 1: holds {found}, and the guide of {label} is "
             f"wanted. Begin it with `{label}:` and indent everything else."
         )
     return guides[0]
@@ -147,7 +148,7 @@ def _name_lines(text: str, error: ValidationError) -> str:
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     lines = []
     for problem in error.errors(include_input=False, include_url=False)[:10]:
-        where = ".".join(str(part) for part in problem["loc"][1:]) or "guide"
+        where = field_name(problem["loc"][1:]) or "guide"
         unknown = problem["type"] == "extra_forbidden"
         reason = "there is no such field" if unknown else problem["msg"]
         lines.append(f"line {_find_line(root, problem['loc'])}, {where}: {reason}")

@@ -22,7 +22,6 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide, Lexicon
 from loop.prompts.version import PromptVersion
-from loop.review.revise.begin import draft_id
 from loop.review.revise.commit import record_attempt
 from loop.review.revise.draft import Drafted, show_draft
 from loop.review.revise.draft_files import (
@@ -33,6 +32,7 @@ from loop.review.revise.draft_files import (
     remove_draft,
     write_draft,
 )
+from loop.review.revise.wording import draft_id
 from loop.review.verdict import (
     GUIDANCE_LISTS,
     GUIDE_LISTS,

@@ -15,7 +15,6 @@ from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import (
-    Authorship,
     DraftRequest,
     Outline,
     find_start,
@@ -38,6 +37,7 @@ from loop.review.revise.run_check import (
     check_draft_ref,
     require_measurable,
 )
+from loop.review.revise.wording import Authorship
 from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
@@ -78,6 +78,9 @@ class RevisionRequest:
 
     why: str = ""
     """Reason for the new version; a count of verdicts when empty."""
+
+    skip_blocked: bool = False
+    """Whether verdicts that cannot be applied are left out, and named in the notes."""
 
     override: str = ""
     """Reason to commit although the check objects; empty for not."""
@@ -220,7 +223,11 @@ class _Round(NamedTuple):
         """What the draft is made from, besides verdicts."""
         one = self.request
         return DraftRequest(
-            prompt=one.prompt, cohort=one.cohort, contract=one.contract, why=one.why
+            prompt=one.prompt,
+            cohort=one.cohort,
+            contract=one.contract,
+            why=one.why,
+            skip_blocked=one.skip_blocked,
         )
 
     def outline(self, file: VerdictFile) -> Outline:

@@ -22,7 +22,7 @@ from loop.core.files import (
     write_atomic,
     write_error,
 )
-from loop.core.safe_text import format_csv
+from loop.core.safe_text import format_csv, quoted
 from loop.documents.charts import (
     Grid,
     GridCell,
@@ -199,8 +199,8 @@ def check_folder(folder: Path) -> None:
     strange = sorted(one.name for one in folder.iterdir() if one.name not in _OWN)
     if strange:
         raise DataError(
-            f"{folder} holds other files, for example {strange[0]!r}, which are not "
-            "touched. Name a new folder, or one with the documents of a score."
+            f"{folder} holds other files, for example {quoted(strange[0])}, which are "
+            "not touched. Name a new folder, or one with the documents of a score."
         )
     _try_to_write(folder)
 

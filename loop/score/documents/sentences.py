@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.documents.numbers import count, interval, listed, percent, share
+from loop.labels.taxonomy import NO_FINDING
 from loop.run.execute import Problem
 from loop.score.metrics.base import Direction, Metric
 from loop.score.records import (
@@ -207,6 +208,7 @@ def perfect_sentence(system: SystemScore, score: RanScore) -> str:
 def convention_sentences(score: RanScore) -> tuple[str, ...]:
     """Return every convention of the numbers as a sentence."""
     rules, total = score.conventions, len(score.labels)
+    derived = NO_FINDING in score.labels
     read = "both sides read by the same extractor"
     if not score.extractor.digest:
         read = "as the files give them"
@@ -227,9 +229,10 @@ def convention_sentences(score: RanScore) -> tuple[str, ...]:
         f"{_UNCERTAIN[rules.uncertain]} A missing answer is never read as absent: the "
         "pair is left out and counted. A system is "
         "scored only on the cells (one label of one case) that are left.",
-        f"“No Finding” is {_NO_FINDING[rules.no_finding]}.",
-        "A candidate without a word says nothing: no label is present, “No Finding” "
-        "included. A reference without a candidate is not scored, and is listed.",
+        *([f"“No Finding” is {_NO_FINDING[rules.no_finding]}."] if derived else []),
+        "A candidate without a word says nothing: no label is present"
+        f"{', “No Finding” included' if derived else ''}. A reference without a "
+        "candidate is not scored, and is listed.",
         f"{interval_sentence(score)} “Best in” is the share of resamples in which a "
         "system scores highest.",
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.score.experts.error_counts import CountAgreement, count_agreement
 from loop.score.experts.metric_scores import (
     Key,
@@ -265,7 +266,7 @@ def _named(keys: tuple[Key, ...], others: tuple[Key, ...]) -> tuple[Key, ...]:
 
 def _shown(keys: tuple[Key, ...]) -> str:
     case, system = keys[0]
-    return f"case {case!r}, system {system!r}"
+    return f"case {quoted(case)}, system {quoted(system)}"
 
 
 def _distinct(values: NDArray[np.float64]) -> list[list[int]]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import (
     SourceTable,
     open_table,
@@ -123,7 +124,7 @@ def read_scores(
             if before is not cell:
                 raise DataError(
                     f"{before.where} and {cell.where}: two values of {metric} for one "
-                    f"candidate of case {key[0][:40]}. Keep one of them."
+                    f"candidate of case {quoted(key[0])}. Keep one of them."
                 )
     _check_wanted(wanted, cells, paths)
     return _assemble(cells, known or {})
@@ -182,8 +183,8 @@ def _check_wanted(wanted: Sequence[str], cells: _Cells, paths: Sequence[Path]) -
     if absent:
         files = ", ".join(path.name for path in paths)
         raise DataError(
-            f"{files}: no column {', '.join(absent)}. There is "
-            f"{', '.join(cells) or 'no other'}. Correct --metric."
+            f"{files}: no column {', '.join(map(quoted, absent))}. There is "
+            f"{', '.join(map(quoted, cells)) or 'no other'}. Correct --metric."
         )
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
+from loop.core.yaml_files import field_name
 from loop.score.experts.ratings import Ratings
 
 _CASES = ("cases.json", "preference_data.json")
@@ -186,11 +187,11 @@ def _parse(model: type[_Model], data: Any, path: Path, where: str) -> _Model:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
+        field = field_name(first["loc"])
         raise DataError(
             f"{path}, {where}: field {field} is missing or not what it should be "
             f"({first['type']}). Correct it or download the file again."
-        ) from error
+        ) from None
 
 
 def check_raters(folder: Path, names: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import (
     SourceRow,
     SourceTable,
@@ -183,8 +184,8 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
         before = cells.setdefault(key, {}).get(rater)
         if before is not None and not _same(before.points, cell.points):
             raise DataError(
-                f"{before.where} and {row.where}: rater {rater[:40]} gives one "
-                f"candidate of case {key[0][:40]} two scores. Keep one."
+                f"{before.where} and {row.where}: rater {quoted(rater)} gives one "
+                f"candidate of case {quoted(key[0])} two scores. Keep one."
             )
         repeated += before is not None
         cells[key][rater] = before or cell
@@ -240,7 +241,7 @@ def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
         )
     if scale is not None and not scale[0] <= points <= scale[1]:
         raise DataError(
-            f"{where}: the score {text[:20]!r} is off the scale of {scale[0]:g} to "
+            f"{where}: the score {quoted(text)} is off the scale of {scale[0]:g} to "
             f"{scale[1]:g}. Correct it, or name the right scale."
         )
     return points

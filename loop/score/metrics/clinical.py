@@ -76,7 +76,12 @@ def sign_labels(
 ) -> str:
     """Return the signature of a metric of labels: Ran Score's, under another name."""
     whole = signature.sign(
-        side.extractor, conventions, effective_labels=effective, labels=of, n=n
+        side.extractor,
+        conventions,
+        effective_labels=effective,
+        labels=of,
+        n=n,
+        derived=NO_FINDING in side.labels,
     )
     return name + whole.removeprefix("ran")
 

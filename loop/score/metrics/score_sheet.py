@@ -132,7 +132,8 @@ def run_metrics(
     taxonomy
         Says which labels compare with CheXpert's.
     names
-        As for `loop.score.metrics.registry.find`.
+        As for `loop.score.metrics.registry.find`. Metrics of CheXpert's labels must
+        be named where the taxonomy compares with none of them.
     options
         Default: `MetricOptions()`.
     **resampling
@@ -147,7 +148,7 @@ def run_metrics(
         `joined` and `graded` are not of the same cases and systems, or an option is
         out of range.
     """
-    metrics, options = find(names), options or MetricOptions()
+    metrics, options = _pick(names, taxonomy), options or MetricOptions()
     units = resampling.pop("units", graded.units)
     pairs = _count_words(_pair(joined, graded, taxonomy), metrics, options)
     results: dict[tuple[str, str], MetricResult] = {}
@@ -166,6 +167,18 @@ def run_metrics(
         case_ids={side.system: side.case_ids for side, _ in pairs},
         results=tuple(results[key] for key in keys if key in results),
         unavailable=tuple(refused),
+    )
+
+
+def _pick(names: Sequence[str], taxonomy: Taxonomy) -> tuple[Metric, ...]:
+    """Return the metrics asked for; those of CheXpert's labels where there are any."""
+    found = find(names)
+    if taxonomy.comparable:
+        return found
+    return tuple(
+        metric
+        for metric in found
+        if metric.name in names or not metric.name.startswith("chexpert")
     )
 
 

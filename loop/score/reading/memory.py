@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
+from loop.core.safe_text import quoted
 from loop.labels.importing.source import cell_text, refuse_repeats
 from loop.labels.importing.table_files import SourceRow, SourceTable
 from loop.score.joining import CandidateTable
@@ -98,7 +99,10 @@ def _systems(candidates: Candidates) -> Mapping[str, Texts]:
         return {"": cast("Texts", candidates)}
     named = {str(name).strip(): each for name, each in candidates.items()}
     if "" in named or len(named) < len(candidates):
-        raise ValueError(f"every system needs a name of its own, got {[*candidates]}")
+        raise ValueError(
+            f"every system needs a name of its own, got "
+            f"{', '.join(map(quoted, candidates))}"
+        )
     return cast("Mapping[str, Texts]", named)
 
 
@@ -197,11 +201,12 @@ def _are_numbered(every: Sequence[_Given]) -> bool:
     if len(bare) < len(every):
         other = next(each for each in every if not each.numbered)
         raise ValueError(
-            f"{bare[0].name} has no ids and {other.name} has. Give both ids, as the "
-            "keys of a mapping, an index that is more than a count, or a column id"
+            f"{quoted(bare[0].name)} has no ids and {quoted(other.name)} has. Give "
+            "both ids, as the keys of a mapping, an index that is more than a count, "
+            "or a column id"
         )
     if len({each.length for each in bare}) > 1:
-        said = ", ".join(f"{each.length} {each.name}" for each in bare)
+        said = ", ".join(f"{each.length} {quoted(each.name)}" for each in bare)
         raise ValueError(
             f"without ids all sides must be equally long, got {said}. Give ids: a row "
             "that is lost would shift all others"
@@ -217,7 +222,7 @@ def _by_id(given: _Given) -> dict[str, str]:
         patient = cell_text(row.cells[_TEXT], given.name, row.where).strip()
         if found.setdefault(case_id, patient) != patient:
             raise ValueError(
-                f"{row.where}: id {case_id[:40]!r} is given a second patient. Give "
+                f"{row.where}: id {quoted(case_id)} is given a second patient. Give "
                 "every case one"
             )
     return found

@@ -11,6 +11,7 @@ from typing import Final
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.core.safe_text import quoted
 from loop.labels.importing.encodings import check_encoding
 
 MEANINGS: Final[Mapping[str, int]] = {
@@ -72,12 +73,12 @@ class LabelCells:
             code = MEANINGS.get(meaning.strip().casefold())
             if code is None:
                 raise DataError(
-                    f"label value {word[:40]!r}: {meaning[:40]!r} is not a value. Use "
-                    f"one of {', '.join(MEANINGS)}, for example yes=present."
+                    f"label value {quoted(word)}: {quoted(meaning)} is not a value. "
+                    f"Use one of {', '.join(MEANINGS)}, for example yes=present."
                 )
             if said.setdefault(_fold(word), code) != code:
                 raise DataError(
-                    f"label value {word[:40]!r} is given two meanings. Keep one."
+                    f"label value {quoted(word)} is given two meanings. Keep one."
                 )
         self._codes = {**_WORDS, **said}
 
@@ -94,7 +95,7 @@ class LabelCells:
             return code
         what = repr(_fold(cell)) if _NAMEABLE.fullmatch(_fold(cell)) else "a value"
         raise DataError(
-            f"{where}: column {column[:60]!r} holds {what}, which must be present, "
+            f"{where}: column {quoted(column)} holds {what}, which must be present, "
             "absent, uncertain (or 1, 0, -1) or blank. Correct that cell, or say "
             "what the value means, for example --value yes=present."
         )
@@ -163,7 +164,7 @@ class ReadingOptions:
         LabelCells(self.values)
         if self.duplicates not in DUPLICATES:
             raise DataError(
-                f"duplicates: {self.duplicates[:40]!r} must be one of "
+                f"duplicates: {quoted(self.duplicates)} must be one of "
                 f"{', '.join(DUPLICATES)}."
             )
 
@@ -209,7 +210,7 @@ def read_language(code: str, where: str) -> str:
     short = re.split("[-_]", code.strip().casefold())[0]
     if short and _LANGUAGE.fullmatch(short) is None:
         raise DataError(
-            f"{where}: {code[:20]!r} is not a language code. Use ISO 639-1, for "
+            f"{where}: {quoted(code)} is not a language code. Use ISO 639-1, for "
             "example en or zh."
         )
     return short

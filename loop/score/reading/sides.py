@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.core.safe_text import quoted
 from loop.labels.importing.source import (
     MAX_GENERATED,
     MAX_ID,
@@ -17,6 +18,7 @@ from loop.labels.importing.source import (
     cell_text,
     label_columns,
     name_columns,
+    refuse_sentence,
 )
 from loop.labels.importing.table_files import (
     SourceRow,
@@ -163,7 +165,7 @@ def require_named(
         if name is not None and not any(_match(each.header, name) for each in tables):
             there = name_columns([column for each in tables for column in each.header])
             raise DataError(
-                f"{option}: no column {name[:60]!r} in {_names(tables)} (columns: "
+                f"{option}: no column {quoted(name)} in {_names(tables)} (columns: "
                 f"{there}). Correct the name."
             )
 
@@ -185,7 +187,7 @@ class _Finder:
         found = next(filter(None, known), "")
         if named is not None and found:
             self.notes.append(
-                f"{self.table.name} has no column {named[:60]!r}; {found[:60]!r} is "
+                f"{self.table.name} has no column {quoted(named)}; {quoted(found)} is "
                 "used there."
             )
         return found
@@ -247,7 +249,7 @@ def _note_labels(
     if unused:
         finder.notes.append(
             f"{name}: {len(unused)} column(s) are no label and were not used "
-            f"({name_columns(unused)})."
+            f"({name_columns(unused, known=True)})."
         )
     if len(labels) < len(taxonomy.ids):
         finder.notes.append(
@@ -369,6 +371,8 @@ def check_name(name: str, kind: str, row: SourceRow) -> str:
             f"{row.where}: the {kind} is longer than {MAX_ID} characters or holds a "
             f"control character. Check that the column is the one with the {kind}."
         )
+    if kind == "id":
+        refuse_sentence(short, row.where)
     return short
 
 
@@ -390,7 +394,7 @@ def unite(entries: Iterable[SideRow], duplicates: str) -> Entries:
     if conflicting and duplicates == "refuse":
         case_id, (one, other) = min(conflicting.items())
         raise DataError(
-            f"{other.where}: id {case_id[:40]!r} was already given at {one.where}, "
+            f"{other.where}: id {quoted(case_id)} was already given at {one.where}, "
             f"with different content{_and_more(len(conflicting) - 1)}. Remove one of "
             "the two, choose with --duplicates first or last, or name another column "
             "with --id-column."
@@ -425,7 +429,7 @@ def _require_keys(row: SourceRow, columns: SideColumns) -> None:
     for column in columns.texts:
         if column not in row.cells:
             raise DataError(
-                f"{row.where}: no {column[:60]!r}. Give every line the same keys; an "
+                f"{row.where}: no {quoted(column)}. Give every line the same keys; an "
                 "empty text is null."
             )
 
@@ -436,7 +440,7 @@ def _read_text(row: SourceRow, columns: Sequence[str]) -> str:
         # Not NaN, which is how pandas writes a blank cell.
         if isinstance(cell, (int, float)) and cell == cell:
             raise DataError(
-                f"{row.where}: column {column[:60]!r} holds a number, not text. Say "
+                f"{row.where}: column {quoted(column)} holds a number, not text. Say "
                 "which column holds the text with --text-column."
             )
     parts = (cell_text(row.cells.get(name), name, row.where) for name in columns)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError, WriteError
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.people import passwords, roster
 from loop.core.people.passwords import Cost, fits
 from loop.core.people.roster import (
@@ -259,3 +260,24 @@ def test_a_file_kept_elsewhere_by_a_link_is_replaced_whole(workspace, tmp_path):
     add_user(workspace, "ann", (UserRole.READER,), GOOD)
     assert elsewhere.read_text("utf-8") == "version: 1\nusers: []\n"
     assert len(read_users(workspace)) == 1
+
+
+def test_nobody_gets_a_name_that_looks_like_one_in_the_history(workspace):
+    """Of a user, of who acted, of who got a key: both would read as one person."""
+    add_user(workspace, "Ann Cole", (UserRole.ADMIN,), GOOD)
+    acted = Actor(name="Bob Reed")
+    key = {"key": {"name": "Carl Ohm"}}
+    for action, payload in (("alias_moved", {}), ("key_added", key)):
+        event = Event(action=action, subject="x", reason="y", payload=payload)
+        append_event(workspace.ledger, event, acted)
+    a = "\N{CYRILLIC SMALL LETTER A}"
+    for name, known in (
+        (f"{a}nn Cole", "Ann Cole"),
+        ("bob reed", "Bob Reed"),
+        (f"C{a}rl Ohm", "Carl Ohm"),
+    ):
+        with pytest.raises(DataError, match=f"looks like '{known}'") as refused:
+            add_user(workspace, name, (UserRole.READER,), GOOD)
+        assert a not in str(refused.value)
+        assert ("U+0430" in str(refused.value)) == (a in name)
+    add_user(workspace, "Bob Reed", (UserRole.READER,), GOOD)

@@ -13,6 +13,7 @@ from loop.core.people.users import (
     User,
     UserRole,
     check_name,
+    find_look_alike,
     local_person,
     name_key,
 )
@@ -123,3 +124,29 @@ def test_an_accepted_name_is_stable_and_shows_no_control_character(text):
     assert check_name(name) == name
     assert not any(unicodedata.category(char)[0] == "C" for char in name)
     assert name_key(name_key(name)) == name_key(name)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "ann cole",
+        "AnnCole",
+        "Ann  Cole",
+        "\N{CYRILLIC CAPITAL LETTER A}nn Cole",
+        "Ann C\N{GREEK SMALL LETTER OMICRON}le",
+        "Ann C0le",
+        "\N{FULLWIDTH LATIN CAPITAL LETTER A}nn Cole",
+        "Ann\N{ZERO WIDTH SPACE} Cole",
+        "Ann\N{NO-BREAK SPACE}Cole",
+        "Ann Co\N{LATIN CAPITAL LETTER I}e",
+    ],
+)
+def test_names_that_look_alike_are_found(other):
+    """Whoever reads a history takes them for one person."""
+    assert find_look_alike(other, ["Bob", "Ann Cole"]) == "Ann Cole"
+
+
+@pytest.mark.parametrize("other", ["Ann Cole", "Anna Cole", "Anne Cole", "Ann-Cole"])
+def test_a_known_name_and_a_visible_difference_are_none(other):
+    """The same person acts again; others may be called nearly the same."""
+    assert find_look_alike(other, ["Bob", "Ann Cole"]) is None

@@ -56,7 +56,10 @@ def _refused(
             r"no column with case ids \(found: 'text'\).*--id-column",
         ),
         ([["case_id", "body"], ["1", "One."]], "no column with the text.*--text-col"),
-        ([["id", "text", "text"], ["1", "a", "b"]], "'text' appears twice"),
+        (
+            [["id", "text", "text"], ["1", "a", "b"]],
+            "columns 2 and 3 have the same name",
+        ),
         ([["id", "text", "Edema", "edema"], ["1", "a", 1, 1]], "both label edema"),
         ([["id", "text", "edema"], ["1", "a", "maybe"]], "line 2: column 'edema'"),
         ([["id", "text"], ["1", SECRET], ["1", "b"]], "line 3: case id '1' already"),
@@ -152,7 +155,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (["{"], "line 1, column 2: not valid JSON"),
-        (["[1]"], "line 1: not a JSON object"),
+        (["[1]"], "item 1: not a JSON object"),
         (['{"id": 1, "text": "a", "text": "b"}'], "line 1: a key appears twice"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "text": ['], "line 2"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "txt": "b"}'], "new: 'txt'"),
@@ -161,7 +164,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
         (['{"id": 1, "text": "a", "labels": {"edma": 1}}'], "mean 'Edema'"),
         (['{"id": 1, "text": "a", "labels": [1]}'], "labels is not an object"),
         (['{"id": 1, "text": "a\\ud800"}'], "case '1': .*unpaired surrogate"),
-        (["[" * 100_000], "line 1"),
+        (["[" * 100_000], "item 1"),
     ],
 )
 def test_a_wrong_json_line_is_refused(
@@ -250,7 +253,7 @@ def test_a_failed_replacement_leaves_the_old_cohort(
 ) -> None:
     """Also when the failure comes after the files were moved."""
     take(write_csv(GOOD))
-    with pytest.raises(DataError, match="appears twice"):
+    with pytest.raises(DataError, match="have the same name"):
         take(write_csv([["id", "id", "text"], ["b", "c", "New."]]), replace=True)
     whole = workspace.ledger.read_bytes()
     workspace.ledger.write_bytes(whole + b"broken\n")

@@ -8,12 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport
+from loop.labels.importing.openi import crosswalk_digest
+from loop.labels.importing.source import ROLES, describe_columns
 from loop.labels.reference import read_reference
+from loop.labels.taxonomy import Taxonomy
+from loop.release.audit.audit import audit_workspace
 
 RECORDS = [
     {"case_id": "a1", "text": 'He said "clear",\nlungs.', "patient": "P1", "Edema": 0},
@@ -154,6 +159,18 @@ def test_openi_labels_come_from_its_coding(
     assert report.unusable == {"not indexed": 1}
     assert "Demner-Fushman" in report.citation
     assert cohort.not_coded
+    (added,) = (
+        one for one in read_ledger(workspace.ledger) if one.action == "cohort_added"
+    )
+    assert added.payload["crosswalk_digest"] == crosswalk_digest(workspace.labels)
+    said = audit_workspace(workspace).findings
+    assert ("crosswalks", "ok") in [(one.check, one.severity) for one in said]
+    path = workspace.labels / "crosswalks" / "openi_mesh.yaml"
+    path.write_text(path.read_text("utf-8") + "\n# edited\n", "utf-8")
+    (changed,) = (
+        one for one in audit_workspace(workspace).findings if one.check == "crosswalks"
+    )
+    assert "was changed since 1 of 1 imports" in changed.what
     assert reference.mark("7", "cardiomegaly") is Mark.PRESENT
     assert reference.mark("7", "edema") is Mark.NOT_CODED
 
@@ -254,3 +271,126 @@ def test_a_flat_column_called_labels_is_said_to_be_unused(
     """Only JSON nests labels in one; in a table the column is not read."""
     report = take(write_csv([["id", "text", "labels"], ["a", "One.", "edema"]]))
     assert report.unused == ("labels",)
+
+
+def test_rows_without_ids_are_numbered_on_request(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """The same file gives the same ids, whatever is left out; and it is recorded."""
+    rows = [["report", "id"], ["One.", "x"], ["", "x"], ["Three.", ""]]
+    path = write_csv(rows)
+    report = take(path, number_rows=True)
+    assert report.numbered
+    assert report.unused == ("id",)
+    ids = ("row-000001", "row-000003")
+    assert read_cohort(workspace, "mine").case_ids == ids
+    assert read_cohort_file(workspace, "mine").counted["numbered_rows"] == 3
+    assert read_ledger(workspace.ledger)[-1].payload["numbered_rows"] == 3
+    take(path, "again", number_rows=True, exclude=("row-000001",), id_prefix="h-")
+    assert read_cohort(workspace, "again").case_ids == ("h-row-000003",)
+    lines = path.with_name("r.jsonl")
+    lines.write_text('{"report": "One."}\n{"report": "Two."}\n')
+    assert take(lines, "lines", number_rows=True).cases == 2
+    take(write_csv([["id", "text"], ["1", "One."]]), "plain")
+    assert "numbered_rows" not in read_ledger(workspace.ledger)[-1].payload
+
+
+def test_ids_are_numbered_or_read_and_not_both(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """Nobody can tell which was meant; and the Open-i file has ids of its own."""
+    with pytest.raises(DataError, match="either --number-rows or --id-column"):
+        take(write_csv([["id", "text"]]), number_rows=True, columns={"case_id": "id"})
+    path = write_csv(
+        [["uid", "MeSH", "findings", "impression"], ["1", "normal", "", ""]]
+    )
+    with pytest.raises(DataError, match="--number-rows is for tables"):
+        take(path, number_rows=True)
+    with pytest.raises(DataError, match="number the rows with --number-rows"):
+        take(write_csv([["text"], ["One."]]))
+
+
+def test_exact_duplicates_are_dropped_on_request(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """The same text of another patient, or with another label, is another case."""
+    rows = [
+        ["id", "text", "patient", "edema"],
+        ["a", "Clear.", "P1", "0"],
+        ["a", "Clear.", "P1", "0"],
+        ["b", "Clear.", "P1", "0"],
+        ["c", "Clear.", "P2", "0"],
+        ["d", "Clear.", "P1", "1"],
+        ["e", "clear.", "P1", "0"],
+    ]
+    path = write_csv(rows)
+    with pytest.raises(DataError, match="'a' already appears"):
+        take(path)
+    report = take(path, drop_duplicates=True)
+    assert read_cohort(workspace, "mine").case_ids == ("a", "c", "d", "e")
+    assert report.unusable == {"exact duplicate": 2}
+    assert report.examples["exact duplicate"] == ("a", "b")
+    assert report.duplicates == 3
+    assert read_ledger(workspace.ledger)[-2].payload["excluded"] == {
+        "exact duplicate": 2
+    }
+
+
+def test_an_id_with_two_contents_is_refused_though_duplicates_are_dropped(
+    take: Importer, write_csv: Writer
+) -> None:
+    """Also where the first was left out; and the copy of an excluded case stays."""
+    rows = [["id", "text"], ["a", "One."], ["b", "One."], ["b", "Two."]]
+    with pytest.raises(DataError, match="'b' already appears"):
+        take(write_csv(rows), drop_duplicates=True)
+    rows = [["id", "text"], ["a", "One."], ["b", "One."]]
+    report = take(write_csv(rows), "two", drop_duplicates=True, exclude=("a",))
+    assert (report.cases, report.unusable) == (1, {"on request": 1})
+
+
+def test_words_of_label_cells_mean_what_is_said(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """What is said goes before what a word usually means; else it is refused."""
+    path = write_csv(
+        [["id", "text", "edema"], ["a", "One.", "Ja"], ["b", "Two.", "no"]]
+    )
+    with pytest.raises(DataError, match="say what the value means"):
+        take(path)
+    take(path, values={"ja": "present", "No": "missing"})
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a", "edema") is Mark.PRESENT
+    assert reference.mark("b", "edema") is Mark.MISSING
+    with pytest.raises(DataError, match="'maybe' is none of present, absent"):
+        take(path, "other", values={"ja": "maybe"})
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ["P0013", "No pneumothorax. Heart normal."],
+        ["P0013", "Kein Erguss, keine Infiltrate und auch sonst nichts Neues"],
+        ["4711", "Unauffaellig"],
+        ["2024-05-01", "Unauffaellig"],
+        ["P0013", "Small effusion"],
+        ["P0013", "4711"],
+    ],
+)
+def test_a_first_line_that_is_a_case_is_refused_and_not_shown(
+    take: Importer, write_csv: Writer, first: list[str]
+) -> None:
+    """A table without header begins with a patient's report."""
+    with pytest.raises(DataError) as caught:
+        take(write_csv([first, ["P0014", "Edema."]]))
+    assert not [cell for cell in first if cell in str(caught.value)]
+    named = {"case_id": "nr", "text": "befund"}
+    assert (
+        take(write_csv([["nr", "Befund"], ["1", "Edema."]]), columns=named).cases == 1
+    )
+
+
+def test_every_known_header_is_described(taxonomy: Taxonomy) -> None:
+    """The manual prints it; a header that is known and not described is of no use."""
+    words = describe_columns(taxonomy)
+    assert all(name in words for names in ROLES.values() for name in names)
+    assert "Pleural Effusion" in words

@@ -1,18 +1,23 @@
-"""Excel files are read like any table; damaged or hostile ones are refused."""
+"""Tables in any form are read alike; damaged or hostile ones are refused."""
 
+import json
 import random
 import zipfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from openpyxl import Workbook
 
 from loop.core.errors import DataError
+from loop.core.records import Mark
 from loop.labels.cohort import iter_items
 from loop.labels.importing import table_files
-from loop.labels.importing.table_files import open_table
+from loop.labels.importing.table_files import frame_table, open_table
+from loop.labels.reference import read_reference
 
 Rows = Sequence[Sequence[object]]
 
@@ -68,7 +73,7 @@ def test_a_formula_without_a_value_is_blank(tmp_path):
     [
         (REPORTS, 2, "has 2 sheets"),
         ([], 1, "is empty"),
-        ([["id", "id"], ["1", "2"]], 1, "'id' appears twice"),
+        ([["id", "id"], ["1", "2"]], 1, "columns 1 and 2 have the same name"),
         ([["id", "text"], ["1", "a", "b"]], 1, "row 2: a cell right of the last"),
     ],
 )
@@ -119,3 +124,68 @@ def test_a_damaged_file_is_read_or_refused(tmp_path, seed):
         _read(path)
     except DataError as error:
         assert "effusion" not in str(error)
+
+
+CASES = [
+    {"id": "a1", "text": "Edema [1].", "edema": 1},
+    {"id": "a2", "text": "Clear.", "edema": None},
+]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_array_is_read_like_lines(take, workspace, tmp_path, name, indent):
+    """What most programs export; blank lines before it do not matter."""
+    path = tmp_path / name
+    path.write_text("\n \n" + json.dumps(CASES, indent=indent) + "\n\n", "utf-8")
+    assert [dict(row.cells) for row in open_table(path).read(())] == CASES
+    report = take(path)
+    assert (report.cases, report.reference, report.missing_marks) == (2, 1, 1)
+    assert report.columns == {"id": "case_id", "text": "text", "edema": "edema"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "is empty"),
+        ("[", "item 1"),
+        ('[{"id": 1}', "not a valid JSON array"),
+        ('[{"id": 1},]', "item 2, column 12: not valid JSON"),
+        ('[{"id": 1} {"id": 2}]', "not a valid JSON array"),
+        ('[{"id": 1}]\n[{"id": 2}]', "line 2: not a valid JSON array"),
+        ('[{"id": 1}, 5]', "item 2: not a JSON object"),
+        ('[{"id": 1}, {"id": 2, "id": 3}]', "item 2: a key appears twice"),
+        ('{"id": 1}\n[{"id": 2}]', "line 2: not a JSON object"),
+        ('{"id": 1} {"id": 2}', "line 1, column 10: not valid JSON"),
+    ],
+)
+def test_an_array_that_is_wrong_is_refused_with_its_place(tmp_path, text, message):
+    """Nothing after its end is passed over, and half of it is not read as all."""
+    path = tmp_path / "t.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=message):
+        list(open_table(path).read(()))
+
+
+def test_a_frame_is_imported_like_a_file(take, workspace):
+    """Missing cells of every kind are empty, and its digest is that of its content."""
+    frame = pd.DataFrame(
+        {
+            "study_id": [7, 8, 9],
+            "report": ["Edema.", "Clear.", pd.NA],
+            "Edema": [1.0, np.nan, None],
+            "when": pd.to_datetime(["2026-01-02", None, None]),
+        }
+    )
+    report = take(frame)
+    assert (report.cases, report.empty, report.format) == (2, 1, "dataframe")
+    assert report.unused == ("when",)
+    reference = read_reference(workspace, "mine")
+    assert reference.case_ids == ("7", "8")
+    assert reference.mark("8", "edema") is Mark.MISSING
+    again = frame.set_index("study_id")
+    assert frame_table(frame).sha256 == frame_table(again).sha256
+    other = frame.assign(report=["Edema.", "Clear", pd.NA])
+    assert frame_table(frame).sha256 != frame_table(other).sha256
+    with pytest.raises(DataError, match="the names of the columns are missing"):
+        take(pd.DataFrame([["p1", "Small effusion."]]), "other")

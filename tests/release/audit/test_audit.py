@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.evaluate.recording import BASIS
 from loop.release.audit.audit import audit_workspace
 from loop.release.audit.releases import release_head
 from tests.conftest import shipped_workspace
@@ -80,9 +81,10 @@ def test_outcomes_changed_in_the_store_give_other_counts(trials):
         )
         assert rows.rowcount
     connection.close()
-    ((check, what),) = found(trials.workspace)
-    assert check == "evaluations"
-    assert "gives other counts than entry" in what
+    (answers, counts) = found(trials.workspace)
+    assert answers[0] == counts[0] == "evaluations"
+    assert "in the store are not those that entry" in answers[1]
+    assert "gives other counts than entry" in counts[1]
 
 
 def test_the_protocol_of_a_new_workspace_was_not_changed_by_anybody(tmp_path):
@@ -341,3 +343,64 @@ def test_only_a_sealing_with_a_result_is_held_against_its_file(trials):
     assert results() == []
     record(trials, "holdout_sealed", "held", known)
     assert results() == ["held: the result of an opening is not on this machine"]
+
+
+def test_answers_edited_without_a_change_of_the_counts_are_found(trials):
+    """A hit and a miss that are swapped leave every count as it was."""
+    query = "SELECT fields FROM outcomes WHERE item_id = ?"
+    change = "UPDATE outcomes SET fields = ? WHERE item_id = ?"
+    with sqlite3.connect(trials.workspace.store) as connection:
+        (hit,), (miss,) = (
+            connection.execute(query, [one]).fetchone() for one in ("e0", "f0")
+        )
+        assert hit != miss
+        connection.execute(change, [miss, "e0"])
+        connection.execute(change, [hit, "f0"])
+    connection.close()
+    ((check, what),) = found(trials.workspace)
+    assert check == "evaluations"
+    assert "in the store are not those that entry" in what
+
+
+def test_evaluations_of_an_earlier_ranloop_say_what_cannot_be_checked(trials):
+    """An old entry still reads; nobody is told that its answers were checked."""
+    entries = read_ledger(trials.workspace.ledger)
+    last = [one for one in entries if one.action == "evaluated"][-1]
+    payload = {k: v for k, v in last.payload.items() if k not in BASIS}
+    assert set(last.payload) - set(payload) == BASIS
+    trials.workspace.ledger.unlink()
+    for one in entries:
+        said = payload if one.seq == last.seq else one.payload
+        event = Event(
+            action=one.action, subject=one.subject, reason=one.reason, payload=said
+        )
+        append_event(trials.workspace.ledger, event, EDITOR)
+    # This machine has seen the ledger as it was, and says so.
+    assert {check for check, _ in found(trials.workspace)} == {"heads"}
+    notes = found(trials.workspace, "note")
+    for check in ("taxonomy", "cues", "evaluations"):
+        assert any(
+            check == one and "of an earlier ranloop that do not" in what
+            for one, what in notes
+        )
+    count = len(read_ledger(trials.workspace.ledger))
+    trials.evaluate(last.payload["run"])
+    assert len(read_ledger(trials.workspace.ledger)) == count
+
+
+@pytest.mark.parametrize("file", ["taxonomy.yaml", "cues/en.yaml"])
+def test_a_taxonomy_or_cues_edited_since_an_evaluation_are_named(trials, file):
+    """Their numbers are of the file as it was."""
+    check = file.partition(".")[0].partition("/")[0]
+    assert any(one == check for one, _ in found(trials.workspace, "ok"))
+    path = trials.workspace.labels / file
+    text = path.read_text("utf-8")
+    if check == "cues":
+        assert "gone: [resolved, cleared" in text
+        text = text.replace("gone: [resolved, cleared", "gone: [cleared")
+    path.write_text(f"{text}\n# edited\n", "utf-8")
+    said = dict(found(trials.workspace, "warning"))
+    assert "was changed since 1 of 1 evaluations" in said[check]
+    path.unlink()
+    became = "is gone or unreadable" if check == "taxonomy" else "was changed"
+    assert f"{became} since 1 of" in dict(found(trials.workspace, "warning"))[check]

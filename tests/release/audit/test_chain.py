@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
-from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
+from loop.core.ledger import (
+    Event,
+    TornLedgerError,
+    chain_event,
+    format_entry,
+    quarantine_torn_line,
+    read_ledger,
+    record_wrong_clock,
+)
 from loop.release.audit.chain import (
     Trouble,
     check_chain,
@@ -234,9 +242,24 @@ def test_a_torn_line_is_moved_aside_and_stays_on_record(history):
 
 def test_time_going_back_is_a_warning(history):
     """A wrong clock is no forgery, and worth a look."""
-    history.record("alias_moved", "tiny@v3", {"alias": "p"}, at=-5)
+    event = Event(action="alias_moved", subject="tiny@v3", reason="an earlier version")
+    last = read_ledger(history.path)[-1]
+    line = chain_event(event, ACTOR, "2026-01-05T08:55:00Z", last)
+    with history.path.open("ab") as stream:
+        stream.write(format_entry(line))
     whats = [one.what for one in history.audit().findings if one.check == "entries"]
     assert whats == ["line 7 is of 2026-01-05T08:55:00Z, before the line above it"]
+
+
+def test_a_recorded_clock_that_was_ahead_is_a_warning_once(history):
+    """Nobody can date an entry back unseen; what follows is in order again."""
+    record_wrong_clock(history.path, ACTOR, now=clock(-30))
+    history.record("alias_moved", "tiny@v3", {"alias": "p"}, at=-20)
+    audit = history.audit()
+    whats = [one.what for one in audit.findings if one.check == "entries"]
+    ahead = "line 7 says that the clock was ahead until 2026-01-05T09:09:00Z"
+    assert whats == [ahead]
+    assert not [one for one in audit.findings if one.check == "repairs"]
 
 
 @pytest.mark.slow

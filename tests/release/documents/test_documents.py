@@ -239,7 +239,7 @@ def test_the_cohort_of_the_claim_comes_first():
         "| Pneumothorax | PASS | 0.994 \\[0.977, 0.999\\] | 0.976 \\[0.871, 0.999\\]",
         "| Fracture | INSUFFICIENT | 1.000 \\[0.988, 1.000\\] | – | 1.000",
         "| Pneumothorax | 314 | 40 | 1 | 1 | 272 | 0.976 | 2 | 3 | 1 | 4 |",
-        "| Pneumothorax | &lt; 0.001 | 0.001 | yes |",
+        "| Pneumothorax | PASS | &lt; 0.001 | 0.001 | yes |",
         "- Macro-F1, corrected for the choice: 0.897, interval 0.851 to 0.933",
         "| Atelectasis | 0.960 | 0.930 | −0.030 \\[−0.060, 0.000\\] |",
         "| 2 of 3 | 2026-03-15T11:59:00Z | Dr C. Approver | extractor@v7 |",
@@ -477,3 +477,82 @@ def test_every_name_of_a_section_is_there_once():
     used = [attrs["aria-labelledby"] for _, attrs in tags if "aria-labelledby" in attrs]
     assert len(ids) == len(set(ids))
     assert used and set(used) <= set(ids)
+
+
+def item(text, number):
+    """Return the row of an item of a checklist."""
+    return next(x for x in text.splitlines() if x.startswith(f"| {number} |"))
+
+
+def test_the_checklists_say_what_stood_against_a_release():
+    """A holdout that was measured on before is no independent test data."""
+    facts = full_facts()
+    seen = "the cases of far are no longer unseen: versions were measured on them"
+    facts["frozen"] |= {"objections": [seen], "override": "a worked example"}
+    texts = documents(facts)
+    rows = [item(texts["mi-clear-llm.md"], 6)]
+    rows += [item(texts["tripod-llm.md"], one) for one in ("17", "19b")]
+    for row in rows:
+        assert f"against it stood: {seen}" in row
+        assert "a worked example" in row
+    facts["frozen"] |= {"objections": [], "override": ""}
+    assert "against it stood" not in documents(facts)["mi-clear-llm.md"]
+
+
+def test_the_checklists_say_that_a_history_was_replayed():
+    """Nobody judges a dozen cases and commits a version within half a minute."""
+    facts = full_facts()
+    said = "a history was replayed or written by a program"
+    assert said not in documents(facts)["mi-clear-llm.md"]
+    first, second = (one["time"] for one in facts["history"][:2])
+    facts["history"][1]["time"] = first[:-3] + "59Z"
+    texts = documents(facts)
+    ref = facts["history"][1]["ref"]
+    for row in (item(texts["mi-clear-llm.md"], 5), item(texts["tripod-llm.md"], "9a")):
+        assert f"{ref}: committed at most 59 seconds after the version before" in row
+        assert said in row
+    facts["history"][1]["time"] = second[:8] + "99T00:00:00Z"
+    assert said not in documents(facts)["mi-clear-llm.md"]
+
+
+def test_the_checklists_do_not_pass_verdicts_off_as_those_of_clinicians():
+    """The release does not record who gave them; the author must say it."""
+    texts = documents(full_facts())
+    for row in (item(texts["mi-clear-llm.md"], 5), item(texts["tripod-llm.md"], "9a")):
+        assert "who gave them, in which role, is not in release.json" in row
+        assert f"{AUTHOR}: " in row and "who gave the verdicts" in row
+
+
+def test_a_pass_of_a_gate_stands_beside_the_claim_and_is_told_apart():
+    """PASS on one page and "Claim holds: no" on the other looked like an error."""
+    texts = documents(full_facts())
+    assert (
+        "| Label | Gate | p of accuracy (exact) | p (Holm) | Claim holds |"
+        in (texts["card.md"])
+    )
+    apart = "a label may pass while the claim does not hold for it"
+    assert apart in texts["card.md"]
+    assert apart in item(texts["tripod-llm.md"], "17")
+
+
+def test_what_got_worse_says_on_which_cases():
+    """A reader of the holdout's numbers must not take them for these."""
+    facts = full_facts()
+    (name,) = (one["name"] for one in facts["cohorts"] if one["role"] == "dev")
+    where = f"on the development cohort {name}, not on the holdout"
+    for file in ("card.md", "change-record.md"):
+        assert where in documents(facts)[file]
+    assert where in item(documents(facts)["tripod-llm.md"], "18")
+    facts["change"]["worse"] = []
+    assert where in documents(facts)["card.md"]
+
+
+def test_items_of_mi_clear_llm_are_called_as_published():
+    """An editor looks for the names that the checklist has."""
+    text = documents(full_facts())["mi-clear-llm.md"]
+    assert "| 2 | Stochasticity handling: how randomness" in text
+    assert "An item is called as in the publication" in text
+    assert (
+        "the official wording is in the publication"
+        in (documents(full_facts())["tripod-llm.md"])
+    )

@@ -65,7 +65,10 @@ def test_a_file_of_another_reader_is_refused(write, assignment):
     good = write("Dr. A,c1,edema,present", header=header)
     assert read_answer_file(good, assignment, "Dr. A")
     mixed = ("Dr. A,c1,edema,present", "Dr. B,c2,edema,present")
-    with pytest.raises(DataError, match=r"line 3: an answer of reader 'Dr. B', not of"):
+    with pytest.raises(
+        DataError,
+        match=r"line 3: an answer of reader .5 char",
+    ):
         read_answer_file(write(*mixed, header=header), assignment, "Dr. A")
     with pytest.raises(DataError, match="line 2: an answer of reader ''"):
         read_answer_file(write(",c1,edema,present", header=header), assignment, "Dr. A")

@@ -12,14 +12,9 @@ from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Mark, Val
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.lint import MOST_WORDINGS
-from loop.review.revise.begin import (
-    Authorship,
-    DraftRequest,
-    begin_draft,
-    build_draft,
-    read_earlier,
-)
+from loop.review.revise.begin import DraftRequest, begin_draft, read_earlier
 from loop.review.revise.corrections import correct_reference_from
+from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_open, group_by_label
 from loop.review.verdict import Edits, Judgement, Verdict
 from tests.review.revise.stepping import FLUID, WRONG, begin, overtake

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import WriteError
+from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
@@ -171,7 +172,8 @@ def test_a_committed_draft_names_its_version(setting, store):
         setting.workspace, store, draft.ref, OTHER, CommitDecision("needed"), now=now
     )
     fate = find_fate(setting.workspace, draft.ref)
-    assert fate == ("tiny@v2", OTHER.name, "2026-01-07T10:00:00Z", "needed")
+    recorded = read_ledger(setting.workspace.ledger)[-1].time
+    assert fate == ("tiny@v2", OTHER.name, recorded, "needed")
 
 
 def test_a_discarded_draft_names_who_gave_it_up(setting, store):

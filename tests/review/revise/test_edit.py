@@ -74,7 +74,7 @@ def test_a_guide_reads_back_as_it_was_written(guide):
             "line 6, clarifications.0.value: ",
         ),
         ("edema:\n  name: E\n", "line 1, definition: "),
-        ("cardiomegaly:\n  name: E\n  definition: d\n", "holds cardiomegaly, and"),
+        ("cardiomegaly:\n  name: E\n  definition: d\n", "holds 'cardiomegaly', and"),
         ("{}", "holds nothing"),
         ("- a\n", "line 1, guide: "),
         ("", "line 1, guide: "),

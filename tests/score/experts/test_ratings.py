@@ -89,7 +89,7 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
     [
         (
             "a,x,ann,4",
-            r"line 2 and r\.csv, line 8: rater ann gives one candidate",
+            r"line 2 and r\.csv, line 8: rater 'ann' gives one candidate",
         ),
         ("c,x,ann,good", r"line 8: the score is not a number"),
         ("c,x,ann,nan", r"line 8: the score is not a number"),
@@ -116,7 +116,7 @@ def test_a_score_off_the_scale_is_refused(table):
     ("header", "said"),
     [
         ("id,system,rater,points", "no column score"),
-        ("id,system,score,score", "column 'score' appears twice"),
+        ("id,system,score,score", "columns 3 and 4 have the same name"),
         ("id,ID,rater,score", "two columns are named id"),
     ],
 )

@@ -77,9 +77,9 @@ def test_lists_of_other_lengths_are_refused(taxonomy):
     """One lost row would shift all that follow, unseen."""
     series = pd.Series(TEXTS)
     short = series.drop("b").reset_index(drop=True)
-    with pytest.raises(ValueError, match="3 references, 2 m"):
+    with pytest.raises(ValueError, match="3 'references', 2 'm"):
         join_texts(list(TEXTS.values()), {"m": short}, taxonomy)
-    with pytest.raises(ValueError, match="2 patients"):
+    with pytest.raises(ValueError, match="2 'patients'"):
         join_texts(["x"], ["y"], taxonomy, patients=["p", "q"])
 
 
@@ -88,7 +88,7 @@ def test_lists_of_other_lengths_are_refused(taxonomy):
 )
 def test_ids_on_one_side_only_are_refused(taxonomy, other):
     """Numbered rows and named rows have nothing to be joined by."""
-    with pytest.raises(ValueError, match="has no ids and references has"):
+    with pytest.raises(ValueError, match="has no ids and 'references' has"):
         join_texts(other, ["x", "y", "z"], taxonomy)
 
 

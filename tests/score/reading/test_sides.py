@@ -44,12 +44,12 @@ def _refused(path: Path, taxonomy: Taxonomy, message: str, **options: object) ->
         (b"id,text\n1,caf\xe9\n", "neither UTF-8 nor GBK"),
         (b"id,text\n1,a,b\n", "line 2: 3 cells"),
         (b'id,text\n1,"a\n', "line 2: not CSV"),
-        (b"id,id,text\n1,2,a\n", "'id' appears twice"),
+        (b"id,id,text\n1,2,a\n", "columns 1 and 2 have the same name"),
         (b"id,text\n ,Unmistakable wording\n", "line 2: no id"),
         (b"id,text\n1\xe2\x80\x8b,a\n", "line 2: the id .*control character"),
         (
             b"id,text,lang\n1,a,english please\n",
-            "line 2: 'english please' is not a lang",
+            "line 2: .14 characters, not shown. is not a lang",
         ),
         (b"text\na\n", "no column with case ids.*--id-column.*never by position"),
         (b"id,note\n1,a\n", "no column with a text and none with a label.*--text-col"),
@@ -68,7 +68,7 @@ def test_bad_csv_is_refused_where_it_is_bad(tmp_path, taxonomy, raw, message):
     ("lines", "message"),
     [
         ("", "is empty"),
-        ("[1]", "line 1: not a JSON object"),
+        ("[1]", "item 1: not a JSON object"),
         ('{"id": 1, "text": "a"', "line 1, column .*not valid JSON"),
         ('{"id": 1, "text": "a"}\n\n{"id": 2}', "line 3: no 'text'.*null"),
         ('{"id": 1, "text": ["a"]}', "line 1: column 'text' holds list"),
@@ -98,10 +98,10 @@ def test_a_label_that_a_line_lacks_is_missing(tmp_path, taxonomy):
 
 def test_files_of_other_kinds_are_refused(tmp_path, taxonomy):
     """The message says what can be read."""
-    for name in ("t.docx", "t.json", "t"):
+    for name in ("t.docx", "t"):
         path = tmp_path / name
         path.write_text("{}")
-        _refused(path, taxonomy, r"one of \.csv, \.tsv, \.jsonl")
+        _refused(path, taxonomy, r"one of \.csv, \.tsv, \.json, \.jsonl")
     _refused(tmp_path, taxonomy, "cannot be read as a table")
     _refused(tmp_path / "none.csv", taxonomy, "does not exist")
     (tmp_path / "t.parquet").write_text("no")

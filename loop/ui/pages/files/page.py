@@ -18,10 +18,10 @@ from loop.ui.pages.files.state import ImportKind
 from loop.ui.pages.files.view import FilesOutputs, UploadOutputs
 from loop.ui.wiring import EventRegistry, Handler
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
 
 _COHORT_HINT = (
-    "One case a row, as CSV, JSON Lines, Parquet or Excel: case id, text (or findings "
+    "One case a row, as CSV, JSON, Parquet or Excel: case id, text (or findings "
     "and impression), if known the patient, and a column for each label that is known."
 )
 _VOTES_HINT = (

@@ -11,6 +11,7 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
 from loop.core.records import Value
+from loop.core.safe_text import quoted
 from loop.labels.taxonomy import NO_FINDING, Label
 from loop.review.guideline import VALUES, Guideline, GuidelineEntry, build_guideline
 from loop.review.reading.answers import (
@@ -143,8 +144,8 @@ def _require_given(visit: Visit, assignment: Assignment, case_id: str) -> None:
     known = case_id in positions(assignment.cohort)
     if known and case_id not in cases_to_read(*_who(visit, assignment)):
         raise DataError(
-            f"case {case_id!r} is not among the cases that you were given; nothing was "
-            "saved. Load the page again to go on with those that are."
+            f"case {quoted(case_id)} is not among the cases that you were given; "
+            "nothing was saved. Load the page again to go on with those that are."
         )
 
 

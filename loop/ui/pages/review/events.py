@@ -9,10 +9,18 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
+from loop.labels.cohort import read_cohort
 from loop.review.queue.records import Persistence, QueueItem
+from loop.review.revise.blocked import refuse_blocked
 from loop.review.status import VerdictState
-from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
-from loop.review.verdict import Judgement, build_from_form
+from loop.review.submit import (
+    VerdictContext,
+    load_verdicts,
+    stamp,
+    submit_verdict,
+    withdraw_verdict,
+)
+from loop.review.verdict import Judgement, Verdict, build_from_form
 from loop.review.working import (
     drop_working,
     keep_working,
@@ -335,7 +343,8 @@ def _hand_in(
     try:
         key = _submit(visit, place, state, form, more)
     except (DataError, UnknownLabelError) as error:
-        return _refused(visit, place, filters, f"Not submitted: {error}")
+        said = str(error).removeprefix("verdict 1: ").removeprefix("verdict 1, ")
+        return _refused(visit, place, filters, f"Not submitted: {said}")
     last = Submission(key, place.case, place.label, place.token)
     return _go_on(visit, place._replace(last=last), filters, item, len(more))
 
@@ -359,6 +368,7 @@ def _submit(
         taxonomy=taxonomy_of(context, place),
         case_ids=cohort_facts(context, place).case_ids,
     )
+    _refuse_blocked(visit, place, verdict, line.prompt)
     flips, item = "", state.item
     if item is not None and item.reasons.persistence is Persistence.FLIPS:
         flips = f"{item.reasons.fails} of {item.reasons.draws}"
@@ -369,6 +379,22 @@ def _submit(
     if state.item and state.item.reserved_by == visit.user.name:
         release(context.store, place.cohort, place.case, visit.actor)
     return key
+
+
+def _refuse_blocked(visit: Visit, place: Place, verdict: Verdict, prompt: str) -> None:
+    """Refuse a verdict that no draft could be made from, unless it is kept already."""
+    if not verdict.edits:
+        return
+    context = visit.context
+    kept = load_verdicts(context.store, place.cohort, [verdict.id])
+    cohort = read_cohort(context.workspace, place.cohort)
+    refuse_blocked(
+        context.workspace,
+        (verdict,),
+        prompt=prompt,
+        cohort=cohort,
+        known=[one.id for one in kept],
+    )
 
 
 def _go_on(
