@@ -27,6 +27,7 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
@@ -478,13 +479,14 @@ class _PartReader:
                 "one that was chosen when the backup was made."
             )
         self._stream, self._cipher, self.file = stream, AESGCM(key), file
-        self._next, self._parts, self._ready = stream.read(_PART + _TAG), 0, b""
+        self._next, self._parts = stream.read(_PART + _TAG), 0
+        self._ready = BytesIO()
 
     def read(self, size: int) -> bytes:
         """Return up to `size` bytes; none at the end."""
-        if not self._ready and self._next:
-            self._open_part()
-        given, self._ready = self._ready[:size], self._ready[size:]
+        given = self._ready.read(size)
+        if not given and size and self._open_part():
+            given = self._ready.read(size)
         return given
 
     def read_blocks(self, size: int) -> Iterator[bytes]:
@@ -500,12 +502,10 @@ class _PartReader:
         """Return the next line's JSON object."""
         line = b""
         while not line.endswith(b"\n"):
-            if not self._ready and self._next:
-                self._open_part()
-            end = self._ready.find(b"\n") + 1 or len(self._ready)
-            line, self._ready = line + self._ready[:end], self._ready[end:]
-            if not end or len(line) > _LINE:
+            more = self._ready.readline(_LINE)
+            if len(line) > _LINE or not (more or self._open_part()):
                 raise _damaged(self.file)
+            line += more
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -514,11 +514,15 @@ class _PartReader:
             raise _damaged(self.file)
         return found
 
-    def _open_part(self) -> None:
+    def _open_part(self) -> bool:
+        """Make the next part ready, and return whether there was one."""
         part, self._next = self._next, self._stream.read(_PART + _TAG)
+        if not part:
+            return False
         try:
             nonce = _nonce(self._parts, not self._next)
-            self._ready = self._cipher.decrypt(nonce, part, None)
+            self._ready = BytesIO(self._cipher.decrypt(nonce, part, None))
         except (InvalidTag, ValueError) as error:
             raise _damaged(self.file) from error
         self._parts += 1
+        return True
