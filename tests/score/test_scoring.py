@@ -171,6 +171,54 @@ def test_ratings_without_a_system_are_those_of_the_only_one():
     assert found.agreement.ordinal.value is None
 
 
+def experts_on(points, patients=None, values=None):
+    """Return what one rater and two metrics say of the cases of one system."""
+    ids = tuple(f"c{n}" for n in range(len(points)))
+    sheet = sheet_of(("a",))
+    values = points if values is None else values
+    results = tuple(one._replace(per_case=np.array(values)) for one in sheet.results)
+    ratings = Ratings(
+        ids=ids,
+        systems=("a",) * len(ids),
+        raters=("r1", "r2"),
+        scores=np.stack([points, points + np.arange(len(ids)) % 2 / 4], axis=1),
+        scale=(0.0, 9.0),
+    )
+    sheet = replace(sheet, case_ids={"a": ids}, results=results)
+    return describe_experts(sheet, ratings, patients=patients)
+
+
+def test_experts_are_resampled_by_patient_where_every_rated_case_has_one():
+    """Three copies of each case of a patient make an interval no narrower."""
+    points, values = [1.0, 2.0, 4.0, 3.0, 5.0, 9.0], [2.0, 1.0, 3.0, 4.0, 9.0, 5.0]
+    often = np.repeat(points, 3), np.repeat(values, 3)
+    owners = {f"c{row}": f"p{row // 3}" for row in range(18)}
+    alone = experts_on(often[0], values=often[1])
+    by_patient = experts_on(often[0], owners, often[1])
+    taus = [one.metrics[0].found.tau_b for one in (alone, by_patient)]
+    assert taus[0].value == taus[1].value
+    assert taus[1].low < taus[0].low
+    kappas = [one.agreement.ordinal for one in (alone, by_patient)]
+    assert kappas[0].value == kappas[1].value
+    assert kappas[0][1:3] != kappas[1][1:3]
+    for unknown in ({"c0": "p0"}, {}):
+        again = experts_on(often[0], unknown, often[1])
+        assert again.metrics[0].found.tau_b == taus[0]
+        assert again.agreement == alone.agreement
+
+
+def test_the_metric_nearest_to_the_experts_comes_first():
+    """By tau-b, whichever direction a metric has; two candidates are enough for one."""
+    up, down = [1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]
+    for values, first in ((up, "ran_score"), (down, "ran_errors")):
+        found = experts_on(np.array(up), values=values)
+        assert found.metrics[0].name == first
+        assert [one.found.tau_b.value for one in found.metrics] == [1.0, -1.0]
+    two = experts_on(np.array([1.0, 2.0]))
+    assert [one.found.tau_b.value for one in two.metrics] == [1.0, -1.0]
+    assert experts_on(np.array([1.0, 2.0]), values=[1.0, np.nan]).metrics == ()
+
+
 def test_ratings_of_other_candidates_are_refused():
     """The message shows one of each side, so that the mistake can be seen."""
     sheet = sheet_of(("a",))
