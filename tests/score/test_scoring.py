@@ -14,12 +14,20 @@ from loop.score.documents.score_files import render_score_html, render_score_mar
 from loop.score.documents.sentences import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.score_sheet import ScoreSheet
-from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
+from loop.score.records import (
+    Conventions,
+    Coverage,
+    Graded,
+    Joined,
+    PairSide,
+    Uncertain,
+)
 from loop.score.scoring import (
     Counting,
     ReadPairs,
     build_document,
     describe_experts,
+    describe_sources,
     find_twins,
 )
 from tests.score.documents.score_scenes import (
@@ -97,6 +105,32 @@ def test_labels_that_never_occur_lower_a_perfect_copy_under_zero():
     assert document.score.systems[0].ran_score.value == pytest.approx(3 / 21)
     page = render_score_html(document)
     assert "would score only 0.143, not 1" in page
+
+
+@pytest.mark.parametrize(
+    ("policy", "errors"), [("wrong", 4.0), ("pos", 0.0), ("neg", 4.0), ("excl", 0.0)]
+)
+@pytest.mark.parametrize("empty", ["skip", "zero"])
+def test_metrics_of_labels_follow_the_conventions_of_the_ranking(policy, errors, empty):
+    """One hedge on each of 4 positives; the convention stands in their signatures."""
+    truth = np.zeros((5, len(TAXONOMY.ids)), dtype=np.int8)
+    truth[:4, 0] = truth[4, 1] = 1
+    told = truth.copy()
+    told[:4, 0] = ValueCode.UNCERTAIN
+    rules = Conventions(uncertain=Uncertain(policy), zero_division=empty)
+    counting = replace(QUICK, conventions=rules)
+    document = build_document(read_of(truth, {"a": told}), TAXONOMY, counting)
+    found = {one.metric.name: one for one in document.sheet.results}
+    assert found["ran_errors"].per_case.sum() == errors
+    assert f"unc:{policy}" in found["ran_errors"].signature
+    assert f"zd:{empty}" in found["ran_score"].signature
+
+
+def test_languages_are_counted_the_commonest_first():
+    """Whichever the first case is in."""
+    read = read_of(labels(1, cases=3), {"a": labels(2, cases=3)})
+    joined = replace(read.joined, languages=("zh", "en", "en"))
+    assert [*describe_sources(joined).languages.items()] == [("en", 2), ("zh", 1)]
 
 
 def test_no_finding_is_taken_for_nothing():
