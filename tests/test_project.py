@@ -167,7 +167,8 @@ def test_every_module_of_a_verb_is_registered():
     """A verb is found by the name of its module."""
     folder = Path(cli.__file__).parent
     verbs = {p.stem for p in folder.glob("*.py") if "\ndef register(" in p.read_text()}
-    assert verbs == {name.replace("-", "_") for name in COMMANDS} - {"withdraw"}
+    own = {name.replace("-", "_") for name in COMMANDS} - {"withdraw", "restore"}
+    assert verbs == own
 
 
 def test_the_readme_can_be_read_in_one_sitting():

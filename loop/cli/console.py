@@ -164,6 +164,46 @@ def _echo(text: str, stream: TextIO) -> None:
         os.close(nowhere)
 
 
+def megabytes(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> megabytes(1_500_000), megabytes(0)
+    ('1.5 MB', '0.0 MB')
+    """
+    return f"{count / 1e6:,.1f} MB"
+
+
+def read_secret(what: str, from_stdin: bool, *, confirm: bool = True) -> str:
+    """Return a secret from stdin, or typed on a terminal without echo, twice if new.
+
+    Parameters
+    ----------
+    what
+        Its name, as in the option ``--NAME-stdin``.
+
+    Raises
+    ------
+    DataError
+        There is no terminal to ask on, or stdin is empty.
+    """
+    if from_stdin:
+        line = sys.stdin.readline()
+        if not line:
+            raise DataError(f"stdin held no {what}. Give it as the first line.")
+        return line.rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise DataError(
+            f"there is no terminal to ask for the {what}. Give it as the first line "
+            f"of stdin, with --{what}-stdin."
+        )
+    asked = typer.prompt(
+        what.capitalize(), hide_input=True, confirmation_prompt=confirm, err=True
+    )
+    return str(asked)
+
+
 def note_part(workspace: WorkspacePaths, run: str) -> None:
     """Say that a run asked a part of its cohort, if it did."""
     from loop.run.manifest import find_run, say_part

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import loop
+from loop import __version__
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    megabytes,
     open_workspace,
     print_json,
     say,
@@ -25,9 +30,12 @@ from loop.core.check_findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.config import Config, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
-from loop.core.paths import WorkspacePaths
+from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.base import masked
 from loop.engines.vllm.environment import find_vllm
+from loop.engines.vllm.running import list_running
+from loop.labels.taxonomy import TAXONOMY, read_taxonomy
+from loop.release.state import list_demos, list_state
 from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.store import open_store
 
@@ -85,6 +93,7 @@ def _show(finding: Finding) -> None:
 def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
     """Yield the findings; what needs a workspace only where there is one."""
     yield _check_python()
+    yield _name_parts()
     try:
         place = open_workspace(explicit)
     except WorkspaceError as error:
@@ -92,8 +101,11 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
         return
     yield ok("workspace", str(place.root))
     yield _check_private(place)
+    yield _check_private_files(place)
     yield _check_store(place)
-
+    yield _check_taxonomy(place)
+    yield _list_state(place)
+    yield _list_outside(place)
     try:
         config = read_config(place)
     except LoopError as error:
@@ -113,6 +125,78 @@ def _check_python() -> Finding:
     if sys.version_info[:2] < _OLDEST:
         return broken("python", f"{version}; ranloop needs 3.11 or newer")
     return ok("python", f"{version}, {sys.executable}")
+
+
+def _name_parts() -> Finding:
+    """Return what is called how: the package and the command have different names."""
+    command = shutil.which("ranloop") or f"not on PATH; {sys.executable} -m loop is it"
+    lines = (
+        f"ranloop {__version__}; in Python: import loop ({Path(loop.__file__).parent})",
+        f"command ranloop: {command}",
+        f"prompts and labels that ship: {bundled()}",
+    )
+    return ok("ranloop", "\n".join(lines))
+
+
+def _check_private_files(workspace: WorkspacePaths) -> Finding:
+    """Return whether keys and users can be read by their owner alone."""
+    paths = [workspace.private / "users.yaml", workspace.store]
+    with suppress(OSError):
+        paths += sorted(workspace.keys.iterdir())
+    open_to_all = []
+    for path in paths:
+        with suppress(OSError):
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                open_to_all.append(path)
+    if not open_to_all:
+        return ok("permissions", "keys, users and store are for their owner alone")
+    lines = "\n".join(f"chmod 600 {shlex.quote(str(path))}" for path in open_to_all)
+    return broken("permissions", f"others may read what is private. Close it:\n{lines}")
+
+
+def _check_taxonomy(workspace: WorkspacePaths) -> Finding:
+    """Return whether the labels can be read, and how many there are."""
+    try:
+        taxonomy = read_taxonomy(workspace.labels)
+    except LoopError as error:
+        return broken("taxonomy", str(error))
+    text = f"{workspace.labels / TAXONOMY}, {len(taxonomy.labels)} labels"
+    return ok("taxonomy", text)
+
+
+def _list_state(workspace: WorkspacePaths) -> Finding:
+    """Return what the private folder holds, with its size and what it is for."""
+    try:
+        parts = list_state(workspace)
+    except OSError as error:
+        return broken("state", f"{workspace.private}: {error.strerror}")
+    lines = [
+        f"{megabytes(one.size):>10}  {one.path.name:<15} {one.purpose}"
+        for one in parts
+        if one.path.is_relative_to(workspace.private)
+    ]
+    if not lines:
+        return ok("state", "nothing is kept yet")
+    lines.append("`ranloop clean` shows what of it may go")
+    return ok("state", "\n".join([str(workspace.private), *lines]))
+
+
+def _list_outside(workspace: WorkspacePaths) -> Finding:
+    """Return what this machine keeps outside of the workspace, and what runs."""
+    with suppress(OSError):
+        lines = [
+            f"{one.path}  {one.purpose}"
+            for one in list_state(workspace)
+            if not one.path.is_relative_to(workspace.private)
+        ]
+        lines += [f"{one.path}  {one.purpose}" for one in list_demos()]
+        lines += [
+            f"a vLLM server runs: {one}"
+            for one in list_running(workspace.private / "serve")
+        ]
+        if lines:
+            return ok("outside", "\n".join(lines))
+    return ok("outside", "nothing is kept outside of the workspace")
 
 
 def _check_private(workspace: WorkspacePaths) -> Finding:

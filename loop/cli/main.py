@@ -64,10 +64,16 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "user": "Manage who may sign in to the workbench.",
         "key": "Manage the keys that sign releases and ledger entries.",
     },
+    "Upkeep": {
+        "backup": "Write the whole workspace to one encrypted file.",
+        "restore": "Make a workspace of a backup.",
+        "clean": "Show what may go, and remove it with --yes.",
+        "upgrade": "Take the labels, cues and crosswalks of the installed ranloop.",
+    },
 }
 """What ``ranloop --help`` shows; a verb's own help starts with the same sentence."""
 
-_MODULES = {"withdraw": "freeze"}
+_MODULES = {"restore": "backup", "withdraw": "freeze"}
 """Verbs that stand in the module of another one."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from loop.cli.console import (
     open_workspace,
     print_json,
     print_table,
+    read_secret,
     say,
 )
 from loop.core.errors import DataError
@@ -69,7 +69,7 @@ def add(
     """Add a user. The password is asked for, or read from stdin; never an argument."""
     place = open_workspace(workspace)
     wanted = _roles(role)
-    user = add_user(place, name, wanted, _password(password_stdin))
+    user = add_user(place, name, wanted, read_secret("password", password_stdin))
     _tell(user, f"{user.name} may sign in as {_listed(user.roles)}", as_json)
 
 
@@ -113,7 +113,7 @@ def password(
 ) -> None:
     """Set another password for a user; their sessions end."""
     place = open_workspace(workspace)
-    user = set_password(place, name, _password(password_stdin))
+    user = set_password(place, name, read_secret("password", password_stdin))
     _tell(user, f"{user.name} has a new password; their sessions have ended", as_json)
 
 
@@ -142,23 +142,6 @@ def _roles(names: Sequence[str]) -> tuple[UserRole, ...]:
         return tuple(UserRole(name) for name in names)
     except ValueError as error:
         raise DataError(f"{error}. Use one of {', '.join(UserRole)}.") from error
-
-
-def _password(from_stdin: bool) -> str:
-    """Return the password from stdin, or typed twice on a terminal without echo."""
-    if from_stdin:
-        line = sys.stdin.readline()
-        if not line:
-            raise DataError("stdin held no password. Give it as the first line.")
-        return line.rstrip("\r\n")
-    if not sys.stdin.isatty():
-        raise DataError(
-            "there is no terminal to ask for the password. Give it as the first line "
-            "of stdin, with --password-stdin."
-        )
-    return str(
-        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    )
 
 
 def _tell(user: User, text: str, as_json: bool) -> None:

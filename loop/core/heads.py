@@ -149,6 +149,12 @@ def _read_heads(path: Path) -> list[Head]:
     ]
 
 
+def head_record(workspace: WorkspacePaths) -> Path | None:
+    """Return the file in which this machine remembers the newest head, if it does."""
+    path = _record_path(_read_id(workspace.private))
+    return path if path is not None and path.is_file() else None
+
+
 def _record_path(workspace_id: str) -> Path | None:
     """Return where this machine keeps the head; None where it has no such place."""
     state = os.environ.get("XDG_STATE_HOME", "")

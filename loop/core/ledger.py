@@ -45,6 +45,7 @@ ACTIONS = frozenset(
         "reference_revised",
         "key_added",
         "key_revoked",
+        "labels_upgraded",
         "ledger_repaired",
         "override",
     }

@@ -27,6 +27,7 @@ from loop.core.ledger import (
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
+from loop.labels.upgrade import digest_copied
 from loop.prompts.catalog import (
     file_digests,
     list_versions,
@@ -274,7 +275,10 @@ def _begin_ledger(made: FirstVersion, actor: Actor) -> None:
     with folder_beside(place.prompts) as building:
         folder = building / version.name / version.tag
         write_folder(folder, version)
-        entry = chain_event(_event(made, folder), actor, version.time, None)
+        event = _event(made, folder)
+        copied = {**event.payload, "labels": digest_copied(place)}
+        event = replace(event, payload=copied)
+        entry = chain_event(event, actor, version.time, None)
         write_atomic(building / place.ledger.name, format_entry(entry))
         building.chmod(0o755)
         taken = f"{place.root} became a workspace meanwhile. Use it."

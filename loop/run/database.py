@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from json.encoder import encode_basestring
 from pathlib import Path
 
@@ -304,6 +304,27 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             for statement in script.split(";\n"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def snapshot(path: Path, target: Path) -> None:
+    """Copy the store at `path` to `target` as it is at one moment, in one file.
+
+    Others may go on writing.
+
+    Raises
+    ------
+    StoreError
+        It is damaged, or held by another process for too long.
+    """
+    with reported(path), closing(sqlite3.connect(path, timeout=BUSY_S)) as source:
+        with closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            damage = sqlite3.DatabaseError("quick_check found damage")
+            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damage
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from loop.core.records import Completion, Field, Item, Prompt, PromptFrame, Stat
 from loop.engines.base import Engine
 from loop.prompts.outputs.base import Contract
 from loop.run.database import FieldEncoder
+from loop.run.prune import starting
 from loop.run.spec import RunSpec, run_id, spec_data
 from loop.run.store import RunRecord, Store, Writer
 
@@ -59,7 +60,8 @@ def begin_run(
         with ExitStack() as stack:
             try:
                 folder = store.path.parent / "runs" / record.id
-                stack.enter_context(locked(folder / "lock", wait=False))
+                with starting(store.path.parent):
+                    stack.enter_context(locked(folder / "lock", wait=False))
             except ConflictError:
                 # A living process works on it: take the next, at last a new one.
                 continue

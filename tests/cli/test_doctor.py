@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,7 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import loop
 from loop.cli import doctor as verb
+from loop.core.files import locked
+from loop.core.ledger import Actor, Event, append_event
+from loop.core.paths import bundled
 from loop.run.store import open_store
 from tests.engines.stand_in_vllm import make_environment
 
@@ -201,3 +207,58 @@ def test_a_gpu_is_what_its_program_lists(examine, tmp_path, monkeypatch):
         program.write_text(f"#!/bin/sh\necho '{printed}'\n")
         program.chmod(0o700)
         assert examine()[1]["GPU"]["text"] == text
+
+
+def test_the_names_of_package_and_command_are_told(examine):
+    """Whoever looks for `import ranloop` finds `import loop`."""
+    text = examine()[1]["ranloop"]["text"]
+    assert f"ranloop {loop.__version__}; in Python: import loop (" in text
+    assert f"not on PATH; {sys.executable} -m loop is it" in text
+    assert str(bundled()) in text
+
+
+def test_a_broken_taxonomy_is_broken(examine, workspace):
+    """Every run would stop at it."""
+    assert examine()[1]["taxonomy"]["text"].endswith("taxonomy.yaml, 21 labels")
+    (workspace.labels / "taxonomy.yaml").write_text("labels: [")
+    code, found = examine()
+    assert (code, found["taxonomy"]["state"]) == (1, "broken")
+    assert "not valid YAML" in found["taxonomy"]["text"]
+
+
+def test_a_key_that_others_may_read_is_broken_and_the_hint_mends_it(examine, workspace):
+    """The command that is printed does it, whatever the name."""
+    assert examine()[1]["permissions"]["state"] == "ok"
+    workspace.open_private()
+    workspace.keys.mkdir()
+    key = workspace.keys / "it's a key"
+    key.write_text("x")
+    key.chmod(0o640)
+    code, found = examine()
+    assert (code, found["permissions"]["state"]) == (1, "broken")
+    [_, hint] = found["permissions"]["text"].splitlines()
+    subprocess.run(["/bin/sh", "-c", f"PATH=/usr/bin:/bin; {hint}"], check=True)
+    assert examine()[1]["permissions"]["state"] == "ok"
+
+
+def test_what_is_kept_is_listed_with_its_size_and_purpose(
+    examine, workspace, tmp_path, monkeypatch
+):
+    """In the workspace and outside; a demo that nobody remembers, too."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    assert examine()[1]["outside"]["text"].startswith("nothing is kept outside")
+    (tmp_path / "tmp" / "ranloop-demo-1").mkdir()
+    event = Event(action="evaluated", subject="extractor@v1", reason="r")
+    append_event(workspace.ledger, event, Actor(name="Dr A"))
+    cases = workspace.private / "cases"
+    cases.mkdir()
+    (cases / "dev.jsonl").write_text("x" * 2_300_000)
+    _, found = examine()
+    assert "2.3 MB  cases           the texts of the cohorts" in found["state"]["text"]
+    outside = found["outside"]["text"]
+    assert "ranloop-demo-1  a demo" in outside
+    assert "the newest ledger entry that this machine has seen" in outside
+    (workspace.private / "serve").mkdir()
+    with locked(workspace.private / "serve" / "7.json"):
+        assert "a vLLM server runs: " in examine()[1]["outside"]["text"]

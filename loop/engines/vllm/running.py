@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -210,6 +210,16 @@ def find_running(folder: Path, model: str, adapter: str | None) -> Running | Non
         if adapter is None or adapter in found.adapters:
             return found
     return None
+
+
+def list_running(folder: Path) -> list[Path]:
+    """Return the records in `folder` whose servers run."""
+    held = []
+    for path in sorted(folder.glob("*.json")):
+        with suppress(OSError), path.open("rb") as stream:
+            if _is_locked(stream.fileno()):
+                held.append(path)
+    return held
 
 
 def _read(path: Path) -> Running | None:
