@@ -87,6 +87,11 @@ class RunEvaluation:
         return certify_evaluation(self.evaluation).verdict is GateVerdict.PASS
 
     @property
+    def certified(self) -> int:
+        """Labels for which the claim is shown."""
+        return len(certify_evaluation(self.evaluation).certified)
+
+    @property
     def macro_f1(self) -> float | None:
         """Macro-F1 over the labels with a defined F1; None where there is none."""
         return self.evaluation.macro.score.estimate
@@ -135,6 +140,9 @@ class Workspace:
     actor
         Who acts, for the ledger; default ``$RANLOOP_ACTOR``, else the login. With a key
         of theirs in the workspace, they sign.
+    role
+        Role in which they act, for the ledger; default: ``editor``, and ``approver``
+        for a release.
 
     Raises
     ------
@@ -167,11 +175,16 @@ class Workspace:
     """
 
     def __init__(
-        self, path: Path | str | None = None, *, actor: str | None = None
+        self,
+        path: Path | str | None = None,
+        *,
+        actor: str | None = None,
+        role: str = "",
     ) -> None:
         start = Path.cwd() if path is None else Path(path)
         self.paths: WorkspacePaths = find_workspace(start)
         self.actor = actor
+        self.role = role
 
     @classmethod
     def init(
@@ -210,7 +223,8 @@ class Workspace:
 
     def _acting(self, role: str) -> Actor:
         name = acting_name(self.actor)
-        return Actor(name=name, role=role, signer=signer_for(self.paths, name))
+        signer = signer_for(self.paths, name)
+        return Actor(name=name, role=self.role or role, signer=signer)
 
     # Data.
 
@@ -543,16 +557,25 @@ class Workspace:
 
     # Release and audit.
 
-    def new_key(self, role: str = "approver", *, passphrase: str = "") -> str:
-        """Make a key pair for whoever acts, and return the key's id.
+    def new_key(
+        self, name: str = "", *, role: str = "approver", passphrase: str = ""
+    ) -> str:
+        """Make a key pair, as ``key new`` does, and return the key's id.
+
+        Parameters
+        ----------
+        name
+            Whose key; default: of whoever acts.
+        role
+            Role in which they sign.
 
         Raises
         ------
         DataError
             They have a key already.
         """
-        who = Actor(name=acting_name(self.actor), role="admin")
-        made = make_key(self.paths, who.name, role, who, passphrase=passphrase)
+        who = self._acting("admin")
+        made = make_key(self.paths, name or who.name, role, who, passphrase=passphrase)
         return made.keyid
 
     def freeze(

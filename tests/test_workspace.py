@@ -148,7 +148,7 @@ def test_from_a_verdict_to_a_release(tmp_path):
     assert (revised.version.ref, revised.objections) == ("extractor@v2", ())
     with pytest.raises(DataError, match="no verdict on extractor is open"):
         study.revise("extractor", "dev")
-    study.new_key("approver")
+    study.new_key()
     stopped = study.freeze("extractor", "dev", why="for the ward")
     assert (stopped.folder, bool(stopped.objections)) == (None, True)
     frozen = study.freeze("extractor", "dev", why="for the ward", override="a test")

@@ -15,6 +15,7 @@ from loop.evaluate.compare import (
 )
 from loop.evaluate.gates import GateVerdict
 from loop.stats.confusion import average_f1, count_confusions
+from loop.stats.paired import tango_interval
 from tests.evaluate.scenes import inputs, outcome, random_run, reference, silent
 
 
@@ -83,6 +84,20 @@ def test_too_few_changes_cannot_be_significant(gained, testable):
 def test_regression_follows_the_score_interval(counts, verdict):
     """Margin 0.02 against the limits in the domain notes (-0.0089, 0.0087, ...)."""
     assert judge_regression(ShareDifference(*counts), 0.02).verdict.value == verdict
+
+
+def test_a_limit_exactly_at_the_margin_decides_nothing():
+    """Not worse is above the margin, worse is below it; a hair decides."""
+    difference = ShareDifference(12, 4, 300)
+    low, high = tango_interval(*difference, confidence=0.9)[:2]
+    for margin, verdict in (
+        (-low, GateVerdict.INSUFFICIENT),
+        (-low + 1e-9, GateVerdict.PASS),
+        (-high, GateVerdict.INSUFFICIENT),
+        (-high - 1e-9, GateVerdict.FAIL),
+    ):
+        found = judge_regression(difference, margin=margin, confidence=0.95)
+        assert found.verdict is verdict, margin
 
 
 def test_no_change_passes_only_with_enough_cases():

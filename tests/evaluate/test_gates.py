@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from loop.evaluate.gates import (
     GateVerdict,
+    Hedges,
     LabelEvidence,
     PatientLimit,
     judge_all,
@@ -17,7 +18,7 @@ from loop.evaluate.gates import (
 from loop.evaluate.protocol import Protocol
 from loop.stats.bootstrap import bootstrap_kappa
 from loop.stats.confusion import Confusion
-from loop.stats.intervals import Estimate
+from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
 from loop.stats.kappa import cohen_kappa
 
 POINT = Protocol()
@@ -221,3 +222,78 @@ def test_the_patients_of_a_limit_are_counted(patients, said):
     )
     gate = judge_label(found, LOWER)
     assert f"its limit over {said}is not estimable" in " ".join(gate.reasons)
+
+
+@pytest.mark.parametrize(("unanswered", "verdict"), [(3, "PASS"), (4, "INSUFFICIENT")])
+def test_as_many_answers_may_be_missing_as_the_protocol_says(unanswered, verdict):
+    """3 of 300 are 1 %, and at most 1 % is allowed."""
+    found = evidence(60, 0, 0, 240 - unanswered, unanswered=unanswered)
+    assert judge_label(found, POINT).verdict.value == verdict
+
+
+@pytest.mark.parametrize(
+    ("counts", "needs"),
+    [
+        ((30, 0, 0, 25), "needs about 4 more cases (2 positives)"),
+        ((50, 0, 0, 6), "needs about 38 more cases (34 positives)"),
+    ],
+)
+def test_only_what_is_lacking_is_asked_for(counts, needs):
+    """55 of 59 cases lack 4. 6 of 10 negatives among 56 lack 4: 4 x 56 / 6 cases."""
+    gate = judge_label(evidence(*counts), POINT)
+    assert (gate.verdict, gate.needs) == (GateVerdict.INSUFFICIENT, needs)
+
+
+@pytest.mark.parametrize(
+    ("positives", "draws", "verdict"),
+    [(9, 1, "FAIL"), (8, 1, "INSUFFICIENT"), (19, 2, "FAIL"), (18, 2, "INSUFFICIENT")],
+)
+def test_hedges_fail_a_label_from_the_least_evidence_on(positives, draws, verdict):
+    """One more positive is hedged: 10 in each draw are judged, fewer are too few."""
+    found = evidence(positives, 0, 0, 290 * draws)
+    found = replace(found, hedges=Hedges(positives=1), draws=draws)
+    rules = Protocol(uncertain_answers="excluded", max_uncertain=0.01)
+    assert judge_label(found, rules).verdict.value == verdict
+
+
+def ruled(**thresholds):
+    """Return the rule of limits with other thresholds; the rest are as good as none."""
+    low = {"accuracy": 0.01, "kappa": 0.01, "kappa_floor": 0, "sensitivity_floor": 0.01}
+    return LOWER.model_copy(update={**low, **thresholds})
+
+
+def test_a_limit_exactly_at_its_threshold_reaches_it():
+    """And the next number above it is not reached: of accuracy, sensitivity, kappa."""
+    found = evidence(90, 6, 4, 200)
+    found = with_kappa(found, Estimate(0.8, 0.6, 0.9))
+    reached = {
+        "accuracy": lower_limit(290, 300, confidence=0.95),
+        "sensitivity_floor": lower_limit(90, 94, confidence=0.95),
+        "kappa": 0.8,
+        "kappa_floor": 0.6,
+    }
+    for name, limit in reached.items():
+        at, above = (
+            judge_label(found, ruled(**{name: value}))
+            for value in (limit, np.nextafter(limit, 1))
+        )
+        assert at.verdict is GateVerdict.PASS, name
+        assert above.verdict is GateVerdict.INSUFFICIENT, name
+
+
+def test_an_upper_limit_exactly_at_the_threshold_is_not_below_it():
+    """It has failed only where the whole interval is below."""
+    found = evidence(90, 6, 4, 200)
+    found = with_kappa(found, Estimate(0.8, 0.6, 0.9))
+    highest = {
+        "accuracy": clopper_pearson(290, 300, confidence=0.95).high,
+        "sensitivity_floor": clopper_pearson(90, 94, confidence=0.95).high,
+        "kappa": 0.9,
+    }
+    for name, limit in highest.items():
+        at, above = (
+            judge_label(found, ruled(**{name: value}))
+            for value in (limit, np.nextafter(limit, 1))
+        )
+        assert at.verdict is GateVerdict.INSUFFICIENT, name
+        assert above.verdict is GateVerdict.FAIL, name

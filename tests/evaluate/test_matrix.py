@@ -9,8 +9,11 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status, ValueCode
+from loop.evaluate.matrix.matrix import has_enough
 from loop.evaluate.matrix.records import EngineRank
 from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import Exclusions
+from loop.stats.confusion import Confusion
 from loop.stats.paired import mcnemar_exact
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.evaluate.scenes import TAXONOMY
@@ -121,6 +124,39 @@ def test_a_label_with_too_few_positives_has_no_best():
     cells = first_cells(300, 250, positives=9)
     assert {cell.standing for cell in cells} == {EngineRank.UNRANKED}
     assert not any(cell.enough for cell in cells)
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+@pytest.mark.parametrize(
+    ("counts", "unanswered", "hedged", "enough"),
+    [
+        ((40, 0, 0, 60), 0, 0, True),
+        ((39, 0, 0, 61), 0, 0, False),
+        ((40, 0, 0, 59), 0, 0, False),
+        ((50, 0, 0, 50), 0, 0, True),
+        ((51, 0, 0, 49), 0, 0, False),
+        ((45, 0, 0, 55), 25, 0, True),
+        ((45, 0, 0, 55), 26, 0, False),
+        ((45, 0, 0, 55), 20, 50, True),
+    ],
+)
+def test_evidence_is_enough_exactly_at_the_least(
+    counts, unanswered, hedged, enough, draws
+):
+    """Cases, positives, negatives of each draw; 25 of 125 answers are 20 %."""
+    rules = Protocol(
+        min_cases=100, min_positives=40, min_negatives=50, max_unanswered=0.2
+    )
+    result = first_cells(290, 289)[0].result
+    result = replace(
+        result,
+        confusion=Confusion(*(draws * count for count in counts)),
+        excluded=Exclusions(
+            unparsed=draws * unanswered, uncertain_predicted=draws * hedged
+        ),
+        draws=draws,
+    )
+    assert has_enough(result, rules) is enough
 
 
 def test_an_engine_that_leaves_cases_unanswered_is_not_ranked():

@@ -207,7 +207,8 @@ def test_an_engine_that_does_not_exist_is_refused(place):
 
 def test_a_limit_counts_only_so_many_cases(place):
     """As a run would."""
-    assert estimate_run(place, PROMPT, "small", limit=2).cases == 2
+    for limit in (1, 2):
+        assert estimate_run(place, PROMPT, "small", limit=limit).cases == limit
     with pytest.raises(ValueError, match="limit must be >= 1, got 0"):
         estimate_run(place, PROMPT, "small", limit=0)
 

@@ -249,6 +249,53 @@ def test_an_interval_over_rare_labels_says_that_it_lies_low():
     assert "fewer than" not in enough.systems[0].ran_score.note
 
 
+def test_a_label_that_is_only_invented_counts_among_the_rare():
+    """Its F1 of 0 is in the mean, so that it is one of two labels, not one of one."""
+    truth = np.zeros((60, 2), dtype=np.int8)
+    truth[:20, 0] = 1
+    told = truth.copy()
+    told[0, 1] = 1
+    result = score(graded(truth, told), Conventions(), **QUICK)
+    note = result.systems[0].ran_score.note
+    assert note.startswith("1 of 2 labels have fewer than 10 positives")
+
+
+def test_scores_that_differ_in_the_fifth_decimal_are_no_tie():
+    """One error more in 20,000 cases: F1 of 39,994/39,997 and 39,992/39,996."""
+    truth = np.ones((20_000, 1), dtype=np.int8)
+    told = np.stack([truth, truth])
+    told[0, :3] = told[1, :4] = 0
+    result = score(graded(truth, told), Conventions(), resamples=2, permutations=2)
+    assert [(one.system, one.rank) for one in result.systems] == [("A", 1), ("B", 2)]
+
+
+@pytest.mark.parametrize(("policy", "gap"), [("skip", 0.5), ("zero", 0.25)])
+def test_a_difference_is_that_of_the_scores_under_the_same_convention(policy, gap):
+    """Two labels, of which one never occurs: it halves each score under zero."""
+    truth = np.array([[1, 0], [1, 0], [1, 0]], dtype=np.int8)
+    told = np.array([truth, [[1, 0], [0, 0], [0, 0]]], dtype=np.int8)
+    rules = Conventions(zero_division=policy)
+    result = score(graded(truth, told), rules, **QUICK)
+    first, second = result.systems
+    (pair,) = result.differences
+    assert pair.difference.value == pytest.approx(gap)
+    assert first.ran_score.value - second.ran_score.value == pytest.approx(gap)
+
+
+def test_every_reading_is_of_the_pairs_that_joining_found():
+    """A row that joining calls missing counts under no policy, whatever it holds."""
+    table = graded([[1, 1], [0, 1], [1, 1]], [[1, -1], [1, 0], [1, 1]])
+    told = [coverage("A", 2, missing=("c0001",))]
+    (one,) = score(table, Conventions(), coverage=told, **QUICK).systems
+    found = {each.uncertain: (each.ran_score, each.cells) for each in one.readings}
+    assert found == {
+        Uncertain.WRONG: (pytest.approx((1 + 2 / 3) / 2), 4),
+        Uncertain.ABSENT: (pytest.approx((1 + 2 / 3) / 2), 4),
+        Uncertain.PRESENT: (1.0, 4),
+        Uncertain.EXCLUDED: (1.0, 3),
+    }
+
+
 def test_one_patient_gives_a_score_and_no_interval():
     """Sixty cases of one patient do not show how patients differ."""
     table = replace(systems(2), patients=("p",) * 60)
@@ -375,6 +422,14 @@ def test_more_systems_than_can_be_compared_are_refused_before_memory_is():
             Conventions(),
             **QUICK,
         )
+
+
+def test_as_many_systems_as_can_be_compared_are_scored(monkeypatch):
+    """The limit itself is allowed; a hundred would take two seconds here."""
+    monkeypatch.setattr("loop.score.ran.MOST_SYSTEMS", 2)
+    assert len(score(systems(2), Conventions(), **QUICK).systems) == 2
+    with pytest.raises(DataError, match="3 systems are more than the 2"):
+        score(systems(3), Conventions(), **QUICK)
 
 
 @given(tables(GRADED_CODES, sides=3))

@@ -14,12 +14,20 @@ from loop.score.documents.score_files import render_score_html, render_score_mar
 from loop.score.documents.sentences import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.score_sheet import ScoreSheet
-from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
+from loop.score.records import (
+    Conventions,
+    Coverage,
+    Graded,
+    Joined,
+    PairSide,
+    Uncertain,
+)
 from loop.score.scoring import (
     Counting,
     ReadPairs,
     build_document,
     describe_experts,
+    describe_sources,
     find_twins,
 )
 from tests.score.documents.score_scenes import (
@@ -99,6 +107,32 @@ def test_labels_that_never_occur_lower_a_perfect_copy_under_zero():
     assert "would score only 0.143, not 1" in page
 
 
+@pytest.mark.parametrize(
+    ("policy", "errors"), [("wrong", 4.0), ("pos", 0.0), ("neg", 4.0), ("excl", 0.0)]
+)
+@pytest.mark.parametrize("empty", ["skip", "zero"])
+def test_metrics_of_labels_follow_the_conventions_of_the_ranking(policy, errors, empty):
+    """One hedge on each of 4 positives; the convention stands in their signatures."""
+    truth = np.zeros((5, len(TAXONOMY.ids)), dtype=np.int8)
+    truth[:4, 0] = truth[4, 1] = 1
+    told = truth.copy()
+    told[:4, 0] = ValueCode.UNCERTAIN
+    rules = Conventions(uncertain=Uncertain(policy), zero_division=empty)
+    counting = replace(QUICK, conventions=rules)
+    document = build_document(read_of(truth, {"a": told}), TAXONOMY, counting)
+    found = {one.metric.name: one for one in document.sheet.results}
+    assert found["ran_errors"].per_case.sum() == errors
+    assert f"unc:{policy}" in found["ran_errors"].signature
+    assert f"zd:{empty}" in found["ran_score"].signature
+
+
+def test_languages_are_counted_the_commonest_first():
+    """Whichever the first case is in."""
+    read = read_of(labels(1, cases=3), {"a": labels(2, cases=3)})
+    joined = replace(read.joined, languages=("zh", "en", "en"))
+    assert [*describe_sources(joined).languages.items()] == [("en", 2), ("zh", 1)]
+
+
 def test_no_finding_is_taken_for_nothing():
     """It is missed wherever something is invented in a clear case, by its making."""
     truth = np.zeros((4, len(TAXONOMY.ids)), dtype=np.int8)
@@ -169,6 +203,54 @@ def test_ratings_without_a_system_are_those_of_the_only_one():
     assert (found.rated, found.unrated, found.unscored) == (2, 1, 1)
     assert found.points[0].mean == 3.0
     assert found.agreement.ordinal.value is None
+
+
+def experts_on(points, patients=None, values=None):
+    """Return what one rater and two metrics say of the cases of one system."""
+    ids = tuple(f"c{n}" for n in range(len(points)))
+    sheet = sheet_of(("a",))
+    values = points if values is None else values
+    results = tuple(one._replace(per_case=np.array(values)) for one in sheet.results)
+    ratings = Ratings(
+        ids=ids,
+        systems=("a",) * len(ids),
+        raters=("r1", "r2"),
+        scores=np.stack([points, points + np.arange(len(ids)) % 2 / 4], axis=1),
+        scale=(0.0, 9.0),
+    )
+    sheet = replace(sheet, case_ids={"a": ids}, results=results)
+    return describe_experts(sheet, ratings, patients=patients)
+
+
+def test_experts_are_resampled_by_patient_where_every_rated_case_has_one():
+    """Three copies of each case of a patient make an interval no narrower."""
+    points, values = [1.0, 2.0, 4.0, 3.0, 5.0, 9.0], [2.0, 1.0, 3.0, 4.0, 9.0, 5.0]
+    often = np.repeat(points, 3), np.repeat(values, 3)
+    owners = {f"c{row}": f"p{row // 3}" for row in range(18)}
+    alone = experts_on(often[0], values=often[1])
+    by_patient = experts_on(often[0], owners, often[1])
+    taus = [one.metrics[0].found.tau_b for one in (alone, by_patient)]
+    assert taus[0].value == taus[1].value
+    assert taus[1].low < taus[0].low
+    kappas = [one.agreement.ordinal for one in (alone, by_patient)]
+    assert kappas[0].value == kappas[1].value
+    assert kappas[0][1:3] != kappas[1][1:3]
+    for unknown in ({"c0": "p0"}, {}):
+        again = experts_on(often[0], unknown, often[1])
+        assert again.metrics[0].found.tau_b == taus[0]
+        assert again.agreement == alone.agreement
+
+
+def test_the_metric_nearest_to_the_experts_comes_first():
+    """By tau-b, whichever direction a metric has; two candidates are enough for one."""
+    up, down = [1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]
+    for values, first in ((up, "ran_score"), (down, "ran_errors")):
+        found = experts_on(np.array(up), values=values)
+        assert found.metrics[0].name == first
+        assert [one.found.tau_b.value for one in found.metrics] == [1.0, -1.0]
+    two = experts_on(np.array([1.0, 2.0]))
+    assert [one.found.tau_b.value for one in two.metrics] == [1.0, -1.0]
+    assert experts_on(np.array([1.0, 2.0]), values=[1.0, np.nan]).metrics == ()
 
 
 def test_ratings_of_other_candidates_are_refused():

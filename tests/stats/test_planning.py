@@ -4,6 +4,7 @@ from math import ceil, floor
 
 import pytest
 
+from loop.stats.intervals import lower_limit
 from loop.stats.planning import (
     cases_for_positives,
     cases_for_width,
@@ -137,3 +138,17 @@ def test_impossible_input_is_refused():
         positives_needed(0.9, misses=-1)
     with pytest.raises(ValueError, match="got 10 and -1"):
         cases_for_width(10, width=-1, wanted=0.1)
+
+
+@pytest.mark.parametrize("errors", [0, 3])
+def test_a_limit_exactly_at_the_threshold_certifies(errors):
+    """So many errors of 100 put the limit at the threshold; a hair above, not."""
+    limit = lower_limit(100 - errors, 100)
+    assert max_errors(100, limit) == errors
+    assert max_errors(100, limit + 1e-9) == (errors - 1 if errors else None)
+
+
+def test_nothing_lacking_needs_nothing_even_where_no_positive_was_seen():
+    """Without a prevalence: 0 positives more are 0 cases more, and 1 cannot be told."""
+    assert cases_for_positives(0, 0, 300) == 0
+    assert cases_for_positives(1, 0, 300) is None
