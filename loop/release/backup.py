@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
+from unicodedata import normalize
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -85,7 +86,8 @@ def write_backup(workspace: WorkspacePaths, target: Path, passphrase: str) -> Ba
     Raises
     ------
     DataError
-        The passphrase is easy to guess, or the workspace holds a link.
+        The passphrase is easy to guess, or the workspace holds a link, or something
+        that cannot be read.
     ConflictError
         `target` is there, or prompts, labels or texts changed all the time.
     StoreError
@@ -164,8 +166,9 @@ def _write(
                     source = mine / "store.db"
                     source.unlink(missing_ok=True)
                     snapshot(path, source)
-                size += _add(parts, name, source)
-                files += 1
+                if (handle := _open(source)) is not None:
+                    size += _add(parts, name, handle)
+                    files += 1
             parts.write(json.dumps({"files": files}).encode() + b"\n")
             parts.finish()
             stream.flush()
@@ -181,10 +184,10 @@ def _only_mine(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _add(parts: _PartWriter, name: str, path: Path) -> int:
-    """Add one file as it is now, and return its size."""
-    with open(path, "rb") as stream:
-        size = left = os.fstat(stream.fileno()).st_size
+def _add(parts: _PartWriter, name: str, handle: int) -> int:
+    """Add an open file as it is now, close it, and return its size."""
+    with os.fdopen(handle, "rb") as stream:
+        size = left = os.fstat(handle).st_size
         parts.write(json.dumps({"path": name, "size": size}).encode() + b"\n")
         while left and (block := stream.read(min(left, _PART))):
             parts.write(block)
@@ -194,6 +197,16 @@ def _add(parts: _PartWriter, name: str, path: Path) -> int:
             f"{name} was changed while it was copied. Run the same command again."
         )
     return size
+
+
+def _open(path: Path) -> int | None:
+    """Open a file; None for one that is gone: what must stay is compared later."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unread(error) from error
 
 
 def _find_files(workspace: WorkspacePaths) -> Iterator[tuple[str, Path]]:
@@ -232,7 +245,7 @@ def _walk(root: Path, top: str) -> Iterator[tuple[str, Path]]:
     if (root / top).is_file():
         yield top, root / top
         return
-    for folder, folders, files in os.walk(root / top):
+    for folder, folders, files in os.walk(root / top, onerror=_refuse_unread):
         folders.sort()
         here = Path(folder)
         for name in (*folders, *files):
@@ -246,6 +259,19 @@ def _walk(root: Path, top: str) -> Iterator[tuple[str, Path]]:
             path = here / name
             if path.is_file():
                 yield path.relative_to(root).as_posix(), path
+
+
+def _refuse_unread(error: OSError) -> None:
+    """Refuse a folder that cannot be read: a backup that lacks it would be none."""
+    if not isinstance(error, FileNotFoundError):
+        raise _unread(error) from error
+
+
+def _unread(error: OSError) -> DataError:
+    return DataError(
+        f"cannot read {error.filename}: {error.strerror}. Correct its permissions or "
+        "owner, and run the same command again. Nothing was written."
+    )
 
 
 def _states(workspace: WorkspacePaths) -> Mapping[str, tuple[int, int, int]]:
@@ -415,7 +441,7 @@ def _check_passphrase(passphrase: str) -> None:
 def _derive(passphrase: str, salt: bytes) -> tuple[bytes, bytes]:
     """Return the key of a backup, and what tells whether the passphrase is right."""
     made = hashlib.scrypt(
-        passphrase.encode("utf-8", "surrogateescape"),
+        normalize("NFC", passphrase).encode("utf-8", "surrogatepass"),
         salt=salt,
         n=_COST.n,
         r=_COST.r,

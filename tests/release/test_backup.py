@@ -324,6 +324,48 @@ def test_a_link_is_refused(made, tmp_path):
         link.unlink()
 
 
+@pytest.mark.parametrize("function", ["scandir", "open"])
+def test_what_cannot_be_read_is_refused(made, tmp_path, monkeypatch, function):
+    """A folder that is left out silently is missed on the day it is needed."""
+    real, closed = getattr(os, function), made.private / "cases"
+
+    def refuse(path, *arguments, **named):
+        if str(path).startswith(str(closed)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(os, function, refuse)
+    with pytest.raises(DataError, match=r"cannot read .*/cases.*Permission denied"):
+        write_backup(made, tmp_path / "b", WORDS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_passes_meanwhile_is_left_out(made, tmp_path, monkeypatch):
+    """Scoring makes runs and removes them while a backup is made."""
+    passing = made.private / "score" / "runs" / "r"
+    passing.mkdir(parents=True)
+    (passing / "manifest.json").write_text("{}")
+    first = backup._open
+
+    def open_late(path):
+        if path.parent == passing:
+            path.unlink()
+        return first(path)
+
+    monkeypatch.setattr(backup, "_open", open_late)
+    write_backup(made, tmp_path / "b", WORDS)
+    restore_backup(tmp_path / "b", tmp_path / "ws", WORDS)
+    assert not (tmp_path / "ws/.ranloop/score/runs/r/manifest.json").exists()
+    shutil.rmtree(made.private / "score")
+
+
+def test_a_passphrase_is_the_same_however_it_is_typed(made, tmp_path):
+    """One machine composes an umlaut, and another does not."""
+    write_backup(made, tmp_path / "b", "fünf stille Stationen")
+    typed = "fu\u0308nf stille Stationen"
+    assert restore_backup(tmp_path / "b", tmp_path / "ws", typed).files
+
+
 def test_prompts_that_change_meanwhile_are_copied_anew(made, tmp_path, monkeypatch):
     """The ledger and what it names belong together."""
     place = WorkspacePaths(tmp_path / "ws")
