@@ -8,15 +8,16 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
-from threading import Event, Thread
 
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError, StoreError
-from loop.core.ledger import Actor
+from loop.core.heads import find_rollback
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.core.people.passwords import Cost
 from loop.labels.cohort import texts_path
@@ -271,7 +272,7 @@ def test_a_clone_gets_what_it_lacks(made, file, tmp_path):
 
 def test_a_store_is_copied_while_others_write(made, tmp_path):
     """As it was at one moment, whole."""
-    stop, number = Event(), 0
+    stop, number = threading.Event(), 0
 
     def write():
         nonlocal number
@@ -281,7 +282,7 @@ def test_a_store_is_copied_while_others_write(made, tmp_path):
                 row = (b"%032d" % number, "text", "stop", 0.1, 1, 1, None)
                 store.save([row], [])
 
-    writer = Thread(target=write)
+    writer = threading.Thread(target=write)
     writer.start()
     try:
         while number < 5:
@@ -443,3 +444,16 @@ def test_the_verbs(made, tmp_path, monkeypatch):
     assert "lies in labels/" in str(refused.exception)
     asked = CliRunner().invoke(app, [*command[:2], "-w", str(made.root)])
     assert "--passphrase-stdin" in str(asked.exception)
+
+
+def test_restored_where_it_was_made_a_workspace_lacks_what_came_after(made, tmp_path):
+    """The machine remembers the newest entry, and the backup is older."""
+    place = WorkspacePaths(tmp_path / "ws")
+    write_backup(made, tmp_path / "b", WORDS)
+    restore_backup(tmp_path / "b", place.root, WORDS)
+    assert find_rollback(place) is None
+    event = Event(action="evaluated", subject="extractor@v1", reason="later")
+    later = append_event(place.ledger, event, WHO)
+    restore_backup(tmp_path / "b", tmp_path / "again", WORDS)
+    lost = find_rollback(WorkspacePaths(tmp_path / "again"))
+    assert (lost.seq, lost.hash) == (later.seq, later.hash)
