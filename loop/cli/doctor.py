@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -114,6 +116,7 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
     else:
         yield _describe_config(place, config)
     yield from _check_keys(config)
+    yield from _check_server(config)
     yield _check_vllm(place, config)
     yield _look_for_gpu()
     if engine is not None:
@@ -259,6 +262,33 @@ def _check_keys(config: Config) -> Iterator[Finding]:
         state = "is set" if os.environ.get(variable) else "is not set"
         text = f"${variable} {state} (for {' and '.join(schemes)})"
         yield ok("API key", text)
+
+
+def _check_server(config: Config) -> Iterator[Finding]:
+    """Yield whether a server that the config names answers, if it is on this machine.
+
+    Nothing is sent to it; others are asked only with ``--engine``.
+    """
+    if "url" not in config.engines.openai.model_fields_set:
+        return
+    try:
+        found = urlsplit(config.engines.openai.url)
+        host, port = found.hostname or "", found.port
+    except ValueError:
+        yield broken("server", "engines.openai.url is not valid. Correct it.")
+        return
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        text = f"{host} is not asked here; --engine openai:MODEL probes it"
+        yield note("server", text)
+        return
+    port = port or (443 if found.scheme == "https" else 80)
+    try:
+        socket.create_connection((host, port), timeout=2.0).close()
+    except OSError:
+        text = f"nothing answers at {host}:{port}. Start it, or correct the url"
+        yield note("server", f"{text} under engines: openai: in the config")
+    else:
+        yield ok("server", f"something answers at {host}:{port}")
 
 
 def _check_vllm(workspace: WorkspacePaths, config: Config) -> Finding:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -262,3 +263,27 @@ def test_what_is_kept_is_listed_with_its_size_and_purpose(
     (workspace.private / "serve").mkdir()
     with locked(workspace.private / "serve" / "7.json"):
         assert "a vLLM server runs: " in examine()[1]["outside"]["text"]
+
+
+def test_a_configured_server_is_seen_where_it_is_on_this_machine(examine, workspace):
+    """Nothing is sent, and no other machine is asked without being named."""
+
+    def name(url):
+        workspace.config.write_text(f"engines: {{openai: {{url: '{url}'}}}}\n")
+        code, found = examine()
+        assert code == (found["server"]["state"] == "broken")
+        return found["server"]["state"], found["server"]["text"]
+
+    assert "server" not in examine()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        url = f"http://me:hunter2@127.0.0.1:{port}/v1"
+        assert name(url) == ("ok", f"something answers at 127.0.0.1:{port}")
+    state, text = name(url)
+    assert (state, text.split(". ")[0]) == (
+        "remark",
+        f"nothing answers at 127.0.0.1:{port}",
+    )
+    state, text = name("http://gpu1.example:8000/v1")
+    assert (state, "--engine openai:MODEL" in text) == ("remark", True)
+    assert name("http://127.0.0.1:port/v1")[0] == "broken"
