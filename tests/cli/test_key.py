@@ -129,7 +129,10 @@ def _calls(function):
 
 
 def test_no_verb_says_who_acts_before_it_opens_the_workspace():
-    """Keys lie there: an act prepared before would go unsigned without a word."""
+    """Keys lie there: an act prepared before would go unsigned without a word.
+
+    ``init`` makes the workspace, and nobody has a key there yet.
+    """
     late = []
     for path in Path(console.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -143,7 +146,7 @@ def test_no_verb_says_who_acts_before_it_opens_the_workspace():
             before = _calls(node)[: _calls(node).index("acting")]
             if not given and not {"open_workspace", "_open"} & set(before):
                 late.append(f"{path.name}: {node.name}")
-    assert late == []
+    assert late == ["init.py: init"]
 
 
 def test_the_verb_stands_alone(workspace):
