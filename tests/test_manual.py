@@ -50,7 +50,8 @@ MASKS = (
     (r"\b\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?\b", "RUN"),
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
     (r"\b\d{4}-\d\d-\d\d\b", "DATE"),
-    (r"\b(?=[a-f]*\d)[0-9a-f]{6,}\b", "DIGEST"),
+    # One of digits only has quotes in YAML.
+    (r"'?\b(?=[a-f]*\d)[0-9a-f]{6,}\b'?", "DIGEST"),
     (r"\b\d+(\.\d+)? (ms|s|seconds)\b", "DURATION"),
     (r"\b[\d,]+ cases/s\b", "RATE"),
     (re.escape(__version__), "VERSION"),

@@ -114,13 +114,13 @@ def runs(text):
     return {tuple(found[i : i + RUN]) for i in range(len(found) - RUN + 1)}
 
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/audit-without-ranloop.md"
+WITHOUT = Path(__file__).parents[2] / "docs/how-to/audit-without-ranloop.md"
 
 
 def check_by_hand(folder, key, name):
     """Run the commands of the page on a release, as one script that stops on errors."""
     first, *steps = re.findall(
-        r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S
+        r"^```sh\n(.*?)^```", WITHOUT.read_text("utf-8"), re.M | re.S
     )
     assert first.splitlines()[0].startswith("name=")
     given = f"name={name}\nrelease={folder}\nkey={key}\n{first.splitlines()[3]}\n"
