@@ -280,7 +280,7 @@ def score(
     >>> [(one.system, one.ran_score.value, one.rank) for one in result.systems]
     [('copy', 1.0, 1), ('silent', 0.0, 2)]
     >>> result.systems[0].signature
-    'ran|given|unc:wrong|zd:skip|nf:ran|L:2/2|n:3'
+    'ran|given|unc:wrong|zd:skip|L:2/2|n:3'
     """
     options = _RanOptions(**sampling)
     table = _PolicyTable.of(graded, conventions, coverage)
