@@ -50,17 +50,17 @@ def test_changes_of_coverage_are_not_fixes():
     """Turning uncertain, becoming decided and losing an answer are listed apart."""
     change = edema(
         runs(
-            before=[0, 1, 1, -1, -1, 1, 1, -1],
-            after=[1, 0, -1, 1, 0, None, 1, 1],
-            truth=[1, 1, 1, 1, 1, 1, -1, 1],
+            before=[0, 1, 1, -1, -1, 1, 1, -1, 0, -1, 0],
+            after=[1, 0, -1, 1, 0, None, 1, 1, -1, None, None],
+            truth=[1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 0],
         )
     )
     assert change.fixed == ("c0",)
     assert change.broken == ("c1",)
-    assert change.became_uncertain == ("c2",)
+    assert change.became_uncertain == ("c2", "c8")
     assert change.became_decided == ("c3", "c4", "c7")
     assert change.decided_right == 2
-    assert change.became_unanswered == ("c5",)
+    assert change.became_unanswered == ("c5", "c9", "c10")
 
 
 @pytest.mark.parametrize(("gained", "testable"), [(5, False), (6, True)])

@@ -1,6 +1,7 @@
 """The decision rule, on hand-made answers."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from loop.core.records import Status, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.protocol import Protocol
 from loop.review.revise.changes import ShareCriterion
-from loop.review.revise.check import TargetOutcome, check_draft, judge_progress
+from loop.review.revise.check import (
+    Check,
+    TargetOutcome,
+    check_draft,
+    judge_progress,
+)
 from loop.review.revise.check_record import summarise
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
@@ -76,6 +82,37 @@ def test_the_clinicians_value_goes_before_the_reference():
     measured = (pairs([1], [P]), pairs([1], [U]))
     (target,) = check_draft(*measured, [verdict], (), protocol=RULE).targets
     assert target.progress is TargetOutcome.FIXED
+
+
+@pytest.mark.parametrize(
+    ("after", "progress"), [(A, TargetOutcome.FIXED), (P, TargetOutcome.UNCHANGED)]
+)
+def test_an_absent_reference_decides_as_a_present_one(after, progress):
+    """Absent is a value like the others, and not a missing one."""
+    (target,) = check([A], [P], [after]).targets
+    assert target.progress is progress
+
+
+@pytest.mark.parametrize(
+    ("surplus", "reasons", "undecided"),
+    [
+        ((False, 0.2), 1, True),
+        ((False, 0.0), 1, False),
+        ((False, -0.1), 1, False),
+        ((True, 0.2), 0, False),
+        ((False, 0.2), 2, False),
+        (None, 1, False),
+    ],
+)
+def test_only_a_surplus_that_is_not_shown_yet_asks_for_more_draws(
+    surplus, reasons, undecided
+):
+    """None at all, or another objection, is not helped by asking again."""
+    seen = surplus and SimpleNamespace(shown=surplus[0], value=surplus[1])
+    looked_at = SimpleNamespace(
+        over_draws=SimpleNamespace(surplus=seen), reasons=["x"] * reasons
+    )
+    assert Check.undecided.fget(looked_at) is undecided
 
 
 def test_hedging_a_right_answer_counts_as_losing_it():
