@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -29,6 +30,7 @@ _OF_ANY_TASK = ("protocol.yaml", "cues")
 _OF_CHEST_XRAY = ("taxonomy.yaml", "crosswalks")
 
 
+@cache
 def bundled() -> Path:
     """Folder that holds the shipped ``prompts/``, ``labels/`` and ``reports/``.
 
