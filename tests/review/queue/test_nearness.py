@@ -73,3 +73,12 @@ def test_limits_that_no_answer_can_reach_are_far():
 def test_without_cases_nothing_is_near():
     """No data, no distance."""
     assert measure_nearness(Confusion(0, 0, 0, 0), POINT) is None
+
+
+@pytest.mark.parametrize(("kappa", "passing"), [(0.5, True), (0.5 + 1e-9, False)])
+def test_a_kappa_exactly_at_its_threshold_passes(kappa, passing):
+    """Three of four right on either side: kappa is 0.5 to the last bit."""
+    counts = Confusion(tp=3, fp=1, fn=1, tn=3)
+    found = measure_nearness(counts, Protocol(accuracy=0.75, kappa=kappa))
+    assert found is not None
+    assert found.passing is passing
