@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,10 +13,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
+from loop.core.people.roster import require_distinct
 from loop.core.safe_text import unshielded
 from loop.core.yaml_files import dump_yaml
 from loop.documents.templates import template_folder
@@ -121,8 +123,8 @@ class RunEvaluation:
         return f"{run.prompt} on {self.evaluation.cohort.name}: {self.verdict}"
 
     def _repr_html_(self) -> str:
-        head = pd.Series({"": f"{self!r}", " ": self.signature}).to_frame("")
-        return head.to_html(header=False, index=False) + self.table.to_html()
+        head = f"<p>{escape(repr(self))}<br>{escape(self.signature)}</p>"
+        return head + self.table.to_html()
 
 
 class Workspace:
@@ -223,6 +225,9 @@ class Workspace:
 
     def _acting(self, role: str) -> Actor:
         name = acting_name(self.actor)
+        # What is done with a broken ledger says so itself.
+        with suppress(LedgerError):
+            require_distinct(self.paths, name)
         signer = signer_for(self.paths, name)
         return Actor(name=name, role=self.role or role, signer=signer)
 
@@ -488,7 +493,7 @@ class Workspace:
                 given = folder / "verdicts.yaml"
                 rows = [dict(one) for one in verdicts]
                 write_atomic(given, dump_yaml({"verdicts": rows}))
-            occasion = ImportDefaults(acting_name(self.actor), cohort, run)
+            occasion = ImportDefaults(self._acting("reviewer").name, cohort, run)
             with open_store(self.paths) as store:
                 return take_file(self.paths, store, given, occasion)
 
@@ -665,7 +670,8 @@ class Workspace:
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
         """Give a private folder that is gone afterwards: it may hold texts."""
-        with TemporaryDirectory(prefix="api-", dir=self.paths.open_private()) as name:
+        private = self.paths.open_private()
+        with TemporaryDirectory(prefix=".tables.", dir=private) as name:
             yield Path(name)
 
 

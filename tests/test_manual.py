@@ -12,7 +12,7 @@ A page of ``docs/``, and the README, is run from top to bottom in a new folder:
   options must exist.
 
 A page with ``goes_on_from: PAGE`` in its front matter begins with what that page left.
-``python -m tests.test_manual [PAGE ...]`` writes outputs anew; read them in the diff.
+``python -m tests.test_manual [PAGE ...]`` rewrites the outputs; read them in the diff.
 """
 
 import contextvars
@@ -365,7 +365,7 @@ def test_what_is_compared_is_all_but_the_masks_and_what_is_left_out():
     assert not shows(["macro-F1 0.445"], ["macro-F1 0.446"])
 
 
-def test_what_was_left_out_stays_left_out_when_outputs_are_written_anew():
+def test_what_was_left_out_stays_left_out_when_outputs_are_rewritten():
     """Nobody shortens a page by hand twice."""
     shown = ["total 12 cases", "…", "", "gate: PASS"]
     printed = ["total 13 cases", "edema 4", "fracture 9", "", "gate: FAIL"]

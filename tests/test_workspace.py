@@ -112,7 +112,22 @@ def test_labels_of_a_run_are_the_file_that_is_written(study, tmp_path):
 
 def test_nothing_private_is_left_behind(study):
     """Tables of texts are written for a moment, in the private folder."""
-    assert not list(study.paths.private.glob("api-*"))
+    before = set(study.paths.private.iterdir())
+    assert study.labels(text=True)["text"].str.len().min() > 0
+    assert set(study.paths.private.iterdir()) == before
+
+
+def test_a_name_that_looks_like_another_one_acts_no_more_than_on_the_command_line(
+    study,
+):
+    """A Cyrillic letter does not make another Dr A."""
+    other = Workspace(study.paths.root, actor="Dr \u0410")
+    for act in (
+        lambda: other.evaluate("latest"),
+        lambda: other.add_verdicts([], cohort="dev"),
+    ):
+        with pytest.raises(DataError, match="looks like 'Dr A'"):
+            act()
 
 
 def test_from_a_verdict_to_a_release(tmp_path):

@@ -217,7 +217,7 @@ def _result(found: LedgerAudit) -> Iterator[str]:
     if found.entries and not found.signed:
         yield (
             "nobody signed any entry: who acted is as written, and whoever can write "
-            "this folder could write its history anew without a trace in it; hold the "
-            "head against one that was written down elsewhere (--head), and make keys "
-            "with `ranloop key new NAME`"
+            "this folder could rewrite its history without a trace; compare the head "
+            "with one that was written down elsewhere (--head), and make keys with "
+            "`ranloop key new NAME`"
         )

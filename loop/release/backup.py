@@ -233,7 +233,6 @@ def _passes(name: PurePosixPath) -> bool:
     first, last = name.parts[1], name.name
     return (
         first in _PASSING
-        or first.startswith("api-")
         or any(part.startswith(".") for part in name.parts[1:] if part != ".gitignore")
         or last == "lock"
         or last.endswith((".db-wal", ".db-shm", ".db-journal"))

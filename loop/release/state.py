@@ -42,7 +42,7 @@ PURPOSES: Final[Mapping[str, str]] = {
 _OLD_S: Final = 24 * 3600.0
 """Age from which what a command left is of a killed one, seconds."""
 
-_LEFT = re.compile(r"\..+\.(\w+-)?[a-z0-9_]{8}|api-[a-z0-9_]{8}")
+_LEFT = re.compile(r"\..+\.(\w+-)?[a-z0-9_]{8}")
 """Names of files and folders that are moved into place, or removed, at the end."""
 
 _PASSING: Final = ("trials", "freezing", "uploads")

@@ -65,7 +65,7 @@ LEFT = (
     "uploads/s1/f",
     "freezing/x",
     ".store.backup-ab12cd34",
-    "api-abcdefgh",
+    ".tables.abcdefgh",
     "cases/.dev.jsonl.abc_1234",
 )
 
@@ -119,7 +119,7 @@ def test_what_somebody_works_on_stays(place):
     assert ".ranloop/trials/ab12" not in found
     assert ".ranloop/.store.backup-ab12cd34" not in found
     assert ".ranloop/uploads/s1" not in found
-    assert ".ranloop/api-abcdefgh" in found
+    assert ".ranloop/.tables.abcdefgh" in found
 
 
 def test_nothing_of_a_person_is_ever_removed(place):
