@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.digests import digest_json, digest_text
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
@@ -461,6 +461,25 @@ class CohortRecord:
         """Digest of that reference version; None without any."""
         digest = self.references.get(self.newest, {}).get("digest")
         return None if digest is None else str(digest)
+
+    def origin(self, number: int) -> int:
+        """Return the version that corrections, one after the other, made `number` of.
+
+        Raises
+        ------
+        LedgerError
+            One is said to correct itself or a later one: no ranloop wrote that.
+        """
+        while "corrects" in (payload := self.references.get(number, {})):
+            earlier = payload["corrects"]
+            if type(earlier) is not int or not 0 < earlier < number:
+                raise LedgerError(
+                    f"the ledger says that {self.name}:ref{number} corrects "
+                    f"{quoted(earlier)}, which is no earlier version. Restore the "
+                    "ledger from your backup or version control."
+                )
+            number = earlier
+        return number
 
     @property
     def not_comparable(self) -> frozenset[str]:

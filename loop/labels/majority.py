@@ -263,7 +263,7 @@ def read_newest(workspace: WorkspacePaths, cohort: Cohort) -> Newest:
         return Newest(None, None, exists=False)
     try:
         newest = read_reference(workspace, cohort.name)
-        origin = read_reference(workspace, cohort.name, _origin(record, newest.number))
+        origin = read_reference(workspace, cohort.name, record.origin(newest.number))
     except LedgerError:
         raise
     except DataError:
@@ -374,13 +374,6 @@ def list_changes(
     ]
     rows.sort(key=lambda one: (not one.undecides, one.was not in _DECIDED))
     return MarkChanges(rows=tuple(rows))
-
-
-def _origin(record: CohortRecord, number: int) -> int:
-    """Return the version that corrections, one after the other, made `number` of."""
-    while "corrects" in record.references[number]:
-        number = int(record.references[number]["corrects"])
-    return number
 
 
 def _spread(wanted: Sequence[str], labels: Sequence[str], marks: Marks) -> Marks:

@@ -132,9 +132,7 @@ def as_scored(reference: Reference, taxonomy: Taxonomy) -> Reference:
 
 def is_no_finding_derived(record: CohortRecord, number: int) -> bool:
     """Whether "No Finding" in version `number` follows from the votes on the others."""
-    payload = record.references.get(number, {})
-    while "corrects" in payload:
-        payload = record.references.get(int(payload["corrects"]), {})
+    payload = record.references.get(record.origin(number), {})
     return "votes" in payload and payload.get("no_finding") != "read"
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from loop.core.digests import digest_text
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     Cohort,
+    CohortRecord,
     iter_items,
     list_cohorts,
     read_cohort,
@@ -275,3 +276,18 @@ def test_a_name_is_never_a_path(workspace: WorkspacePaths, name: str) -> None:
 def test_a_fresh_workspace_has_no_cohorts(workspace: WorkspacePaths) -> None:
     """Nothing real ships."""
     assert list_cohorts(workspace) == ()
+
+
+def test_a_reference_leads_back_to_the_version_that_was_voted_on():
+    """Whatever was corrected on the way, and however often."""
+    corrected = {1: {}, 2: {"corrects": 1}, 3: {}, 4: {"corrects": 2}}
+    record = CohortRecord(name="dev", added={}, references=corrected)
+    assert [record.origin(number) for number in (1, 2, 3, 4, 9)] == [1, 1, 3, 1, 9]
+
+
+@pytest.mark.parametrize("earlier", [2, 3, 0, -1, "1", None, True, 1.0])
+def test_a_ledger_that_runs_in_a_circle_is_refused(earlier):
+    """An auditor is given ledgers that others wrote: none may keep them for ever."""
+    record = CohortRecord(name="dev", added={}, references={2: {"corrects": earlier}})
+    with pytest.raises(LedgerError, match="dev:ref2 corrects"):
+        record.origin(2)
