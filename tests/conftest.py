@@ -67,12 +67,19 @@ def shipped_workspace(target: Path) -> WorkspacePaths:
     return made
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> WorkspacePaths:
-    """Make a fresh workspace in which only the extractor's first version exists."""
-    made = shipped_workspace(tmp_path / "ws")
+@pytest.fixture(scope="session")
+def first_version(tmp_path_factory: pytest.TempPathFactory) -> WorkspacePaths:
+    """Return a workspace to copy, with the first version of the shipped extractor."""
+    made = shipped_workspace(tmp_path_factory.mktemp("first") / "ws")
     keep_first_version(made)
     return made
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, first_version: WorkspacePaths) -> WorkspacePaths:
+    """Make a fresh workspace in which only the extractor's first version exists."""
+    root = tmp_path.resolve() / "ws"
+    return WorkspacePaths(Path(shutil.copytree(first_version.root, root)))
 
 
 def keep_first_version(workspace: WorkspacePaths) -> None:

@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -82,7 +83,11 @@ class Chat(BaseHTTPRequestHandler):
     """The server's answers."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = (
+        -1
+    )  # headers and body in one packet, or the client's answer is waited for
     asked = 0
+    counting = threading.Lock()
 
     def do_GET(self):
         """Answer for health, version and the list of models."""
@@ -102,11 +107,13 @@ class Chat(BaseHTTPRequestHandler):
     def do_POST(self):
         """Answer a chat request, or die of it."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Chat.asked += 1
+        with Chat.counting:
+            Chat.asked += 1
+            number = Chat.asked
         if path := os.environ.get("STAND_IN_ASKED"):
             with Path(path).open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(body["messages"][-1]["content"]) + "\n")
-        if Chat.asked == int(os.environ.get("STAND_IN_DIES", "0")) and may_die():
+        if number == int(os.environ.get("STAND_IN_DIES", "0")) and may_die():
             os.kill(os.getpid(), signal.SIGKILL)
         self.reply(*answer(body))
 

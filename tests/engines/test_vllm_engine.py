@@ -102,7 +102,7 @@ def test_a_server_that_dies_in_mid_run_loses_nothing(make, tmp_path):
     """Started again once; asked twice is at most what was in flight."""
     cases, width = 60, 4
     environment = {
-        "STAND_IN_DIES": "20",
+        "STAND_IN_DIES": "18",
         "STAND_IN_DEATHS": f"{tmp_path / 'deaths'}:1",
         "STAND_IN_ASKED": str(tmp_path / "asked"),
     }
