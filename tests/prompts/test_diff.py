@@ -61,3 +61,39 @@ def test_equal_versions_have_an_empty_diff(first):
     assert diff.empty
     assert diff_data(diff)["same"] is True
     assert format_diff(diff) == ["tiny@v1 and tiny@v4 are the same prompt"]
+
+
+def test_settings_and_rules_are_shown_with_both_values(first):
+    """What reads the answer, what is put in, and each general rule; no moved label."""
+    other = replace(first, contract="findings", inputs=("text", "prior"))
+    diff = diff_versions(first, other)
+    assert [tuple(one) for one in diff.settings] == [
+        ("-", "contract", first.contract),
+        ("+", "contract", "findings"),
+        ("-", "inputs", "text"),
+        ("+", "inputs", "text, prior"),
+    ]
+    assert not diff.empty
+    assert diff_versions(first, replace(first, guides=first.guides[:1])).settings == ()
+    old, new = (
+        replace(first, system=f"Rules of reading:\n- One.\n{more}\nEnd.\n")
+        for more in ("", "- Two.\n")
+    )
+    diff = diff_versions(old, new)
+    assert "+ general rule: Two." in format_diff(diff)
+    assert diff.counts() == {"+general rule": 1, "+instruction line": 1}
+
+
+def test_line_ends_are_said_to_differ(first):
+    """A template without a changed line still says why it is listed."""
+    other = replace(first, system=first.system.replace("\n", "\r\n"))
+    assert diff_versions(first, other).templates[0].lines == ("line ends differ",)
+
+
+def test_every_list_of_a_guide_is_compared(first):
+    """Each under its own name."""
+    for kind in ("counts", "does not count", "uncertain when", "implies"):
+        guide = replace(first.guides[0], **{kind.replace(" ", "_"): ("fracture",)})
+        other = replace(first, guides=(guide, *first.guides[1:]))
+        (found,) = diff_versions(first, other).guides
+        assert ("+", kind, "fracture") in found.changes

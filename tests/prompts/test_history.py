@@ -97,3 +97,30 @@ def test_a_broken_ledger_is_an_error(library):
     library.ledger.write_text(library.ledger.read_text().replace("a start", "x"))
     with pytest.raises(LedgerError, match="was edited after it was written"):
         read_history(library, "tiny")
+
+
+def test_a_moved_alias_says_where_it_was_and_what_it_names_now(library, second):
+    """The entry alone tells the move; a name that begins like a version is free."""
+    first = move_alias(library, "tiny@v1", "v2-old", actor=EDITOR, reason="keep")
+    moved = move_alias(library, "tiny@v2", "v2-old", actor=EDITOR, reason="newer")
+    assert first.payload["before"] is None
+    assert dict(moved.payload) == {
+        "alias": "v2-old",
+        "before": "v1",
+        "digest": second.digest,
+    }
+
+
+def test_changes_are_those_since_the_version_before(library, second):
+    """Not since the first one."""
+    third = replace(second, number=3, system=f"{second.system}More.\n")
+    write_version(library, third)
+    changes = read_history(library, "tiny")[-1].changes
+    assert changes == {"+instruction line": 1}
+
+
+def test_an_alias_in_the_ledger_does_not_make_a_version_committed(library, second):
+    """Only its commit does, whatever else was recorded of it."""
+    write_version(library, replace(second, number=3))
+    move_alias(library, "tiny@v3", "production", actor=EDITOR, reason="early")
+    assert read_history(library, "tiny")[-1].problem == "not in the ledger"

@@ -1,12 +1,21 @@
 """Lint finds what would go wrong, and is silent about a clean version."""
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
 from loop.core.records import Clarification, Exemplar, Lexicon, Value
-from loop.prompts.lint import LEVELS, MAX_SUFFIX, lint_version
+from loop.prompts.lint import (
+    LABEL_BYTES,
+    LEVELS,
+    LONG_BYTES,
+    MAX_SUFFIX,
+    lint_version,
+)
+from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.version import frozen_blocks
 from tests.calls import count_calls
 
@@ -165,13 +174,6 @@ def test_every_file_at_fault_is_named(first):
     )
     wheres = [one.where for one in lint_version(version, labels=LABELS, parent=parent)]
     assert {"system.jinja", "user.jinja"} <= {*wheres}
-
-
-def test_errors_come_before_warnings(first):
-    """What blocks a commit stands on top."""
-    version = with_guide(first, terms=("a", "a"), implies=("x",))
-    levels = [LEVELS[found.severity] for found in lint_version(version, labels=LABELS)]
-    assert levels == ["error", "warning"]
 
 
 def test_frozen_blocks_are_found_by_name(first):
@@ -369,3 +371,121 @@ def test_rules_that_say_uncertain_are_counted_where_it_is_not_offered(first):
         if "say uncertain" in line
     ]
     assert line.startswith("warning guides: 2 rules and exemplars say uncertain")
+
+
+@pytest.mark.parametrize(("more", "said"), [(0, False), (1, True)])
+def test_a_limit_of_length_may_be_reached_and_not_passed(first, more, said):
+    """In characters after the case, and in bytes before it, by number of guides."""
+    after = replace(first, user="{{ text }}" + "x" * (MAX_SUFFIX + more))
+    assert any("characters follow" in one for one in lint(after)) is said
+    for guides, allowed in ((2, 0), (20, 0), (21, LABEL_BYTES)):
+        size = LONG_BYTES + allowed + more
+        long = replace(
+            first,
+            system="{% for one in guides %}{% endfor %}" + "é" * 9 + "x" * (size - 18),
+            user="{{ text }}",
+            guides=tuple(
+                replace(first.guides[0], label=f"l{number}") for number in range(guides)
+            ),
+        )
+        assert any("before the case text" in one for one in lint(long)) is said
+
+
+def test_errors_come_before_warnings(first):
+    """Whichever guide they are about."""
+    twice = replace(first.guides[0], terms=("wet", "wet"))
+    wrong = replace(first.guides[1], exemplars=(EXAMPLE,))
+    levels = [one.split()[0] for one in lint(replace(first, guides=(twice, wrong)))]
+    assert levels == ["error", "warning"]
+
+
+def _rules(note, *phrases):
+    """Return clarifications that give the same reason."""
+    return tuple(
+        Clarification(phrase=one, value=Value.ABSENT, note=note) for one in phrases
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "part", "said"),
+    [
+        ({"exemplars": (replace(EXAMPLE, evidence="WET"),)}, "its evidence", False),
+        ({"terms": ("*",)}, "stands only after", True),
+        (
+            {"clarifications": _rules("Fluid moves.", "fluids", "moves")},
+            "the note",
+            False,
+        ),
+        ({"clarifications": _rules("A wet lung.", "lung", "grey")}, "'grey'", True),
+    ],
+)
+def test_a_guide_is_read_word_by_word(first, changes, part, said):
+    """In any case, by the first letters of longer words, a star alone as none."""
+    assert any(part in one for one in lint(with_guide(first, **changes))) is said
+
+
+def test_uncertain_exemplars_are_examples_and_no_binary_ones(first):
+    """They show what only looks like it; a binary contract cannot give their value."""
+    unsure = replace(EXAMPLE, value=Value.UNCERTAIN, evidence="wet")
+    version = with_guide(first, exemplars=(unsure,))
+    found = lint_version(version, labels=LABELS, meanings={})
+    (lacking,) = [one.what for one in found if "only looks like it" in one.what]
+    assert "edema" not in lacking and "fracture" in lacking
+    binary = lint(replace(version, contract=BinaryValues.name))
+    assert any("1 rules and exemplars say uncertain" in one for one in binary)
+
+
+def test_a_rule_of_reading_may_be_wrapped_otherwise(first):
+    """Line breaks and runs of spaces are none of its words."""
+    version = replace(first, system=f"{first.system}Read this\nwell.\n")
+    for rule, said in (("Read  this well.", False), ("Read that well.", True)):
+        found = lint_version(version, labels=LABELS, meanings={}, reading=[rule])
+        assert any("leaves out 1 of the 1 rules" in one.what for one in found) is said
+
+
+@pytest.mark.parametrize(
+    ("item", "wordings", "deciding"),
+    [
+        ("long wet lung", "term:long wet lung exclusion:wet", "exclusion:wet"),
+        ("wet lung", "exclusion:wet clarified:wet lung", "clarification:wet lung"),
+        ("wet lung", "term:wet lung term:lung", "term:wet lung term:lung"),
+        ("dry lung", "exclusion:dry term:lung", "term:lung"),
+        ("lung dry", "exclusion:dry term:lung", "term:lung"),
+        ("wet a b c d e lung", "term:wet ... lung", "term:wet ... lung"),
+        ("wet a b c d e f lung", "term:wet ... lung", ""),
+        ("wet wet lung", "exclusion:wet term:wet ... lung", "term:wet ... lung"),
+        ("masses", "term:mass", "term:mass"),
+        ("opacities", "term:opacity", "term:opacity"),
+        ("dry lung", "term:wet lung", ""),
+    ],
+)
+def test_the_wording_that_decides_is_the_one_that_would_in_a_report(
+    first, item, wordings, deciding
+):
+    """An exclusion before a term, the longer before the shorter, where they overlap."""
+    given = _split(wordings)
+    version = with_guide(
+        first,
+        terms=tuple(phrase for kind, phrase in given if kind == "term"),
+        exclusions=tuple(phrase for kind, phrase in given if kind == "exclusion"),
+        clarifications=tuple(
+            Clarification(phrase=phrase, value=Value.PRESENT)
+            for kind, phrase in given
+            if kind == "clarified"
+        ),
+    )
+    # Listed on both sides, so that whatever decides is contradicted once.
+    meaning = SimpleNamespace(
+        definition=version.guides[0].definition,
+        counts=(item,),
+        does_not_count=(item,),
+        uncertain_when=(),
+    )
+    found = lint_version(version, labels=LABELS, meanings={"edema": meaning})
+    said = [re.match(r"(\w+) '(.*)' makes ", one.what) for one in found]
+    assert {one.groups() for one in said if one} == set(_split(deciding))
+
+
+def _split(text):
+    """Return pairs of kind and phrase."""
+    return re.findall(r"(\w+):(.*?)(?= \w+:|$)", text)

@@ -1,5 +1,7 @@
 """What a release says of its change: which labels are better, worse or as before."""
 
+import pytest
+
 from loop.evaluate.compare import compare_inputs
 from loop.release.change import Base, Compared, change_facts
 from tests.evaluate.scenes import inputs, outcome, reference
@@ -25,3 +27,7 @@ def test_labels_are_sorted_by_what_was_gained_and_lost():
     assert SAME in facts.unchanged
     assert not {BETTER, WORSE} & set(facts.unchanged)
     assert [(one.label, one.lost, one.gained) for one in facts.worse] == [(WORSE, 1, 0)]
+    (worse,) = facts.worse
+    assert (worse.before, worse.after) == (1.0, pytest.approx(2 / 3))
+    (lost,) = Compared(Base(None, VERSION), comparison).losses
+    assert lost.startswith("Pneumothorax: may be worse than in tiny@v1")

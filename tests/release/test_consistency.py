@@ -1,18 +1,34 @@
 """A release that was signed by the right people and does not tell the truth."""
 
 from copy import deepcopy
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event
-from loop.release.consistency import check_numbers
-from loop.release.facts import format_facts, parse_facts
+from loop.evaluate.evaluation import evaluate_inputs
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import certify_evaluation
+from loop.release.candidate import claim_facts
+from loop.release.consistency import (
+    check_agreement,
+    check_claim,
+    check_facts,
+    check_numbers,
+    judge_again,
+)
+from loop.release.facts import DRAWN_FORMAT, format_facts, parse_facts, predicate_of
+from loop.release.provenance import evaluation_facts
 from loop.release.verify import verify_folder
+from loop.stats.confusion import Confusion
+from tests.evaluate.scenes import inputs, random_run, silent
 from tests.release.small import (
     APPROVER,
     AUTHOR,
     COUNTS,
     PROTOCOL,
+    VERSION,
     evaluation,
     make_facts,
     make_files,
@@ -20,6 +36,7 @@ from tests.release.small import (
     sign,
     typed,
 )
+from tests.release.small_numbers import label_facts
 
 
 def changed(facts, path, value):
@@ -345,3 +362,140 @@ def test_uncertain_answers_are_where_the_policy_counts_them(
 ):
     """A hedge under `wrong` is among the errors; one left out is among the excluded."""
     assert bool(hedged(tmp_path, policy, told)) is not holds
+
+
+def test_parts_that_contradict_each_other_are_named(tmp_path):
+    """Each with its neighbour that is right: a limit that is reached, a late start."""
+    facts = make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    dev, locked = facts["evaluations"]
+    twice = "a cohort is listed twice"
+    late = {"protocol": facts["protocol"] | {"registered": "2026-03-01T11:00:00Z"}}
+    said_late = [one | {"registered_late": True} for one in (dev, locked)]
+
+    def drawn(*runs):
+        both = [one | {"draws": 2} for one in (dev, locked)]
+        both = [one | {"runs": [run or one["run"] for run in runs]} for one in both]
+        return {"format": DRAWN_FORMAT, "evaluations": both}
+
+    for changes, said in (
+        ({}, ""),
+        ({"evaluations": [dev, locked, dev]}, twice),
+        ({"cohorts": [*facts["cohorts"], facts["cohorts"][0]]}, twice),
+        (late, "the protocol is younger"),
+        (late | {"evaluations": said_late}, ""),
+        ({"openings": [facts["openings"][0] | {"budget": 1}]}, ""),
+        ({"openings": [facts["openings"][0] | {"budget": 0}]}, "more often than"),
+        (drawn("", "second"), ""),
+        (drawn("", ""), "are not those of its draws"),
+        (drawn("first", "second"), "are not those of its draws"),
+        (drawn("", "second") | {"format": facts["format"]}, "the format is not"),
+    ):
+        found = check_facts(typed(facts | changes))
+        assert (found.holds, said in found.what) == (not said, True), changes
+
+
+def test_a_statement_says_what_the_facts_say_and_no_more(tmp_path):
+    """Another value, the same value of another kind, or one thing more."""
+    facts = typed(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl"))
+    expected = predicate_of(facts)
+
+    def told(**changes):
+        approvals = [one[0] for one in (AUTHOR, APPROVER)]
+        said = SimpleNamespace(predicate=expected | changes, approvals=approvals)
+        return check_agreement(said, facts)
+
+    assert told().holds
+    for key in expected:
+        assert f"the statement's {key} is not that" in told(**{key: "another"}).what
+    flags = [key for key, value in expected.items() if isinstance(value, bool)]
+    assert flags
+    for key in flags:
+        assert f"the statement's {key}" in told(**{key: int(expected[key])}).what
+    assert "says things that" in told(further=1).what
+
+
+def _facts_of(evaluation, protocol, folder):
+    """Return the facts of a release that rests on one evaluation alone."""
+    facts = make_facts(folder / "tiny/v1", folder / "ledger.jsonl")
+    content = protocol.model_dump(mode="json")
+    frozen = facts["frozen"] | {"override": "known"}
+    claim = claim_facts(certify_evaluation(evaluation), evaluation.cohort.name)
+    facts |= {"frozen": frozen, "development_only": True, "openings": []}
+    facts |= {"protocol": facts["protocol"] | {"content": content}}
+    return typed(facts).model_copy(
+        update={"evaluations": [evaluation_facts(evaluation)], "claim": claim}
+    )
+
+
+def _evaluate(protocol, draws):
+    """Score made-up answers, some unreadable, of which one label is never asked."""
+    made = [random_run(150, noise=1 + number) for number in range(draws)]
+    read = []
+    for outcomes, truth in made:
+        asked = [
+            silent(one.item_id)
+            if number == 7
+            else replace(one, fields={k: v for k, v in one.fields.items() if k != left})
+            for left in ("edema",)
+            for number, one in enumerate(outcomes)
+        ]
+        read.append(inputs(asked, truth, protocol=protocol))
+    runs = tuple(f"run-{number}" for number in range(draws)) if draws > 1 else ()
+    further = tuple(one.pairs for one in read[1:])
+    whole = replace(read[0], further=further, runs=runs)
+    return evaluate_inputs(whole, resamples=20)
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+@pytest.mark.parametrize(
+    ("policy", "claim"),
+    [
+        (None, "subset"),
+        ("wrong", "all"),
+        ("absent", "subset"),
+        ("present", "all"),
+        ("excluded", "subset"),
+    ],
+)
+def test_what_an_evaluation_says_follows_from_its_counts(
+    tmp_path, policy, claim, draws
+):
+    """Gates, intervals, averages and claim: made twice, from cases and from counts."""
+    told = {"uncertain_answers": policy} if policy else {}
+    plan = Protocol(claim=claim, accuracy=0.9, kappa=0.5, min_cases=20, **told)
+    positives = sorted(one.confusion.positives for one in _evaluate(plan, draws).labels)
+    # As many positives as a label of them has.
+    least = max(positives[len(positives) // 2] // draws, 1)
+    plan = plan.model_copy(update={"min_positives": least})
+    found = _evaluate(plan, draws)
+    facts = _facts_of(found, plan, tmp_path)
+    (numbers,) = check_numbers(facts)
+    assert numbers.holds, numbers.what
+    assert check_claim(facts).holds, check_claim(facts).what
+    again = [judge_again(one, plan, draws=draws) for one in facts.evaluations[0].labels]
+    assert again == [one.gate for one in found.labels]
+    assert len({gate.verdict for gate in again}) > 1
+    if claim == "subset":
+        empty = facts.claim.model_copy(update={"labels": []})
+        bare = check_claim(facts.model_copy(update={"claim": empty}))
+        assert "it is not about every label" in bare.what
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ((None, None, None), True),
+        ((None, 0.0, 1.0), True),
+        ((0.5, None, None), False),
+        ((None, 0.0, None), False),
+        ((None, 0.2, 1.0), False),
+    ],
+)
+def test_without_a_denominator_there_is_no_number(tmp_path, said, right):
+    """Nothing, or the interval from 0 to 1 that says nothing."""
+    facts = make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    label = label_facts(VERSION.guides[0], Confusion(0, 0, 0, 60))
+    rate = dict(zip(("value", "low", "high"), said, strict=True))
+    facts["evaluations"][0]["labels"][0] = label | {"sensitivity": rate}
+    numbers = check_numbers(typed(facts))[0].what
+    assert ("sensitivity has a value without a denominator" in numbers) is not right

@@ -166,3 +166,14 @@ def test_it_agrees_with_the_file_of_a_run(workspace, tmp_path):
     written = pd.read_csv(tmp_path / "labels.csv", index_col="case_id", dtype="str")
     called = loop.label(texts, extractor="extractor", workspace=workspace)
     assert np.array_equal(written.to_numpy(dtype=object), called.to_numpy(dtype=object))
+
+
+def test_a_missing_value_of_pandas_is_no_report():
+    """In a mapping as in a Series."""
+    assert loop.label({"a": pd.NA})["status"].tolist() == ["no_text"]
+
+
+def test_a_language_that_is_said_stands_above_how_a_text_looks():
+    """An English report that is said to be German is not read as English."""
+    found = loop.label([REPORTS["a"]], language="de")
+    assert found["status"].tolist() == ["engine_failed"]

@@ -171,3 +171,32 @@ def test_cases_that_were_open_before_are_objected_to(place, add):
     add("held", "holdout", HELD, replace=True)
     found = objections(place, version(), "held")
     assert any("were open before: entry" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("field", "where"),
+    [
+        ("counts", "counts"),
+        ("does_not_count", "does not count"),
+        ("uncertain_when", "uncertain when"),
+        ("terms", "term"),
+        ("exclusions", "exclusion"),
+        ("note", "clarification"),
+    ],
+)
+def test_every_part_of_a_guide_is_looked_for(place, field, where):
+    """A case may be copied into any of them."""
+    copied = "a small effusion on the left side"
+    guide = version(phrase="own").guides[0]
+    changes = {field: (copied,)}
+    if field == "note":
+        changes = {"clarifications": (replace(guide.clarifications[0], note=copied),)}
+    made = replace(version(), guides=(replace(guide, **changes),))
+    (found,) = objections(place, made, "held")
+    assert found.startswith(f"edema, {where}: ")
+
+
+def test_the_user_message_is_looked_for_too(place):
+    """It is shown to a model as the system message is."""
+    quoting = replace(version(), user=f"Like: {LONG}\n{{{{ text }}}}\n")
+    assert any("user.jinja" in one for one in objections(place, quoting, "held"))

@@ -299,3 +299,10 @@ def test_a_cohort_for_development_is_not_opened(place, tmp_path):
     with pytest.raises(DataError, match="there is nothing to open"):
         open_holdout(place, candidate(place, cohort="dev"), ACTOR, "release")
     assert read_cohort(place, "dev").role == "dev"
+
+
+def test_whoever_keeps_a_result_is_named_with_it(place):
+    """It need not be the one who opened."""
+    opening = open_holdout(place, candidate(place), ACTOR, "release")
+    keep_result(place, opening, {"accuracy": 0.5}, Actor(name="Dr. Other"))
+    assert read_ledger(place.ledger)[-1].actor == "Dr. Other"
