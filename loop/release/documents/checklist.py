@@ -21,9 +21,11 @@ from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.evaluate.gates import describe_verdicts
 from loop.release.documents.card_sections import (
+    ROLES_MEAN,
     claim_notes,
     compared_on,
     reading_line,
+    told_roles,
 )
 from loop.release.documents.parts import (
     AUTHOR,
@@ -282,14 +284,18 @@ def lineage(facts: ReleaseFacts) -> Filled:
     parts = [
         f"{counted(len(history), 'version')} with reasons"
         + (f", by {authors}" if authors else ""),
-        counted(verdicts, "verdict")
-        + (
-            ": who gave them, in which role, is not in release.json" if verdicts else ""
-        ),
+        counted(verdicts, "verdict") + (_givers(history) if verdicts else ""),
         *_replayed(history),
     ]
     source = "release.json history; ledger.jsonl draft_committed"
     return Filled("; ".join(parts) if history else "", source)
+
+
+def _givers(history: Sequence[PastFacts]) -> str:
+    """Say in which roles verdicts were given, as far as it was recorded."""
+    if any(one.verdict_roles for one in history):
+        return f", by role of those who gave them: {told_roles(history)} ({ROLES_MEAN})"
+    return ": who gave them, in which role, is not in release.json"
 
 
 QUICK = 60

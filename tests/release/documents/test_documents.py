@@ -534,6 +534,28 @@ def test_the_checklists_do_not_pass_verdicts_off_as_those_of_clinicians():
         assert f"{AUTHOR}: " in row and "who gave the verdicts" in row
 
 
+def test_roles_that_were_recorded_are_told_with_what_they_are():
+    """A role in the workbench is no profession, and the rest is not recorded."""
+    facts = full_facts()
+    assert "Given by" not in documents(facts)["card.md"]
+    facts["history"][5]["verdict_roles"] = {"reviewer and editor": 6}
+    facts["history"][6]["verdict_roles"] = {"editor": 2, "reviewer": 4}
+    texts = documents(facts)
+    said = (
+        "28 verdicts, by role of those who gave them: editor 2, reviewer 4, reviewer "
+        "and editor 6, not recorded 16 (roles in the workbench, as recorded at the "
+        "commit, not professions)"
+    )
+    for row in (item(texts["mi-clear-llm.md"], 5), item(texts["tripod-llm.md"], "9a")):
+        assert said in row and "is not in release.json" not in row
+        assert f"{AUTHOR}: " in row and "who gave the verdicts" in row
+    rows = [x for x in texts["card.md"].splitlines() if x.startswith("| extractor@v")]
+    history = [row for row in rows if "| Dr B. Writer | step " in row]
+    assert "| 7 | editor 2, reviewer 4, not recorded 1 |" in history[6]
+    assert "| 5 | not recorded 5 |" in history[4]
+    assert "roles in the workbench, as recorded at the commit" in texts["card.md"]
+
+
 def test_a_pass_of_a_gate_stands_beside_the_claim_and_is_told_apart():
     """PASS on one page and "Claim holds: no" on the other looked like an error."""
     texts = documents(full_facts())
