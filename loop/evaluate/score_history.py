@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
@@ -53,6 +53,9 @@ class VersionScore:
     """Verdicts of clinicians that it addresses."""
 
     status: WordingStatus
+    verdict_roles: Mapping[str, int] = field(default_factory=dict)
+    """See `read_verdict_roles`."""
+
     objections: tuple[str, ...] = ()
     """Why a draft was rejected."""
 
@@ -288,8 +291,24 @@ def _from_entry(entry: LedgerEntry, number: int, status: WordingStatus) -> Versi
         why=entry.reason,
         verdicts=len(payload.get("verdicts") or ()),
         status=status,
+        verdict_roles=read_verdict_roles(payload),
         objections=tuple(map(str, payload.get("objections") or ())),
     )
+
+
+def read_verdict_roles(payload: Mapping[str, Any]) -> dict[str, int]:
+    """Return roles to the verdicts of a commit that people in these roles gave.
+
+    Empty where the ledger has none, as before roles were recorded, or counts that
+    cannot be meant: more than there are verdicts.
+    """
+    roles, verdicts = payload.get("verdict_roles"), payload.get("verdicts")
+    if not isinstance(roles, Mapping) or not isinstance(verdicts, list):
+        return {}
+    counts = list(roles.values())
+    if not all(type(count) is int and count > 0 for count in counts):
+        return {}
+    return dict(roles) if sum(counts) <= len(verdicts) else {}
 
 
 def _from_version(version: PromptVersion, status: WordingStatus) -> VersionScore:

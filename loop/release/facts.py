@@ -428,11 +428,16 @@ class PastFacts(ReleaseModel):
     measured: str = ""
     """By which engine, policy and reference; not written down where nobody said."""
 
+    verdict_roles: dict[str, OneOrMore] = {}
+    """Roles to the verdicts that people in these roles gave; not written down where
+    none is known, and fewer than `verdicts` where some are."""
+
     @model_serializer(mode="wrap")
     def _leave_out_what_was_not_said(self, write: SerializerFunctionWrapHandler) -> Any:
         written = write(self)
-        if not self.measured:
-            written.pop("measured", None)
+        for name in ("measured", "verdict_roles"):
+            if not written.get(name):
+                written.pop(name, None)
         return written
 
 

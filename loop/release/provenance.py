@@ -178,6 +178,7 @@ def history_facts(
             status=row.status.value,
             macro_f1=row.macro_f1,
             measured=row.measured,
+            verdict_roles=dict(row.verdict_roles),
         )
         for row in main_scores(score_history(workspace, prompt, cohort)).values()
     ]

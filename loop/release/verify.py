@@ -14,6 +14,7 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.score_history import read_verdict_roles
 from loop.labels.cohort import find_record
 from loop.labels.sealing import list_openings
 from loop.release.consistency import (
@@ -311,6 +312,12 @@ def _commit_problems(
         entry = commits.get(past.ref)
         if entry and entry.payload.get("digest") != past.digest:
             yield f"{shown(past.ref)} was committed with another digest"
+        recorded_roles = read_verdict_roles(entry.payload) if entry else {}
+        if past.verdict_roles and past.verdict_roles != recorded_roles:
+            yield (
+                f"the roles of those who gave the verdicts of {shown(past.ref)} are "
+                "not those in the ledger"
+            )
 
 
 def _evaluation_problems(

@@ -18,6 +18,7 @@ from loop.evaluate.score_history import (
     lineage_graph,
     main_scores,
     read_scores,
+    read_verdict_roles,
     score_history,
 )
 from loop.evaluate.tried import WordingStatus
@@ -253,6 +254,21 @@ def test_a_broken_ledger_is_shown_up_to_the_break(told, damage):
     assert not state.intact and "line" in state.problem
     assert len(state.entries) == kept
     assert state.head == state.entries[-1].hash
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [None, "reviewer", ["reviewer"], {"reviewer": 3}, {"a": 2, "b": 1}]
+    + [{"reviewer": number} for number in (0, -1, True, 1.5, "2", None)],
+)
+def test_roles_that_cannot_be_meant_are_not_recorded(roles):
+    """The counts go into a signed release, so none is taken on trust."""
+    payload = {"verdicts": ["x", "y"], "verdict_roles": roles}
+    assert read_verdict_roles(payload) == {}
+    meant = {"verdict_roles": {"reviewer": 1}}
+    assert read_verdict_roles(payload | meant) == {"reviewer": 1}
+    assert read_verdict_roles(meant) == {}
+    assert read_verdict_roles(meant | {"verdicts": 2}) == {}
 
 
 def test_no_ledger_yet_is_intact_and_empty(workspace):

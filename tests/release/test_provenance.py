@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from loop.core.ledger import Event, append_event
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.tried import Attempt, Selection, Tried, WordingStatus
 from loop.labels.cohort import read_cohort
@@ -16,6 +17,7 @@ from loop.release.provenance import (
     ceiling_facts,
     cohort_facts,
     compute_facts,
+    history_facts,
     reading_facts,
     selection_facts,
 )
@@ -124,6 +126,19 @@ def place(workspace, tmp_path):
     made = Ready(workspace, tmp_path)
     made.commit(TINY)
     return made
+
+
+def test_the_roles_of_those_who_gave_verdicts_are_told_from_the_ledger(place):
+    """And nothing is written of a version before they were recorded."""
+    payload = {"digest": "f" * 64, "verdicts": ["x", "y", "z"]}
+    payload["verdict_roles"] = {"reviewer": 2}
+    event = Event(
+        action="draft_committed", subject="tiny@v2", reason="-", payload=payload
+    )
+    append_event(place.workspace.ledger, event, AUTHOR)
+    before, after = history_facts(place.workspace, "tiny", "dev")
+    assert "verdict_roles" not in before.model_dump()
+    assert after.model_dump()["verdict_roles"] == {"reviewer": 2}
 
 
 def test_a_reading_is_told_with_its_readers_and_their_agreement(place):

@@ -25,6 +25,7 @@ from tests.release.small import (
     APPROVER,
     AUTHOR,
     NAME,
+    VERSION,
     make_small,
     person,
     public_key,
@@ -403,3 +404,25 @@ def test_without_room_for_what_is_checked_the_disk_is_named():
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, free)
+
+
+def test_roles_other_than_those_in_the_ledger_are_found(tmp_path):
+    """Signed or not, verdicts are not passed off as those of reviewers."""
+    past = {
+        "ref": VERSION.ref,
+        "digest": VERSION.digest,
+        **dict.fromkeys(("time", "author", "why"), ""),
+        "verdicts": 2,
+        "status": "committed",
+        "macro_f1": None,
+    }
+    assert not broken(make_small(tmp_path / "a", history=[past]))
+    past["verdict_roles"] = {"reviewer": 2}
+    small = make_small(tmp_path / "b", history=[past])
+    assert broken(small) == ["history"]
+    (found,) = (
+        one
+        for one in verify_folder(small.folder, small.trusted).findings
+        if not one.holds
+    )
+    assert f"gave the verdicts of {VERSION.ref} are not those" in found.what

@@ -10,6 +10,7 @@ from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import WorkspacePaths
+from loop.evaluate.score_history import read_verdict_roles
 from loop.prompts.catalog import parse_ref, read_folder
 from loop.prompts.diff import COUNTED, diff_versions
 from loop.prompts.version import PromptVersion
@@ -297,7 +298,12 @@ def _objections(entry: LedgerEntry) -> tuple[str, ...]:
 def _verdicts(entry: LedgerEntry) -> Iterator[str]:
     verdicts = entry.payload.get("verdicts")
     if isinstance(verdicts, list) and verdicts:
-        yield f"{len(verdicts)} verdict{'' if len(verdicts) == 1 else 's'}"
+        by = (f"{role} {n}" for role, n in read_verdict_roles(entry.payload).items())
+        roles = ", ".join(by)
+        yield (
+            f"{len(verdicts)} verdict{'' if len(verdicts) == 1 else 's'}"
+            + (f" ({roles})" if roles else "")
+        )
 
 
 def _checked(payload: Mapping[str, Any]) -> Iterator[str]:

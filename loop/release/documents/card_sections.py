@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from loop.documents.numbers import NOT_ESTIMABLE, p_value, percent, share, signed
@@ -22,7 +23,7 @@ from loop.release.documents.parts import (
     told,
     uses_a_model,
 )
-from loop.release.facts import EvaluationFacts, FrozenCohort, ReleaseFacts
+from loop.release.facts import EvaluationFacts, FrozenCohort, PastFacts, ReleaseFacts
 from loop.release.statement import Approval
 
 
@@ -504,10 +505,12 @@ def openings_section(facts: ReleaseFacts) -> DocumentSection:
 def history_section(facts: ReleaseFacts) -> DocumentSection:
     """Return the line of versions that led here."""
     measured = any(one.measured for one in facts.history)
+    roles = any(one.verdict_roles for one in facts.history)
     rows = [
         (
             *map(told, (one.ref, one.time, one.author, one.why)),
             told(one.verdicts),
+            *([told_roles([one])] if roles else []),
             share(one.macro_f1),
             *([told(one.measured)] if measured else []),
             told(one.status),
@@ -515,11 +518,34 @@ def history_section(facts: ReleaseFacts) -> DocumentSection:
         for one in facts.history
     ]
     lead = () if rows else ("No earlier version is recorded.",)
+    notes = (f"Given by: {ROLES_MEAN}.",) if roles else ()
+    given = "|Given by" if roles else ""
     measure = "|Measured with" if measured else ""
-    columns = f"Version|Time (UTC)|Author|Why|#Verdicts|#Macro-F1{measure}|Status"
-    return DocumentSection(
-        key="history", title="History", lead=lead, tables=table(columns, rows)
+    columns = (
+        f"Version|Time (UTC)|Author|Why|#Verdicts{given}|#Macro-F1{measure}|Status"
     )
+    return DocumentSection(
+        key="history",
+        title="History",
+        lead=lead,
+        tables=table(columns, rows),
+        notes=notes,
+    )
+
+
+ROLES_MEAN = "roles in the workbench, as recorded at the commit, not professions"
+"""What a role of those who gave verdicts is."""
+
+
+def told_roles(history: Iterable[PastFacts]) -> str:
+    """Return how many verdicts people of each role gave; empty without verdicts."""
+    counts: Counter[str] = Counter()
+    rest = 0
+    for one in history:
+        counts.update(one.verdict_roles)
+        rest += max(0, one.verdicts - sum(one.verdict_roles.values()))
+    known = [f"{told(role)} {number:,}" for role, number in sorted(counts.items())]
+    return ", ".join([*known, *([f"not recorded {rest:,}"] if rest > 0 else [])])
 
 
 def signature_section(

@@ -21,9 +21,11 @@ from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.evaluate.gates import describe_verdicts
 from loop.release.documents.card_sections import (
+    ROLES_MEAN,
     claim_notes,
     compared_on,
     reading_line,
+    told_roles,
 )
 from loop.release.documents.parts import (
     AUTHOR,
@@ -71,11 +73,14 @@ class ChecklistItem(_ChecklistPart):
     """One item of a checklist."""
 
     number: str
-    title: str = ""
-    """What its publication calls it; empty where that is not known."""
+    title: str
+    """Its title or wording in the publication."""
 
-    asks: str
-    """What it asks for, in our words."""
+    scope: str = ""
+    """Study designs and tasks it is for, as in the publication; empty for all."""
+
+    asks: str = ""
+    """What it asks for, in our words; empty where the publication's say it."""
 
     filled: list[
         Annotated[str, AfterValidator(_known)] | _FieldSource | _FixedText
@@ -164,22 +169,25 @@ def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocu
 
 def _wording_note(items: Iterable[FilledItem]) -> str:
     """Say whose words an item is in."""
-    if all(one.item.title for one in items):
+    if any(one.item.asks for one in items):
         return (
             "An item is called as in the publication; what it asks for is said behind "
             "that in our words."
         )
-    return (
-        "What an item asks for is said in our words; the official wording is in the "
-        "publication."
-    )
+    return "Items have the numbers and the words of the publication."
+
+
+def _asked(item: ChecklistItem) -> str:
+    """Return an item's words, and what it is for in square brackets."""
+    words = ": ".join(filter(None, (item.title, item.asks)))
+    return f"{words} [{item.scope}]" if item.scope else words
 
 
 def _section(area: str, items: Sequence[FilledItem]) -> DocumentSection:
     rows = [
         (
             one.item.number,
-            ": ".join(filter(None, (one.item.title, one.item.asks))),
+            _asked(one.item),
             "; ".join(filled.text for filled in one.known) or NOT_ESTIMABLE,
             "; ".join(dict.fromkeys(filled.source for filled in one.known))
             or NOT_ESTIMABLE,
@@ -276,14 +284,18 @@ def lineage(facts: ReleaseFacts) -> Filled:
     parts = [
         f"{counted(len(history), 'version')} with reasons"
         + (f", by {authors}" if authors else ""),
-        counted(verdicts, "verdict")
-        + (
-            ": who gave them, in which role, is not in release.json" if verdicts else ""
-        ),
+        counted(verdicts, "verdict") + (_givers(history) if verdicts else ""),
         *_replayed(history),
     ]
     source = "release.json history; ledger.jsonl draft_committed"
     return Filled("; ".join(parts) if history else "", source)
+
+
+def _givers(history: Sequence[PastFacts]) -> str:
+    """Say in which roles verdicts were given, as far as it was recorded."""
+    if any(one.verdict_roles for one in history):
+        return f", by role of those who gave them: {told_roles(history)} ({ROLES_MEAN})"
+    return ": who gave them, in which role, is not in release.json"
 
 
 QUICK = 60

@@ -7,9 +7,11 @@ it.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,8 @@ from loop.core.ledger import (
     read_ledger,
 )
 from loop.core.paths import WorkspacePaths
+from loop.core.people.roster import find_user, read_users
+from loop.core.people.users import name_key
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import reference_path
 from loop.prompts.catalog import (
@@ -56,6 +60,7 @@ from loop.review.revise.draft_files import (
     remove_draft,
     require_current,
 )
+from loop.review.submit import load_verdicts
 from loop.run.asking import HeldEngine, hold_engine
 from loop.run.store import Store
 from loop.run.task import run_prompt
@@ -113,6 +118,8 @@ def commit_checked(
         The engine of the check cannot be asked.
     LedgerError
         The ledger is broken; no version was made.
+    StoreError
+        A verdict cannot be read; no version was made.
     WriteError
         The workspace cannot be written; no version was made.
     """
@@ -126,7 +133,13 @@ def commit_checked(
             checked = _require_check(workspace, store, line)
             _require_accepted(checked, decision)
             _require_own_words(workspace, line, checked)
-            version = _commit(workspace, line.draft, checked, actor, decision, now)
+            why = decision.why.strip() or line.draft.why.strip()
+            commitment = replace(
+                weigh(checked, actor, why, override=decision.override.strip()),
+                verdict_roles=_count_roles(workspace, store, checked, actor),
+            )
+            draft = replace(line.draft, why=why)
+            version = _commit(workspace, draft, commitment, now())
         run = run_prompt(workspace, version.ref, checked.ground.cohort, engine=held)
     return CommittedDraft(version, run.run_id)
 
@@ -177,26 +190,37 @@ def _require_own_words(
 def _commit(
     workspace: WorkspacePaths,
     draft: PromptVersion,
-    checked: Checked,
-    actor: Actor,
-    decision: CommitDecision,
-    now: Clock,
+    commitment: Commitment,
+    when: datetime,
 ) -> PromptVersion:
-    why = decision.why.strip() or draft.why.strip()
-    when = now()
-    decided = replace(
-        draft,
-        why=why,
-        author=actor.name,
-        time=format_time(when),
-    )
-    commitment = weigh(checked, actor, why, override=decision.override.strip())
+    actor = commitment.actor
+    decided = replace(draft, author=actor.name, time=format_time(when))
     if draft.author != actor.name:
         found = {**commitment.evidence, "drafted_by": draft.author}
         commitment = replace(commitment, evidence=found)
     version = commit_draft(workspace, decided, commitment, now=lambda: when)
     remove_draft(workspace, draft.name, draft.draft)
     return version
+
+
+def _count_roles(
+    workspace: WorkspacePaths, store: Store, checked: Checked, actor: Actor
+) -> dict[str, int]:
+    """Return roles to the verdicts of a draft that people in these roles gave.
+
+    The roles are those that the users of the workspace have now. Whoever commits and
+    is no user has the role of this act; of anybody else none is known, and their
+    verdicts are not counted.
+    """
+    users = read_users(workspace)
+    counts: Counter[str] = Counter()
+    for verdict in load_verdicts(store, checked.ground.cohort, checked.ground.verdicts):
+        user = find_user(users, verdict.reviewer)
+        if user is not None:
+            counts[" and ".join(user.roles)] += 1
+        elif name_key(verdict.reviewer) == name_key(actor.name):
+            counts[actor.role] += 1
+    return dict(sorted(counts.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +237,10 @@ class Commitment:
 
     override_reason: str = ""
     """Why it is committed all the same."""
+
+    verdict_roles: Mapping[str, int] = field(default_factory=dict)
+    """Roles to the verdicts that people in these roles gave; without those of whom no
+    role is known."""
 
 
 def weigh(
@@ -288,6 +316,8 @@ def _record(
         "files": file_digests(folder),
         "check": dict(commitment.evidence),
     }
+    if commitment.verdict_roles:
+        payload["verdict_roles"] = dict(commitment.verdict_roles)
     if commitment.objections:
         payload["override"] = {
             "reason": commitment.override_reason,

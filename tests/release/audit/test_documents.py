@@ -71,6 +71,16 @@ def test_a_check_is_told_by_its_form(tmp_path):
     ]
 
 
+def test_a_commit_says_in_which_roles_its_verdicts_were_given(tmp_path):
+    """As far as it was recorded."""
+    made = make_history(tmp_path / "ws")
+    payload = {"digest": "0", "verdicts": ["x", "y", "z"]}
+    payload["verdict_roles"] = {"editor": 1, "reviewer": 1}
+    made.record("draft_committed", "tiny@v4", payload, at=10)
+    facts = told(made).changes[-1].facts
+    assert "3 verdicts (editor 1, reviewer 1)" in facts
+
+
 def test_each_entry_says_what_stood_before_and_after(history):
     """Counts of what differs, scores, gates and aliases, each against the last."""
     changes = {one.entry.seq: one for one in told(history).changes}

@@ -335,7 +335,7 @@ def test_each_source_of_a_checklist_is_named_by_an_item():
     named = {one for item in items for one in item.filled if isinstance(one, str)}
     assert named == FILLED.keys()
     with pytest.raises(ValidationError, match="use one of"):
-        ChecklistItem(number="1", asks="the model", filled=["modell"])
+        ChecklistItem(number="1", title="the model", filled=["modell"])
 
 
 def test_tripod_items_are_numbered_as_published():
@@ -375,8 +375,19 @@ def test_the_change_record_has_the_parts_of_a_change_control_plan():
 
 @pytest.mark.parametrize("make", [full_facts, minimal_facts])
 def test_no_document_promises_what_a_tool_cannot(make):
-    """The tool supports and helps prepare; only a site can do more."""
+    """The tool supports and helps prepare; only a site can do more.
+
+    What a publication asks for is its own words, and no promise.
+    """
+    published = [
+        one.title
+        for name in CHECKLISTS
+        for items in read_checklist(name).items.values()
+        for one in items
+    ]
     for name, text in documents(make()).items():
+        for words in published:
+            text = text.replace(words, "")
         for word in FORBIDDEN:
             assert word not in text.lower(), name
 
@@ -523,6 +534,28 @@ def test_the_checklists_do_not_pass_verdicts_off_as_those_of_clinicians():
         assert f"{AUTHOR}: " in row and "who gave the verdicts" in row
 
 
+def test_roles_that_were_recorded_are_told_with_what_they_are():
+    """A role in the workbench is no profession, and the rest is not recorded."""
+    facts = full_facts()
+    assert "Given by" not in documents(facts)["card.md"]
+    facts["history"][5]["verdict_roles"] = {"reviewer and editor": 6}
+    facts["history"][6]["verdict_roles"] = {"editor": 2, "reviewer": 4}
+    texts = documents(facts)
+    said = (
+        "28 verdicts, by role of those who gave them: editor 2, reviewer 4, reviewer "
+        "and editor 6, not recorded 16 (roles in the workbench, as recorded at the "
+        "commit, not professions)"
+    )
+    for row in (item(texts["mi-clear-llm.md"], 5), item(texts["tripod-llm.md"], "9a")):
+        assert said in row and "is not in release.json" not in row
+        assert f"{AUTHOR}: " in row and "who gave the verdicts" in row
+    rows = [x for x in texts["card.md"].splitlines() if x.startswith("| extractor@v")]
+    history = [row for row in rows if "| Dr B. Writer | step " in row]
+    assert "| 7 | editor 2, reviewer 4, not recorded 1 |" in history[6]
+    assert "| 5 | not recorded 5 |" in history[4]
+    assert "roles in the workbench, as recorded at the commit" in texts["card.md"]
+
+
 def test_a_pass_of_a_gate_stands_beside_the_claim_and_is_told_apart():
     """PASS on one page and "Claim holds: no" on the other looked like an error."""
     texts = documents(full_facts())
@@ -552,7 +585,16 @@ def test_items_of_mi_clear_llm_are_called_as_published():
     text = documents(full_facts())["mi-clear-llm.md"]
     assert "| 2 | Stochasticity handling: how randomness" in text
     assert "An item is called as in the publication" in text
-    assert (
-        "the official wording is in the publication"
-        in (documents(full_facts())["tripod-llm.md"])
-    )
+
+
+def test_items_of_tripod_llm_are_worded_as_published():
+    """An editor compares number and wording; what an item is for belongs to it."""
+    text = documents(full_facts())["tripod-llm.md"]
+    assert "Items have the numbers and the words of the publication." in text
+    for number, words in (
+        ("6a", "Report the LLM name, version, and last date of training. |"),
+        ("14e", "Provide details of the availability of the study data. |"),
+    ):
+        assert item(text, number).startswith(f"| {number} | {words}")
+    scoped = " and thresholds identified. \\[C OF\\] |"
+    assert scoped in item(text, "6e")

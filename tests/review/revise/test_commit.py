@@ -10,6 +10,8 @@ import pytest
 from loop.core.errors import ConflictError, DataError, LedgerError, WriteError
 from loop.core.files import locked
 from loop.core.ledger import Event, append_event, read_ledger
+from loop.core.people.roster import add_user
+from loop.core.people.users import UserRole
 from loop.prompts.catalog import (
     list_drafts,
     list_versions,
@@ -81,6 +83,31 @@ def test_a_checked_draft_becomes_the_next_version(setting, store, draft):
     assert store.find_runs()[0].spec.prompt == "tiny@v2"
     assert list_drafts(setting.workspace, "tiny") == ()
     assert not any(path.exists() for path in beside(setting.workspace, draft))
+
+
+def test_a_commit_records_in_which_roles_its_verdicts_were_given(setting, store):
+    """An auditor has the ledger and no store; of whom nothing is known, none is."""
+    roles = [UserRole.REVIEWER, UserRole.EDITOR]
+    add_user(setting.workspace, "dr b. example", roles, "a long password to keep")
+    own = replace(FLUID, reviewer=OTHER.name, case_ids=("f2",))
+    strange = replace(FLUID, reviewer="Dr D. Stranger", case_ids=("f3",))
+    made = begin(setting, store, FLUID, USELESS, own, strange).draft
+    check(setting, store, made)
+    version = commit(setting, store, made, override="the test is of the entry")
+    (entry,) = (
+        one
+        for one in read_ledger(setting.workspace.ledger)
+        if (one.action, one.subject) == ("draft_committed", version.ref)
+    )
+    assert len(entry.payload["verdicts"]) == 4
+    assert entry.payload["verdict_roles"] == {"reviewer and editor": 2, "editor": 1}
+
+
+def test_a_commit_of_unknown_people_s_verdicts_records_no_role(setting, store, draft):
+    """As entries before roles were recorded: nothing is guessed."""
+    commit(setting, store, draft)
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert entry.payload["verdicts"] and "verdict_roles" not in entry.payload
 
 
 def test_an_unchecked_draft_is_refused(setting, store):
