@@ -28,6 +28,7 @@ from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
+from loop.prompts.version import PromptVersion
 from loop.release.load import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
@@ -163,9 +164,13 @@ def run(
     wanted = find_request(place, prompt, release, engine=engine, parameters=given)
     _check_out(out, place, dry_run=dry_run)
     if dry_run:
-        ref = wanted.release.version.ref if wanted.release else prompt or ""
         show_dry_run(
-            place, ref, cohort, engine=wanted.engine, limit=limit, as_json=as_json
+            place,
+            wanted.prompt,
+            cohort,
+            engine=wanted.engine,
+            limit=limit,
+            as_json=as_json,
         )
         return
     _check(wanted.engine, repeats=repeats, batch=batch)
@@ -214,7 +219,7 @@ def run(
 
 def show_dry_run(
     place: WorkspacePaths,
-    prompt: str,
+    prompt: str | PromptVersion,
     cohort: str,
     *,
     engine: str,
