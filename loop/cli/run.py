@@ -191,9 +191,7 @@ def run(
     )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
-    progress = ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
-    if not as_json:
-        say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
+    progress = _announce(task, cohort, quiet=as_json)
     summaries = []
     for summary in run_draws(place, task, range(repeats), watch=progress.track):
         summaries.append(summary)
@@ -215,6 +213,15 @@ def run(
             say(line)
     for summary in summaries:
         require_answers(summary)
+
+
+def _announce(task: Task, cohort: str, *, quiet: bool) -> ProgressBar:
+    """Say what begins, and what cannot be read; return the bar to show it with."""
+    if task.unread:
+        note(task.unread)
+    if not quiet:
+        say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
+    return ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=quiet)
 
 
 def show_dry_run(
