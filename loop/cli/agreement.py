@@ -13,6 +13,7 @@ from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
     note,
+    note_part,
     open_workspace,
     own_output,
     print_json,
@@ -93,6 +94,8 @@ def agreement(
         write_atomic(csv, agreement_table(report))
         note(f"wrote {csv}")
     beside = _measure_beside(place, votes, cohort, against) if against else None
+    if beside:
+        note_part(place, beside[1])
     if as_json:
         data = _as_data(report)
         print_json({**data, "against": ceiling_data(*beside)} if beside else data)

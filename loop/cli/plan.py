@@ -12,6 +12,7 @@ from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
     note,
+    note_part,
     open_workspace,
     own_output,
     print_json,
@@ -76,6 +77,8 @@ def plan(
     if csv is not None:
         own_output(csv, place)
     made = _plan(place, run, cohort, supposed)
+    if made.run:
+        note_part(place, made.run)
     if csv is not None:
         write_atomic(csv, render_plan_csv(made))
         note(f"wrote {csv}")

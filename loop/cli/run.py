@@ -28,6 +28,7 @@ from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
+from loop.prompts.version import PromptVersion
 from loop.release.load import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
@@ -163,9 +164,13 @@ def run(
     wanted = find_request(place, prompt, release, engine=engine, parameters=given)
     _check_out(out, place, dry_run=dry_run)
     if dry_run:
-        ref = wanted.release.version.ref if wanted.release else prompt or ""
         show_dry_run(
-            place, ref, cohort, engine=wanted.engine, limit=limit, as_json=as_json
+            place,
+            wanted.prompt,
+            cohort,
+            engine=wanted.engine,
+            limit=limit,
+            as_json=as_json,
         )
         return
     _check(wanted.engine, repeats=repeats, batch=batch)
@@ -186,9 +191,7 @@ def run(
     )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
-    progress = ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
-    if not as_json:
-        say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
+    progress = _announce(task, cohort, quiet=as_json)
     summaries = []
     for summary in run_draws(place, task, range(repeats), watch=progress.track):
         summaries.append(summary)
@@ -212,9 +215,18 @@ def run(
         require_answers(summary)
 
 
+def _announce(task: Task, cohort: str, *, quiet: bool) -> ProgressBar:
+    """Say what begins, and what cannot be read; return the bar to show it with."""
+    if task.unread:
+        note(task.unread)
+    if not quiet:
+        say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
+    return ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=quiet)
+
+
 def show_dry_run(
     place: WorkspacePaths,
-    prompt: str,
+    prompt: str | PromptVersion,
     cohort: str,
     *,
     engine: str,

@@ -17,6 +17,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.people.users import look_key, name_key
 from loop.core.records import Mark, ValueCode
 from loop.labels.ballots import (
     Votes,
@@ -428,6 +429,7 @@ def _count(
     if not kept.sound and not how.discard:
         raise DataError(not_as_recorded(workspace, cohort))
     _refuse_second_name(kept.votes, how)
+    _refuse_look_alikes(kept.votes, new)
     sealed = cohort.role is CohortRole.HOLDOUT
     votes, replaced = merge_votes(
         kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
@@ -540,6 +542,37 @@ def _refuse_second_name(kept: Votes | None, how: Taking) -> None:
                 f"{reader!r} has votes as {other!r} already and would vote twice. "
                 "Publish under that name: with or without --pseudonyms, as before."
             )
+
+
+def _refuse_look_alikes(kept: Votes | None, new: Votes) -> None:
+    """Refuse a new reader whose name looks like that of another one of the cohort.
+
+    What was kept before is not judged: it stays as it was recorded.
+    """
+    known = kept.readers if kept is not None else ()
+    added = [reader for reader in new.readers if reader not in known]
+    seen = {key: reader for reader in known for key in _looks(reader)}
+    for reader in added:
+        other = next((seen[key] for key in _looks(reader) if key in seen), None)
+        if other is not None:
+            raise DataError(_look_alike(reader, other))
+        seen.update(dict.fromkeys(_looks(reader), reader))
+
+
+def _look_alike(reader: str, other: str) -> str:
+    letters = sorted(f"U+{ord(char):04X}" for char in {*reader} ^ {*other})
+    where = f" (they differ in {', '.join(letters[:SHOWN])})" if letters else ""
+    name = repr(other[:40])
+    return (
+        f"the reader {reader[:40]!r} looks like the reader {name}{where}, and nobody "
+        f"could tell their votes apart. If they are the same person, write {name} for "
+        "both; if not, choose a name that differs in more than capitals, spaces or "
+        "letters that look alike."
+    )
+
+
+def _looks(reader: str) -> tuple[str, ...]:
+    return look_key(reader), name_key(reader)
 
 
 def _refuse_loss(replaced: tuple[Replaced, ...], how: Taking) -> None:

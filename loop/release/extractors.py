@@ -27,7 +27,7 @@ from loop.release.load import (
     engine_remark,
     find_request,
 )
-from loop.release.released import find_release, list_releases
+from loop.release.released import list_releases
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store
@@ -216,10 +216,7 @@ def choose_extractor(
         raise DataError("name a version or a release, not both")
     here, engine = material(workspace), options.engine
     if version is not None or release is not None:
-        holder = _find_holder(here, release)
-        return ExtractorChoice(
-            find_request(holder, version, release, engine=engine), ""
-        )
+        return ExtractorChoice(find_request(here, version, release, engine=engine), "")
     held = [
         one
         for one in list_releases(here)
@@ -238,14 +235,6 @@ def choose_extractor(
     what = f"the alias {_ALIAS}" if aliased else "the newest version"
     why = f"Extractor: {what} of {PROMPT}; there is no release of it here."
     return ExtractorChoice(find_request(here, ref, engine=engine), why)
-
-
-def _find_holder(here: WorkspacePaths, release: str | None) -> WorkspacePaths:
-    """Return where a release is: here, or else among those that ship with ranloop."""
-    shipped = material(None)
-    if release is None or find_release(here, release) is not None:
-        return here
-    return here if find_release(shipped, release) is None else shipped
 
 
 def open_extractor(
@@ -278,9 +267,9 @@ def _find_second(
 ) -> RunRequest:
     """Return the second extractor: a release by its name, else a version."""
     here, engine, named = material(workspace), options.also_engine, options.also
-    holder = _find_holder(here, named)
-    if named in [one.name for one in list_releases(holder)]:
-        return find_request(holder, release=named, engine=engine)
+    held = (*list_releases(here), *list_releases(material(None)))
+    if named in [one.name for one in held]:
+        return find_request(here, release=named, engine=engine)
     return find_request(here, named, engine=engine)
 
 

@@ -10,7 +10,7 @@ from loop.core.check_findings import Finding, broken, join_problems
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import WorkspacePaths
+from loop.core.paths import WorkspacePaths, material
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
 from loop.release.facts import ReleaseFacts
@@ -164,7 +164,8 @@ def find_request(
     prompt
         Reference of a version, for example ``"extractor@v7"``; not read here.
     release
-        Name of a release, which brings its prompt, engine and parameters.
+        Name of a release, which brings its prompt, engine and parameters; one that
+        the workspace does not have is taken from what ships with ranloop.
     engine
         Asked instead of the release's; default ``"rules"`` without a release.
     parameters
@@ -178,7 +179,7 @@ def find_request(
     if release is None:
         return RunRequest(prompt or "", engine or ENGINE, parameters)
 
-    found = load_release(place, release)
+    found = load_release(_find_holder(place, release), release)
     frozen = found.facts.engine
     known: dict[str, Any] = {
         name: frozen.parameters[name]
@@ -191,6 +192,14 @@ def find_request(
         parameters={**known, **parameters},
         release=found,
     )
+
+
+def _find_holder(here: WorkspacePaths, release: str) -> WorkspacePaths:
+    """Return where a release is: here, or else among those that ship with ranloop."""
+    if release_folder(here, release).is_dir() or find_release(here, release):
+        return here
+    shipped = material(None)
+    return here if find_release(shipped, release) is None else shipped
 
 
 def is_released_engine(place: WorkspacePaths, release: Release, run_id: str) -> bool:

@@ -229,7 +229,7 @@ class _CohortSize(NamedTuple):
 
 def estimate_run(
     workspace: WorkspacePaths,
-    prompt: str,
+    prompt: str | PromptVersion,
     cohort: str,
     *,
     engine: str = "rules",
@@ -251,7 +251,7 @@ def estimate_run(
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
     check_engine(engine)
-    version = read_version(workspace, prompt)
+    version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = read_cohort(workspace, cohort)
     check_open(members)
     config = read_config(workspace)

@@ -181,20 +181,28 @@ def _latest(
     if part is not None:
         raise DataError(
             f"there is no finished run{of}{on} over a whole cohort. Run {part.id} "
-            f"asked the first {part.part} cases only: name it, or run without --limit."
+            f"asked {name_part(part)} only: name it, or run without --limit."
         )
     raise DataError(f"there is no finished run{of}{on}. Make one with `ranloop run`.")
 
 
 def say_part(record: RunRecord) -> str:
     """Return in a sentence that a run asked a part of its cohort; else nothing."""
+    part = name_part(record)
+    if not part:
+        return ""
+    return (
+        f"Run {record.id} asked {part} of {record.spec.cohort} only; "
+        "`latest` never names it, and no history shows it."
+    )
+
+
+def name_part(record: RunRecord) -> str:
+    """Return which cases of its cohort a run asked; empty where it asked all."""
     if record.part is None:
         return ""
     cases = "case" if record.part == 1 else f"{record.part:,} cases"
-    return (
-        f"Run {record.id} asked the first {cases} of {record.spec.cohort} only; "
-        "`latest` never names it, and no history shows it."
-    )
+    return f"the first {cases}"
 
 
 def _holdouts(workspace: WorkspacePaths, runs: list[RunRecord]) -> set[str]:

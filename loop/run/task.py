@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Accounting, Engine, LanguageBound, Redrawing
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
+from loop.labels.language import UNKNOWN
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
@@ -179,6 +181,9 @@ class Task:
     total: int
     """Number of items."""
 
+    unread: str = ""
+    """That the engine cannot read some of the items, and what to do; else empty."""
+
 
 @dataclass(frozen=True, slots=True)
 class _CohortItems:
@@ -239,7 +244,8 @@ def prepare_run(
     contract = get_contract(version.contract)
     require_labels(version, read_taxonomy(workspace.labels))
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
-    require_language(chosen, members)
+    items = _CohortItems(workspace, members, limit)
+    unread = require_language(chosen, members, items)
     if again and not has_chance(chosen.engine):
         raise EngineError(
             f"{chosen.name} answers the same prompt in the same way each time, so "
@@ -262,7 +268,7 @@ def prepare_run(
     )
     plan = plan_prompts(version, contract.schema)
     work = Work(
-        items=_CohortItems(workspace, members, limit),
+        items=items,
         plan=plan,
         contract=contract,
         retries=count_retries(chosen.engine),
@@ -275,6 +281,7 @@ def prepare_run(
         plan=plan,
         engine=chosen.engine,
         total=size if limit is None else min(size, limit),
+        unread=unread,
     )
 
 
@@ -400,29 +407,72 @@ def require_labels(version: PromptVersion, taxonomy: Taxonomy) -> None:
         )
 
 
-def require_language(chosen: ChosenEngine, cohort: Cohort) -> None:
-    """Refuse an engine that cannot read a cohort, before it is asked.
+def require_language(
+    chosen: ChosenEngine, cohort: Cohort, items: Iterable[Item]
+) -> str:
+    """Refuse an engine that can read none of the cases, before it is asked.
+
+    Parameters
+    ----------
+    items
+        The cases to ask; gone through only where they are in several languages.
+
+    Returns
+    -------
+    str
+        How many cases the engine cannot read, by language, and what to do; empty where
+        it reads all.
 
     Raises
     ------
+    DataError
+        The texts have to be gone through, and are not here or not the pinned ones.
     EngineError
-        The cases are in one language, and the engine reads others only.
+        The engine reads the language of no case.
     """
     asked = chosen.engine
     asked = asked.inner if isinstance(asked, HeldEngine) else asked
-    language = cohort.language
-    if not isinstance(asked, LanguageBound) or language in ("", "mixed"):
-        return
-    if language not in asked.languages:
-        unknown = language == "und"
-        said = "a language that was not recognised" if unknown else language
+    if not isinstance(asked, LanguageBound) or not cohort.language:
+        return ""
+    mixed = cohort.language == "mixed"
+    found = Counter(one.language for one in items) if mixed else {cohort.language: 0}
+    unread = {code: n for code, n in found.items() if code not in asked.languages}
+    if not unread:
+        return ""
+    reads = f"{chosen.name} reads {', '.join(sorted(asked.languages))} (labels/cues/)"
+    said, way = _name_languages(unread), _way_to_read(unread)
+    if len(unread) == len(found):
         raise EngineError(
-            f"{chosen.name} reads {', '.join(sorted(asked.languages))} (labels/cues/), "
-            f"and the cases of {cohort.name} are in {said}. Ask a language model with "
-            "--engine openai:MODEL@URL, write "
-            f"labels/cues/{'LANGUAGE' if unknown else language}.yaml after the example "
-            "of en.yaml, or import the cohort again with the right --language."
+            f"{reads}, and the cases of {cohort.name} are in {said}. {way}"
         )
+    return (
+        f"{reads}, and {sum(unread.values()):,} of {sum(found.values()):,} cases are "
+        f"in {said}: these get no answer. {way}"
+    )
+
+
+def _name_languages(cases: Mapping[str, int]) -> str:
+    """Return languages, those of most cases first; a cohort's only one uncounted."""
+    return ", ".join(
+        (code if _known(code) else "a language that was not recognised")
+        + (f" ({cases[code]:,})" if cases[code] else "")
+        for code in sorted(cases, key=lambda code: (-cases[code], code))
+    )
+
+
+def _way_to_read(cases: Mapping[str, int]) -> str:
+    codes = [*cases]
+    file = codes[0] if len(codes) == 1 and _known(codes[0]) else "LANGUAGE"
+    several = " or a column `language`" if any(cases.values()) else ""
+    return (
+        "Ask a language model with --engine openai:MODEL@URL, write "
+        f"labels/cues/{file}.yaml after the example of en.yaml, or import the cohort "
+        f"again with the right --language{several}."
+    )
+
+
+def _known(language: str) -> bool:
+    return language not in ("", UNKNOWN)
 
 
 def require_answers(summary: RunSummary) -> None:

@@ -53,6 +53,14 @@ def test_the_cohort_of_a_run_is_the_default(call):
     assert len(data["labels"]) == 21
 
 
+def test_a_run_on_a_part_of_the_cohort_is_said(call, place):
+    """Its rates are of the first cases, while the sizes are of the whole cohort."""
+    part = run_prompt(place, "tiny@v1", "dev", limit=5)
+    said = f"Run {part.run_id} asked the first 5 cases of dev only"
+    assert said in call(part.run_id, "--json").stderr
+    assert said not in call("tiny", "--json").stderr
+
+
 def test_json_is_one_object_also_when_a_file_is_written(call, tmp_path):
     """What was written is said on stderr."""
     path = tmp_path / "plan.csv"

@@ -52,13 +52,14 @@ def call(place):
     reading.register(app)
     agreement.register(app)
 
-    def run(*words, fails=None):
+    def run(*words, fails=None, noted=False):
         result = CliRunner().invoke(app, [*words, "--workspace", str(place.root)])
         if fails is not None:
             assert isinstance(result.exception, LoopError), result.output
             return str(result.exception)
         assert result.exit_code == 0, (result.output, result.exception)
-        return json.loads(result.stdout) if "--json" in words else result.stdout
+        said = result.stderr if noted else result.stdout
+        return json.loads(said) if "--json" in words and not noted else said
 
     return run
 
@@ -245,6 +246,10 @@ def test_agreement_holds_a_run_beside_the_readers(call, read, place):
     assert by_label["pleural_effusion"]["accuracy"]["model"]["value"] == 1.0
     assert by_label["edema"]["accuracy"]["model"]["value"] is None
     assert "contradicts" not in call("agreement", "dev", "--resamples", "100", "--json")
+    part = run_prompt(place, "tiny@v1", "dev", limit=3).run_id
+    told = f"Run {part} asked the first 3 cases of dev only"
+    few = ("agreement", "dev", "--against", part, "--resamples", "100")
+    assert told in call(*few, noted=True) and told not in call(*words, noted=True)
 
 
 def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):

@@ -56,6 +56,50 @@ def test_json_is_one_object_and_nothing_else(app, cohort):
     assert printed["cohort"] == "small"
 
 
+@pytest.fixture
+def mixed(workspace, tmp_path, cohort):
+    """Return a function that runs cases in the languages named."""
+
+    def run(*languages):
+        source = tmp_path / "mixed.csv"
+        rows = [f"m{n},Pleural effusion {n}.,{one}" for n, one in enumerate(languages)]
+        source.write_text("\n".join(["case_id,text,language", *rows]) + "\n")
+        options = ImportOptions(name="mixed", role="dev", source="-", licence="-")
+        import_cohort(workspace, source, options, actor=Actor(name="t"))
+        return [*cohort[:3], "mixed", *cohort[4:]]
+
+    return run
+
+
+def test_cases_that_the_engine_cannot_read_are_counted_before_it_is_asked(app, mixed):
+    """Once, by language, with the way on; a part without them says nothing."""
+    arguments = mixed("en", "de", "fr", "de", "und")
+    found = CliRunner().invoke(app, [*arguments, "--json"])
+    told = (
+        "rules reads en, zh (labels/cues/), and 4 of 5 cases are in de (2), fr (1), a "
+        "language that was not recognised (1): these get no answer. Ask a language "
+        "model with --engine"
+    )
+    assert told in " ".join(found.stderr.split())
+    assert "labels/cues/LANGUAGE.yaml" in found.stderr
+    assert json.loads(found.stdout)["answered"] == 1
+    part = CliRunner().invoke(app, [*arguments, "--json", "--limit", "1"])
+    assert part.exit_code == 0 and "reads" not in part.stderr
+
+
+def test_cases_in_several_languages_none_of_which_is_read_are_refused(
+    app, mixed, workspace
+):
+    """Before any is asked, and before anything is recorded."""
+    arguments = mixed("de", "fr", "de")
+    before = workspace.ledger.read_bytes()
+    found = CliRunner().invoke(app, arguments)
+    assert isinstance(found.exception, EngineError)
+    assert "the cases of mixed are in de (2), fr (1). Ask" in str(found.exception)
+    assert "a column `language`" in str(found.exception)
+    assert workspace.ledger.read_bytes() == before
+
+
 def test_an_unknown_cohort_is_an_error_of_ours(app, cohort):
     """The entry point prints it without a traceback and exits with 1."""
     cohort[3] = "nowhere"

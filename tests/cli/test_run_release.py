@@ -86,3 +86,46 @@ def test_a_release_can_be_counted_before_it_is_asked(frozen):
     result = ask(frozen, "--release", NAME, "--dry-run", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Return a workspace of one's own, as ``init`` makes it, with two cases."""
+    place = WorkspacePaths(tmp_path / "own")
+    made = CliRunner().invoke(app, ["init", str(place.root), "--actor", "Ann Cole"])
+    assert made.exit_code == 0, made.output
+    source = tmp_path / "cases.csv"
+    source.write_text("case_id,text\nc1,Cardiomegaly.\nc2,Lungs clear.\n")
+    options = ImportOptions(name="small", role="dev", source="test", licence="none")
+    import_cohort(place, source, options, actor=Actor(name="Ann Cole"))
+    return place
+
+
+def test_a_shipped_release_is_asked_in_a_workspace_of_ones_own(fresh):
+    """What is frozen is used without its history, and nothing of it is copied."""
+    dry = ask(fresh, "--release", "extractor-v10", "--dry-run", "--json")
+    assert (dry.exit_code, json.loads(dry.stdout)["prompt"]) == (0, "extractor@v10")
+    result = ask(fresh, "--release", "extractor-v10", "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert (data["prompt"], data["answered"]) == ("extractor@v10", 2)
+    assert not (fresh.prompts / "extractor/v10").exists()
+    assert not fresh.releases.exists() or not list(fresh.releases.iterdir())
+    labels = fresh.root / "labels.csv"
+    called = ["labels", data["run_id"], "-o", str(labels), "-w", str(fresh.root)]
+    assert CliRunner().invoke(app, called).exit_code == 0
+    assert len(labels.read_text().splitlines()) == 3
+
+
+def test_a_folder_with_a_shipped_releases_name_is_not_passed_over(fresh):
+    """What stands here is judged here: it is not replaced by what ships."""
+    (fresh.releases / "extractor-v10").mkdir(parents=True)
+    result = ask(fresh, "--release", "extractor-v10")
+    assert isinstance(result.exception, DataError)
+    assert "does not hold" in str(result.exception)
+
+
+def test_a_release_that_is_nowhere_is_told(fresh):
+    """Neither the workspace nor what ships has it."""
+    result = ask(fresh, "--release", "extractor-v99")
+    assert isinstance(result.exception, DataError)

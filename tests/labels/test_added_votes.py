@@ -110,6 +110,39 @@ def test_a_reader_who_voted_already_is_refused(
     assert list_references(workspace, "mine") == (1,)
 
 
+@pytest.mark.parametrize(
+    ("other", "letter"),
+    [("ann cole", "U+0041"), ("Ann Co\u200ble", "U+200B"), ("\u0410nn Cole", "U+0410")],
+)
+def test_a_reader_who_looks_like_another_is_refused(
+    workspace: WorkspacePaths, add: Add, other: str, letter: str
+) -> None:
+    """In one file, and beside a reader whose votes are kept."""
+    told = f"looks like the reader .*{letter.replace('+', '[+]')}.* write '.*' for both"
+    one = [("Ann Cole", "a1", "edema", "present")]
+    two = [(other, "a2", "fracture", "absent")]
+    with pytest.raises(DataError, match=told):
+        add([*one, *two])
+    assert not votes_path(workspace, "mine").exists()
+    add(one)
+    for replace in (False, True):
+        with pytest.raises(DataError, match=told):
+            add(two, replace=replace)
+    assert add([("Anna Cole", "a2", "edema", "absent")]).added == ("Anna Cole",)
+
+
+def test_readers_kept_from_before_are_not_judged_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, add: Add
+) -> None:
+    """A workspace with such votes goes on: others read, and the same comes again."""
+    old = [("A", "a1", "edema", "present"), ("a", "a2", "fracture", "absent")]
+    with monkeypatch.context() as earlier:
+        earlier.setattr("loop.labels.votes._refuse_look_alikes", lambda *_: None)
+        add(old)
+    assert add(SECOND).readers == ("A", "B", "a")
+    assert add(old, replace=True).added == ()
+
+
 def test_the_same_votes_once_more_change_nothing(
     workspace: WorkspacePaths, add: Add
 ) -> None:

@@ -343,6 +343,19 @@ def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, context, versio
     assert "newer" not in newest["remark"]
 
 
+def test_a_run_on_a_part_of_the_cohort_is_said(ann, context):
+    """Above the page, and with each verdict that was given on it."""
+    place = on(ann, "f1")
+    part = run_prompt(context.workspace, "tiny@v1", "dev", limit=3)
+    shown = ann.open(place._replace(run=part.run_id))
+    said = "on the first 3 cases only"
+    assert "a run on a part of the cohort" in shown["remark"]
+    assert said in shown["remark"] and "newer run" not in shown["remark"]
+    ann.submit(shown["place"], TERM)
+    again = ann.open(on(ann, "f1"))
+    assert said in again["said"] and said not in again["remark"]
+
+
 def test_an_unfinished_form_brings_back_the_run_it_was_begun_on(ann, context, version):
     """A reload after a new run shows the old one with the form, and says so."""
     place = on(ann, "f1")

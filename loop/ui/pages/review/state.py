@@ -33,7 +33,7 @@ from loop.review.working import (
     list_reservations,
     read_working,
 )
-from loop.run.manifest import find_run
+from loop.run.manifest import find_run, name_part
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
 from loop.ui.wiring import Visit
@@ -299,6 +299,9 @@ class RunName(NamedTuple):
     time: str
     """UTC, ISO 8601."""
 
+    part: str = ""
+    """Which cases of its cohort it asked; empty where it asked all."""
+
 
 class Newer(NamedTuple):
     """What is newer than what a page shows."""
@@ -511,7 +514,8 @@ def name_run(context: AppContext, run: str) -> RunName:
             record = find_run(context.workspace, run)
         except DataError:
             return RunName("", "")
-        return RunName(record.spec.prompt, record.finished or record.created)
+        finished = record.finished or record.created
+        return RunName(record.spec.prompt, finished, name_part(record))
 
     return context.cache.get(("run", run), make)
 
