@@ -150,6 +150,18 @@ def say(text: str = "") -> None:
     _echo(printable(text), sys.stdout)
 
 
+def say_marked(text: str, opening: str, closing: str) -> None:
+    """Print a line in which two characters enclose what is marked.
+
+    They become brackets, and colour on a terminal that shows it. They must not occur
+    in `text` otherwise.
+    """
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    begin, end = ("\x1b[1;33m[", "]\x1b[0m") if colour else ("[", "]")
+    shown = printable(text).replace(opening, begin).replace(closing, end)
+    _echo(shown, sys.stdout)
+
+
 def note(text: str) -> None:
     """Print a line to stderr: progress and remarks, never results."""
     _echo(printable(text), sys.stderr)

@@ -33,6 +33,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "labels": "Write the labels of a run as a table, one row a case.",
         "evaluate": "Score a run against the reference and judge its gates.",
         "failures": "List the failing cases of a run.",
+        "show": "Show what was asked about a case, and what came back.",
         "compare": "Compare two runs on the same cases.",
         "matrix": "Compare several engines on one prompt version.",
         "plan": "Compute how many cases each label needs to pass.",

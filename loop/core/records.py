@@ -321,6 +321,9 @@ class Completion(NamedTuple):
     cached_tokens: int | None = None
     """How many of the prompt tokens the server had in its prefix cache."""
 
+    thinking: str = ""
+    """What the server gave as reasoning apart from the text; never read for values."""
+
 
 class Reading(NamedTuple):
     """What an output contract made of one completion."""

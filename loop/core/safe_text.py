@@ -31,6 +31,32 @@ def printable(text: str) -> str:
     return text.translate(_UNPRINTABLE) if _FOUND.search(text) else text
 
 
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u2028\u2029\u2060-\u2064\ufeff\ue000-\uf8ff]"
+)
+"""Characters without a shape of their own, which `printable` leaves alone."""
+
+_BLANKS = re.compile(r"\s{81,}")
+
+
+def exposed(text: str) -> str:
+    r"""Return `text` of unknown origin so that all of it is seen, and nothing acts.
+
+    Besides what `printable` spells out, that is every character without a shape. A long
+    run of white space becomes a remark that says its length.
+
+    Examples
+    --------
+    >>> exposed("a\u200bb"), exposed("a" + " " * 2000 + "b")
+    ('a\\u200bb', 'a(2,000 characters of white space)b')
+    """
+    short = _BLANKS.sub(
+        lambda run: f"({len(run[0]):,} characters of white space)", text
+    )
+    seen = _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}", short.replace("\r\n", "\n"))
+    return printable(seen)
+
+
 _LONGEST = 64
 """Characters of the longest word that `quoted` shows."""
 

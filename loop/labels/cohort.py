@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
-from loop.core.safe_text import quoted
+from loop.core.safe_text import format_csv, quoted
 from loop.core.yaml_files import dump_yaml, read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
@@ -369,6 +370,59 @@ def iter_items(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[Item]:
             yield item
     if done < count:
         raise DataError(f"{path} ends after {done} of {count} cases. {again}")
+
+
+def find_item(workspace: WorkspacePaths, name: str, case_id: str) -> Item:
+    """Return one case of cohort `name`, checked against its digest.
+
+    Searched for and not read up to: a cohort may have 227,000 cases.
+
+    Raises
+    ------
+    DataError
+        There is no such case, its text is not on this machine, or it is not the pinned
+        one.
+    """
+    listed = cohort_folder(workspace, name) / "cases.csv"
+    head = format_csv((), [[case_id]], end=",").encode()
+    row = _find_line(listed, head)
+    if row is None:
+        raise DataError(
+            f"cohort {name} has no case {quoted(case_id)}. See its ids in {listed}."
+        )
+    path = texts_path(workspace, name)
+    again = "Import the cohort again from its source with --replace."
+    if not path.is_file():
+        raise DataError(
+            f"the texts of cohort {name!r} are not on this machine: {path} does not "
+            f"exist (texts are private and do not travel with the cohort). {again}"
+        )
+    head = json.dumps({"case_id": case_id}, ensure_ascii=False)[:-1].encode() + b","
+    line = _find_line(path, head)
+    item = None if line is None else _read_item(line)
+    (case,) = csv.reader([row.decode("utf-8", "replace")])
+    if item is None or item.id != case_id or not _intact(item, _case(case, listed, 0)):
+        raise DataError(
+            f"{path} does not hold the text of case {quoted(case_id)} that was "
+            f"imported. {again}"
+        )
+    return item
+
+
+def _find_line(path: Path, head: bytes) -> bytes | None:
+    """Return the first line of a file that begins with `head`; None without one."""
+    try:
+        with path.open("rb") as stream:
+            if stream.read(len(head)) == head:
+                return head + stream.readline()
+            if not path.stat().st_size:
+                return None
+            with mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
+                at = content.find(b"\n" + head)
+                content.seek(at + 1)
+                return None if at < 0 else content.readline()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def case_line(item: Item) -> bytes:

@@ -255,7 +255,7 @@ def estimate_run(
     members = read_cohort(workspace, cohort)
     check_open(members)
     config = read_config(workspace)
-    model = _model(engine)
+    model = asked_model(engine)
     counter = find_counter(model, _revision(engine, config))
     ways = tuple(list_ways(version))
     items = islice(iter_items(workspace, members), limit)
@@ -278,7 +278,7 @@ def estimate_run(
     )
 
 
-def _model(engine: str) -> str | None:
+def asked_model(engine: str) -> str | None:
     """Return the model an engine asks; None where there is none to count for."""
     scheme, _, rest = engine.partition(":")
     return split_name(rest).model if scheme in ("openai", "vllm") else None

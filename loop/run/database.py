@@ -209,6 +209,12 @@ MIGRATIONS = (
     ALTER TABLE readings ADD COLUMN guideline TEXT;
     ALTER TABLE reading_plans ADD COLUMN guideline TEXT;
     """,
+    """
+    -- reasoning that the server gave apart from the answer, NULL where there is none
+    -- and from before it was kept
+    ALTER TABLE completions ADD COLUMN thinking TEXT;
+    CREATE INDEX outcomes_by_item ON outcomes (run, item_id);
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

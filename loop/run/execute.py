@@ -217,8 +217,8 @@ class KeyMaker:
     Everything but the end of the last message is digested once per frame.
     """
 
-    def __init__(self, spec: RunSpec, engine: Engine) -> None:
-        asker: tuple[object, ...] = (dict(engine.identity()), dict(spec.parameters))
+    def __init__(self, spec: RunSpec, identity: Mapping[str, object]) -> None:
+        asker: tuple[object, ...] = (dict(identity), dict(spec.parameters))
         # Draw 0 has the key it had before there were draws.
         self._asker = (*asker, spec.draw) if spec.draw else asker
         self._prefixes: dict[tuple[int, str], tuple[PromptFrame, _Hash]] = {}
@@ -261,7 +261,7 @@ _FRESH = 512
 
 _WORDS = tuple(status.value for status in STATUS)
 
-_CUT_OFF = {
+CUT_OFF = {
     "length": "the answer was cut off: raise max_tokens",
     "refusal": "the model refused to answer",
 }
@@ -354,7 +354,9 @@ def execute(
     started = time.monotonic()
     with begin_run(store, spec, engine.identity(), now) as record:
         with Writer(store) as writer:
-            runner = _Runner(record.number, work, KeyMaker(spec, engine), writer, store)
+            runner = _Runner(
+                record.number, work, KeyMaker(spec, engine.identity()), writer, store
+            )
             runner.run(engine)
         summary = runner.summary(record.id, time.monotonic() - started)
         ended = now().astimezone(UTC).isoformat(timespec="seconds")
@@ -558,16 +560,26 @@ class _Runner:
 
         Reading in batches leaves the processor's caches to the engine in between.
         """
-        text, finish, _, latency, n_prompt, n_answer, n_cached = completion
-        if not text.isascii():
+        text, finish, _, latency, n_prompt, n_answer, n_cached, thinking = completion
+        if not (text.isascii() and thinking.isascii()):
             # A lone surrogate cannot be stored; read what will be read next time.
             text = text.encode("utf-8", "replace").decode("utf-8")
-            completion = completion._replace(text=text)
+            thinking = thinking.encode("utf-8", "replace").decode("utf-8")
+            completion = completion._replace(text=text, thinking=thinking)
         self._spent.add(completion)
         if finish != "error":
             self._fresh[key] = completion
             self._writer.add_completion(
-                (key, text, finish, latency, n_prompt, n_answer, n_cached)
+                (
+                    key,
+                    text,
+                    finish,
+                    latency,
+                    n_prompt,
+                    n_answer,
+                    n_cached,
+                    thinking or None,
+                )
             )
         self._arrived.append((key, completion))
         if self._writer.due():
@@ -599,8 +611,8 @@ class _Runner:
                 slot.repairs += repairs
             slot.fields = {**slot.fields, **fields} if slot.fields else fields
             self._n_recovered += call[2] in self._attempts
-        elif completion.finish_reason in _CUT_OFF:
-            problem = _CUT_OFF[completion.finish_reason]
+        elif completion.finish_reason in CUT_OFF:
+            problem = CUT_OFF[completion.finish_reason]
             if self._work.again:
                 self._unreadable(call, problem)
                 return

@@ -13,9 +13,8 @@ from loop.core.errors import ConflictError
 from loop.core.files import locked
 from loop.core.paths import WorkspacePaths
 from loop.run.database import reported
-from loop.run.store import Store
+from loop.run.store import KEY_BYTES, Store
 
-_KEY = 32
 _ROWS = 1000
 
 
@@ -86,14 +85,15 @@ def _mark(connection: sqlite3.Connection) -> Pruned:
         connection.executemany(
             "INSERT OR IGNORE INTO used VALUES (?)",
             (
-                (keys[start : start + _KEY],)
+                (keys[start : start + KEY_BYTES],)
                 for (keys,) in block
-                for start in range(0, len(keys), _KEY)
+                for start in range(0, len(keys), KEY_BYTES)
             ),
         )
     return Pruned(
         *connection.execute(
-            "SELECT count(*), ifnull(sum(length(CAST(text AS BLOB))), 0) "
+            "SELECT count(*), ifnull(sum(length(CAST(text AS BLOB)) "
+            "+ ifnull(length(CAST(thinking AS BLOB)), 0)), 0) "
             f"FROM completions WHERE {_UNUSED}"
         ).fetchone()
     )

@@ -31,12 +31,15 @@ _PAGE = 1000
 _LOOKUP = 500
 """Keys in one SELECT."""
 
+KEY_BYTES = 32
+"""Bytes of one completion key."""
+
 _INSERT = 256
 """Most rows in one INSERT."""
 
 
 CompletionRow: TypeAlias = tuple[
-    bytes, str, str, float, int | None, int | None, int | None
+    bytes, str, str, float, int | None, int | None, int | None, str | None
 ]
 """key, and a `Completion` without its error"""
 
@@ -53,6 +56,14 @@ class StoredVerdict(NamedTuple):
 
     actor: str
     payload: Mapping[str, Any]
+
+
+class StoredOutcome(NamedTuple):
+    """How one item ended, and under which keys the answers to it are stored."""
+
+    outcome: Outcome
+    keys: bytes
+    """Of its calls, in the order of the plan, `KEY_BYTES` each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +116,13 @@ class Store:
             marks = ",".join("?" * len(part))
             rows = self.read(
                 "SELECT key, text, finish_reason, latency_s, prompt_tokens, "
-                "completion_tokens, cached_tokens FROM completions "
+                "completion_tokens, cached_tokens, thinking FROM completions "
                 f"WHERE key IN ({marks})",
                 part,
             )
-            for key, text, finish, *measured in rows:
-                found[key] = Completion(text, finish, "", *measured)
+            for key, text, finish, *rest in rows:
+                # The last one is the thinking, NULL for none.
+                found[key] = Completion(text, finish, "", *rest[:-1], rest[-1] or "")
         return found
 
     def save(
@@ -129,7 +141,7 @@ class Store:
             _insert(
                 connection,
                 "INSERT OR IGNORE INTO completions (key, text, finish_reason, "
-                "latency_s, prompt_tokens, completion_tokens, cached_tokens)",
+                "latency_s, prompt_tokens, completion_tokens, cached_tokens, thinking)",
                 completions,
             )
             _insert(connection, "INSERT OR REPLACE INTO outcomes", outcomes)
@@ -248,6 +260,34 @@ class Store:
             for _, item_id, keys in rows:
                 yield item_id, keys
             last = rows[-1][0]
+
+    def find_outcome(self, run: RunRecord, item_id: str) -> StoredOutcome | None:
+        """Return how one item ended in `run`; None for an item it did not ask.
+
+        Raises
+        ------
+        StoreError
+            The file is damaged or locked, or the row was changed by something other
+            than ranloop.
+        """
+        rows = self.read(
+            "SELECT seq, item_id, status, fields, repairs, problem, keys FROM outcomes "
+            "INDEXED BY outcomes_by_item WHERE run = ? AND item_id = ?",
+            [run.number, item_id],
+        )
+        if not rows:
+            return None
+        *row, keys = rows[0]
+        return StoredOutcome(self._outcome(row), keys)
+
+    def list_unanswered(self, run: RunRecord) -> list[tuple[str, Status, str]]:
+        """Return item id, status and problem of each item without an answer."""
+        rows = self.read(
+            "SELECT item_id, status, problem FROM outcomes "
+            "WHERE run = ? AND status <> ? ORDER BY seq",
+            [run.number, Status.ANSWERED.value],
+        )
+        return [(item_id, Status(status), problem) for item_id, status, problem in rows]
 
     def _outcome(self, row: Sequence[Any]) -> Outcome:
         _, item_id, status, fields, repairs, problem = row

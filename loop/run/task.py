@@ -43,10 +43,7 @@ from loop.run.manifest import (
     write_manifest,
 )
 from loop.run.spec import BLANK_LINES, RunSpec
-from loop.run.store import RunRecord, open_store
-
-_KEY = 32
-"""Bytes of one completion key."""
+from loop.run.store import KEY_BYTES, RunRecord, open_store
 
 
 class StoredRun:
@@ -112,8 +109,8 @@ class StoredRun:
         """Return the key under which a prompt's answer is stored, or nothing."""
         if prompt.item.id != self._item:
             self._advance(self._rows, prompt.item.id)
-        start = self._place[prompt.frame.call] * _KEY
-        return self._keys[start : start + _KEY]
+        start = self._place[prompt.frame.call] * KEY_BYTES
+        return self._keys[start : start + KEY_BYTES]
 
     def _advance(self, rows: Iterator[tuple[str, bytes]], wanted: str) -> None:
         """Read on to the item `wanted`; without its keys where it is not there."""

@@ -11,7 +11,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
-from loop.core.safe_text import printable
+from loop.core.safe_text import exposed, printable
 from loop.documents import numbers
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -116,6 +116,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         local=_local,
         words=_words,
         drawing=Markup,
+        exposed=exposed,
     )
     return environment
 

@@ -64,6 +64,7 @@ _REVIEW = (
     ("z", "#review-undo", "undo the last submission"),
     ("r", "#review-reserve", "reserve the case, or give it back"),
     ("o", "#review-wide", "evidence of all labels"),
+    ("s", "#review-trace-turn", "what was asked, and what came back; again to close"),
     ("/", _typed("search"), "search texts and case ids"),
     ("l", "#review-label input", "choose a label"),
 )

@@ -208,7 +208,9 @@ def add_answers(path, count):
     """Store answers that no run rests on."""
     path.parent.mkdir(exist_ok=True)
     store = Store(path)
-    rows = [(b"%032d" % n, "ä" * 5, "stop", 0.1, 1, 1, None) for n in range(count)]
+    rows = [
+        (b"%032d" % n, "ä" * 5, "stop", 0.1, 1, 1, None, None) for n in range(count)
+    ]
     store.save(rows, [])
     store.close()
 

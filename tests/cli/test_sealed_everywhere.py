@@ -58,6 +58,7 @@ ASKED = {
     "revise": ["tiny --verdicts {verdicts} --cohort {held} --why test"],
     "history": ["tiny", "tiny --events", "tiny --csv {out}/h.csv"],
     "export": ["tiny@v1 --to openai-batch --out {out}/x --cohort {held}"],
+    "show": ["{run}", "{run} h1", "{run} h1 --raw", "{run} h1 --json"],
     "audit": ["", "--export {out}/audit.json"],
     "doctor": [""],
     "cohort check": ["", "{held} dev"],

@@ -74,3 +74,33 @@ def test_no_category_is_left_behind(cells):
         right[row["category"]] += said in wanted
     assert len(all_cells) == 12
     assert [one for one, n in all_cells.items() if right[one] < 0.95 * n] == []
+
+
+def test_an_explanation_says_what_was_answered():
+    """On every sentence and label: it is made by the code that decides."""
+    words = parse_yaml(WORDS.read_text("utf-8"), WORDS)
+    known = read_version(WorkspacePaths(bundled()), "extractor@v7").guides
+    guides = [with_words(one, words.get(one.label) or {}) for one in known]
+    labels = [one.label for one in guides]
+    reader = ReportReader(guides, labels, CUES)
+    told = Counter()
+    with SENTENCES.open(encoding="utf-8", newline="") as stream:
+        texts = {row["text"] for row in csv.DictReader(stream)}
+    for text in sorted(texts):
+        answer = reader.answer(text)
+        if not answer:
+            continue
+        explained = reader.explain(text)
+        said = entries(answer)
+        assert {one: explained.value(one).value for one in labels} == {
+            one: said[one]["value"] for one in labels
+        }, text
+        spans = {one.label: list(one.span) for one in explained.mentions if one.decides}
+        given = {one: said[one]["span"] for one in labels if "span" in said[one]}
+        assert {k: v for k, v in given.items() if k not in explained.implied} == {
+            k: v for k, v in spans.items() if k not in explained.implied
+        }, text
+        told.update(one.why.partition(" ")[0] for one in explained.mentions)
+    assert {"stated", "negated", "uncertain", "overruled"} <= {
+        one.strip(";,") for one in told
+    }

@@ -279,7 +279,7 @@ def test_a_store_is_copied_while_others_write(made, tmp_path):
         with open_store(made) as store:
             while not stop.is_set():
                 number += 1
-                row = (b"%032d" % number, "text", "stop", 0.1, 1, 1, None)
+                row = (b"%032d" % number, "text", "stop", 0.1, 1, 1, None, None)
                 store.save([row], [])
 
     writer = threading.Thread(target=write)

@@ -350,7 +350,9 @@ def test_the_prompt_tokens_of_an_empty_answer_are_used(store, kit):
 
 def key(kit, prompt, engine=None, **spec):
     """Return the key of one prompt from a fresh maker."""
-    return KeyMaker(kit.make_spec(**spec), engine or kit.TableEngine()).key(prompt)
+    return KeyMaker(
+        kit.make_spec(**spec), (engine or kit.TableEngine()).identity()
+    ).key(prompt)
 
 
 def prompt(frame, text, tail=None, **variables):
@@ -384,14 +386,14 @@ def test_variables_that_are_not_in_the_tail_count(kit):
 
 def test_text_cannot_move_between_tail_and_frame(kit):
     """The static part is closed before the case text begins."""
-    maker = KeyMaker(kit.make_spec(), kit.TableEngine())
+    maker = KeyMaker(kit.make_spec(), kit.TableEngine().identity())
     keys = {maker.key(prompt(kit.make_frame(), text)) for text in ("a", "ab", "", "\0")}
     assert len(keys) == 4
 
 
 def test_frames_that_died_do_not_lend_their_id(kit):
     """Frames are told apart by identity, and ids are reused by Python."""
-    maker = KeyMaker(kit.make_spec(), kit.TableEngine())
+    maker = KeyMaker(kit.make_spec(), kit.TableEngine().identity())
     systems = [f"system {number}" for number in range(50)]
     keys = {maker.key(prompt(kit.make_frame(system=system), "a")) for system in systems}
     assert len(keys) == 50

@@ -19,7 +19,7 @@ from loop.run.store import Store, StoredVerdict, Writer, open_store, read_outcom
 
 def row(number, text="{}"):
     """Return a completion row with its own key."""
-    return (number.to_bytes(32, "big"), text, "stop", 0.5, 10, None, 7)
+    return (number.to_bytes(32, "big"), text, "stop", 0.5, 10, None, 7, None)
 
 
 def test_completions_come_back_by_key(store):

@@ -725,3 +725,39 @@ def test_another_cohort_opens_on_its_own_run(ann, context, tmp_path, opening):
     place = values[FILTERS]
     assert (place.cohort, place.case) == ("other", "o1")
     assert place.run not in ("", before.run)
+
+
+def traced(ann, place, **data):
+    """Return the trace panel after a press on its button."""
+    return events.turn_trace(ann.visit(**data), place)
+
+
+def test_a_trace_opens_on_the_open_case_and_folds_up(ann):
+    """It is asked for, and gone with the next pair."""
+    place = on(ann, "f1")
+    closed = ann.act(events.choose, place, case="f1", label="pleural_effusion")
+    assert 'data-act="open"' in closed["trace"]
+    opened = traced(ann, place, act="open")
+    assert "as it was sent" in opened and "Fluid at the base." in opened
+    assert "No wording of the guide is in the text: absent." in opened
+    assert 'data-act="close"' in opened
+    folded = traced(ann, place, act="close")
+    assert folded == closed["trace"] and "Fluid" not in folded
+
+
+def test_a_trace_of_hostile_text_is_inert(ann):
+    """HTML is text, and characters that act are spelled out."""
+    shown = traced(ann, on(ann, "f2"), act="open")
+    assert "&lt;script&gt;" in shown and "<script" not in shown and "<img" not in shown
+    assert "\x1b" not in shown and "\u202e" not in shown and "{{ 1/0 }}" in shown
+
+
+def test_a_trace_needs_an_open_case_and_no_holdout(ann, workspace):
+    """A request that was made by hand gets no more than the page shows."""
+    with pytest.raises(DataError, match="no case is open"):
+        traced(ann, Place(), act="open")
+    place = on(ann, "f1")
+    path = workspace.cohorts / "dev" / "cohort.yaml"
+    path.write_text(path.read_text().replace("role: dev", "role: holdout"))
+    with pytest.raises(DataError):
+        traced(ann, place, act="open")

@@ -29,7 +29,7 @@ EVENTS = (
     *("see_review", "review_choose", "review_turn", "review_narrow", "review_renew"),
     *("review_keep", "review_take", "review_submit", "review_reserve"),
     *("review_change", "review_withdraw", "review_undo", "review_offer"),
-    *("review_alike", "review_together"),
+    *("review_alike", "review_together", "review_trace"),
 )
 
 

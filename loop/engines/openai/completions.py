@@ -103,14 +103,15 @@ def read_answer(body: bytes, latency_s: float = 0.0) -> Completion:
         raise UnreadableAnswerError("unfinished answer")
     message = choice["message"]
     text = message.get("content") or ""
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    thinking = reasoning if isinstance(reasoning, str) else ""
     if not text:
-        reasoning = message.get("reasoning_content") or message.get("reasoning")
-        if isinstance(reasoning, str) and reasoning:
-            text = "<think>" + reasoning
+        if thinking:
+            text, thinking = "<think>" + thinking, ""
         elif message.get("refusal"):
             finish = "refusal"
     prompt, completion, cached = _usage(answer.get("usage"))
-    return Completion(text, finish, "", latency_s, prompt, completion, cached)
+    return Completion(text, finish, "", latency_s, prompt, completion, cached, thinking)
 
 
 def read_fingerprint(body: bytes) -> str | None:

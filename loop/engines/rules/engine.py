@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from loop.core.errors import EngineError
-from loop.core.records import Completion, Guide, Note, Prompt, PromptFrame, Value
+from loop.core.records import (
+    Completion,
+    Guide,
+    Note,
+    Prompt,
+    PromptFrame,
+    Span,
+    Value,
+)
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
 from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
-from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
+from loop.engines.rules.sentence import (
+    MEMO_SENTENCES,
+    Hit,
+    Judged,
+    SentenceReader,
+    Stance,
+)
 from loop.engines.rules.spelling import Speller
-from loop.engines.rules.vocabulary import build_vocabulary
+from loop.engines.rules.vocabulary import CueRole, build_vocabulary
 
 REVISION = 4
 """Raised whenever the same guides and cues may give another answer."""
@@ -31,6 +47,52 @@ _VALUE = {
     Stance.NEGATED: Value.ABSENT,
     Stance.LIMITED: Value.ABSENT,
 }
+
+
+class RulesMention(NamedTuple):
+    """One mention of a label in a text: which guide line found it, what decided."""
+
+    label: str
+    part: str
+    """Of the guide: name, term, exclusion, clarification or exemplar."""
+
+    wording: str
+    """That guide line, as the guide has it."""
+
+    span: Span
+    value: Value | None
+    """What it says of the label; None where it says nothing."""
+
+    why: str
+    """What decided, in words."""
+
+    cue: Span | None
+    scope: Span | None
+    """What the cue governs."""
+
+    decides: bool
+    """Whether the answer about its label rests on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesExplanation:
+    """Why `rules` answers a text as it does."""
+
+    mentions: tuple[RulesMention, ...]
+    """In the order of the text."""
+
+    implied: Mapping[str, str]
+    """Label that is present only because another one is, to that other one."""
+
+    disputed: tuple[str, ...]
+    """Labels of which the impression was believed against the findings."""
+
+    def value(self, label: str) -> Value:
+        """Return what the explanation comes to: the value that was answered."""
+        if label in self.implied:
+            return Value.PRESENT
+        decisive = (one for one in self.mentions if one.decides and one.label == label)
+        return next((one.value for one in decisive if one.value), Value.ABSENT)
 
 
 class RulesEngine:
@@ -69,6 +131,13 @@ class RulesEngine:
                 yield index, Completion(answer, latency_s=clock() - began)
             else:
                 yield index, Completion("", finish_reason="error", error=_NOTHING_READ)
+
+    def explain(self, prompt: Prompt) -> RulesExplanation | None:
+        """Return why `prompt` is answered so; None where it cannot be answered."""
+        text = prompt.item.variables.get("text", "")
+        if self._refusal(prompt, text):
+            return None
+        return self._reader(prompt.frame).explain(text)
 
     def _refusal(self, prompt: Prompt, text: str) -> str:
         """Say why a prompt cannot be answered, or nothing.
@@ -174,6 +243,7 @@ class ReportReader:
             )
         wanted = set(fields)
         targets = {name: index for index, name in enumerate(names)}
+        self._guides = tuple(guides)
         self._names = [name if name in wanted else None for name in names]
         self._implies = [
             tuple(targets[other] for other in guide.implies if other in targets)
@@ -217,6 +287,49 @@ class ReportReader:
                     f"{_notes(hit, disputed) if hit.respelled or disputed else ''}}}"
                 )
         return "{" + ",".join(answers) + "}"
+
+    def explain(self, text: str) -> RulesExplanation:
+        """Return why `answer` says what it says of `text`."""
+        sections = self._sections.find(text)
+        best, disputed = self._collect(text, sections)
+        mentions: list[RulesMention] = []
+        open_hits = dict(best)
+        for start, end, _ in sections:
+            for offset, sentence in sentences(text, start, end):
+                for one in self._sentences.explain(sentence):
+                    place = Span(one.place.start + offset, one.place.end + offset)
+                    target = one.wording.target
+                    hit = open_hits.get(target)
+                    decides = hit is not None and (
+                        (hit.stance, hit.start, hit.end) == (one.stance, *place)
+                    )
+                    if decides:
+                        del open_hits[target]
+                    mentions.append(self._mention(one, place, offset, decides))
+        implied: dict[int, int] = {}
+        self._imply(best, implied)
+        labels = [guide.label for guide in self._guides]
+        return RulesExplanation(
+            mentions=tuple(sorted(mentions, key=lambda one: one.span)),
+            implied={labels[to]: labels[by] for to, by in implied.items()},
+            disputed=tuple(labels[target] for target in sorted(disputed)),
+        )
+
+    def _mention(
+        self, one: Judged, place: Span, offset: int, decides: bool
+    ) -> RulesMention:
+        guide = self._guides[one.wording.target]
+        return RulesMention(
+            label=guide.label,
+            part=_guide_part(guide, one),
+            wording=one.wording.text,
+            span=place,
+            value=None if one.stance is None else self._value[one.stance],
+            why=_reason(one),
+            cue=_moved(one.cue, offset),
+            scope=_moved(one.scope, offset),
+            decides=decides,
+        )
 
     def _list_findings(self, best: Mapping[int, Hit], disputed: Collection[int]) -> str:
         """Return the labels that are not absent, in the order asked."""
@@ -264,8 +377,11 @@ class ReportReader:
                 best[target] = hit
         return best, disputed
 
-    def _imply(self, best: dict[int, Hit]) -> None:
-        """Make the implied labels of every present label present, transitively."""
+    def _imply(self, best: dict[int, Hit], told: dict[int, int] | None = None) -> None:
+        """Make the implied labels of every present label present, transitively.
+
+        Into `told` goes which label made which one present.
+        """
         open_targets = [t for t, hit in best.items() if hit.stance is Stance.PRESENT]
         while open_targets:
             source = best[open_targets.pop()]
@@ -274,6 +390,51 @@ class ReportReader:
                 if known is None or known.stance is not Stance.PRESENT:
                     best[target] = Hit(target, Stance.PRESENT, source.start, source.end)
                     open_targets.append(target)
+                    if told is not None:
+                        told[target] = source.target
+
+
+def _moved(span: Span | None, offset: int) -> Span | None:
+    return None if span is None else Span(span.start + offset, span.end + offset)
+
+
+def _guide_part(guide: Guide, one: Judged) -> str:
+    """Return which part of a guide has the wording of a mention."""
+    wording = one.wording
+    if wording.value is None:
+        return "exclusion"
+    if not wording.clarifies:
+        terms = {term for part in guide.parts for term in part.terms}
+        return "term" if wording.text in terms else "name"
+    phrases = {rule.phrase for part in guide.parts for rule in part.clarifications}
+    return "clarification" if wording.text in phrases else "exemplar"
+
+
+_ROLE_WORDS = {
+    CueRole.NEGATION: "negated",
+    CueRole.LIMITED: "only its degree is negated",
+    CueRole.UNCERTAIN: "uncertain",
+    CueRole.HYPOTHETICAL: "only asked about",
+}
+
+
+def _reason(one: Judged) -> str:
+    """Return in words what made a mention count as it does."""
+    if one.overruled is not None:
+        kind = "exclusion" if one.overruled.value is None else "clarification"
+        return f"overruled by the {kind} {one.overruled.text!r}"
+    if one.wording.value is None:
+        return "an exclusion: what it overlaps does not count"
+    said = (
+        "stated" if one.role is None else _ROLE_WORDS.get(one.role, "decided by a cue")
+    )
+    if one.role is None and one.wording.value is not Value.PRESENT:
+        said = f"the guide calls it {one.wording.value}"
+    if one.by_cues is Stance.NEGATED and one.stance is Stance.LIMITED:
+        said += ", of one side or form only"
+    elif one.by_cues is not one.stance and one.stance is Stance.UNCERTAIN:
+        said = 'an "or" leaves open which of two'
+    return f"{said}; spelling corrected" if one.respelled else said
 
 
 def _notes(hit: Hit, disputed: Collection[int]) -> str:

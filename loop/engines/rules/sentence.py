@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from loop.core.records import Value
+from loop.core.records import Span, Value
 from loop.engines.rules.scopes import LOST_STOP, Found, Grammar, Scope
 from loop.engines.rules.spelling import Speller, respell
 from loop.engines.rules.vocabulary import (
@@ -81,6 +81,32 @@ _OF_VALUE = {
 }
 
 
+class Judged(NamedTuple):
+    """Why a mention counts as it does; places are those of the sentence as written."""
+
+    wording: GuideWording
+    place: Span
+    respelled: bool
+    stance: Stance | None = None
+    """None where it says nothing: overruled, an exclusion, or only asked about."""
+
+    by_cues: Stance | None = None
+    """What its wording and the cue alone say, before the words around weaken it."""
+
+    role: CueRole | None = None
+    """What the cue that decides does; None where the wording alone decides."""
+
+    cue: Span | None = None
+    scope: Span | None = None
+    """What that cue governs."""
+
+    overruled: GuideWording | None = None
+    """The exclusion or clarification that takes its place."""
+
+
+_Decided = tuple[Mention, Stance | None, Scope | None]
+
+
 class SentenceReader:
     """Reads sentences; remembers those it has read, since reports repeat them."""
 
@@ -116,7 +142,16 @@ class SentenceReader:
                 self._memo[sentence] = known
         return known
 
-    def _judge(self, sentence: str) -> tuple[Hit, ...]:
+    def explain(self, sentence: str) -> tuple[Judged, ...]:
+        """Return every mention that `read` looked at, and what became of it."""
+        judged: list[Judged] = []
+        self._judge(sentence, judged)
+        return tuple(judged)
+
+    def _judge(
+        self, sentence: str, told: list[Judged] | None = None
+    ) -> tuple[Hit, ...]:
+        """Return the judged mentions; put into `told` why, where somebody asks."""
         text, origin = _single_spaced(fold(sentence))
         changed: Sequence[tuple[int, int]] = ()
         if self._speller.works:
@@ -126,11 +161,16 @@ class SentenceReader:
         cues, parts = self._match(text)
         if not parts:
             return ()
-        mentions = _without_overruled(self._mentions(text, parts, cues))
+        found = self._mentions(text, parts, cues)
+        mentions = _without_overruled(found)
         if self._grammar.lost_stop.search(sentence):
             cues += self._lost_stops(sentence, text, mentions)
         hits = []
-        for mention, stance in self._assess(text, mentions, cues):
+        decided: list[_Decided] | None = None if told is None else []
+        assessed = self._assess(text, mentions, cues, decided)
+        if told is not None:
+            told += _tell(found, decided or (), assessed, _Places(origin, changed))
+        for mention, stance in assessed:
             start, end = mention.start, mention.end
             respelled = bool(changed) and any(
                 start < stop and at < end for at, stop in changed
@@ -165,9 +205,16 @@ class SentenceReader:
         return cues, parts
 
     def _assess(
-        self, text: str, mentions: Sequence[Mention], cues: Sequence[Found]
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        cues: Sequence[Found],
+        decided: list[_Decided] | None = None,
     ) -> list[tuple[Mention, Stance]]:
-        """Return the mentions that are more than asked about, with their status."""
+        """Return the mentions that are more than asked about, with their status.
+
+        Into `decided` goes what the cues alone make of every mention.
+        """
         scopes: Sequence[Scope] = ()
         if cues:
             ends = [mention.end for mention in mentions]
@@ -177,6 +224,8 @@ class SentenceReader:
         present = set()
         for mention in mentions:
             stance, decisive = judge_mention(mention, scopes)
+            if decided is not None:
+                decided.append((mention, stance, decisive))
             if stance is None:
                 continue
             if stance is Stance.PRESENT:
@@ -319,6 +368,56 @@ def _overrules(rule: Mention, mention: Mention) -> bool:
     if not mention.wording.clarifies:
         return True
     return rule.end - rule.start > mention.end - mention.start
+
+
+class _Places(NamedTuple):
+    """How places in a folded sentence are found in the sentence as written."""
+
+    origin: Sequence[int] | None
+    changed: Sequence[tuple[int, int]]
+    """What the correction of spelling touched."""
+
+    def of(self, start: int, end: int) -> Span:
+        if self.origin is None or start >= end:
+            return Span(start, max(start, end))
+        end = min(end, len(self.origin))
+        return Span(self.origin[start], self.origin[end - 1] + 1)
+
+    def respelled(self, mention: Mention) -> bool:
+        return any(
+            mention.start < stop and at < mention.end for at, stop in self.changed
+        )
+
+
+def _tell(
+    found: Sequence[Mention],
+    decided: Sequence[_Decided],
+    assessed: Sequence[tuple[Mention, Stance]],
+    places: _Places,
+) -> Iterator[Judged]:
+    """Yield why each of the mentions `found` counts as it does."""
+    kept = {id(mention): (stance, scope) for mention, stance, scope in decided}
+    final = {id(mention): stance for mention, stance in assessed}
+    for mention in found:
+        bare = Judged(
+            mention.wording,
+            places.of(mention.start, mention.end),
+            places.respelled(mention),
+        )
+        if id(mention) in kept:
+            stance, scope = kept[id(mention)]
+            bare = bare._replace(stance=final.get(id(mention)), by_cues=stance)
+            if scope is not None:
+                bare = bare._replace(
+                    role=scope.role,
+                    cue=places.of(scope.cue_start, scope.cue_end),
+                    scope=places.of(scope.start, scope.end),
+                )
+        elif mention.wording.value is not None:
+            rules = (one for one in found if one.wording.clarifies)
+            by = next((one for one in rules if _overrules(one, mention)), None)
+            bare = bare._replace(overruled=by.wording if by else None)
+        yield bare
 
 
 def judge_mention(

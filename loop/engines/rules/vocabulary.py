@@ -123,6 +123,9 @@ class GuideWording(NamedTuple):
     clarifies: bool
     """Whether it outranks the terms it overlaps."""
 
+    text: str
+    """As the guide has it."""
+
 
 class WordingPart(NamedTuple):
     """One part of a wording."""
@@ -269,7 +272,9 @@ class _Builder:
         if not parts:
             return
         number = len(self.wordings)
-        self.wordings.append(GuideWording(target, value, len(parts), clarifies))
+        self.wordings.append(
+            GuideWording(target, value, len(parts), clarifies, wording)
+        )
         for index, part in enumerate(parts):
             prefix = part.endswith("*")
             for spelling in self._variants(part):

@@ -27,6 +27,8 @@ class Stripped(NamedTuple):
 
     text: str
     repairs: tuple[str, ...]
+    thinking: str = ""
+    """What was taken away as thinking, without its tags."""
 
 
 def strip_thinking(text: str) -> Stripped:
@@ -36,20 +38,24 @@ def strip_thinking(text: str) -> Stripped:
     that is never closed reaches to the end of the text: a draft inside thinking is not
     an answer.
     """
-    kept, at = [], 0
+    kept, thought, at = [], [], 0
     stray = _CLOSE.search(text)
     first = _OPEN.search(text)
     if stray and (first is None or stray.start() < first.start()):
+        thought.append(text[: stray.start()])
         at = stray.end()
     found = at > 0
     while opening := _OPEN.search(text, at):
         found = True
         kept.append(text[at : opening.start()])
         closing = _CLOSE.search(text, opening.end())
+        thought.append(text[opening.end() : closing.start() if closing else len(text)])
         at = closing.end() if closing else len(text)
     if not found:
         return Stripped(text, ())
-    return Stripped("".join((*kept, text[at:])), ("thinking removed",))
+    return Stripped(
+        "".join((*kept, text[at:])), ("thinking removed",), "\n\n".join(thought)
+    )
 
 
 def strip_fences(text: str) -> Stripped:
@@ -83,8 +89,8 @@ def read_tolerantly(text: str, read_body: BodyReader) -> Reading:
     read_body
         Reads the answer once thinking and code fences are taken away.
     """
-    body, thinking = strip_thinking(text)
-    body, fences = strip_fences(body)
+    body, thinking, _ = strip_thinking(text)
+    body, fences, _ = strip_fences(body)
     repairs = [*thinking, *fences]
     try:
         if not body.strip():

@@ -28,6 +28,7 @@ from loop.review.working import (
     release,
     reserve,
 )
+from loop.run.trace import read_trace
 from loop.ui.pages.base import SAME
 from loop.ui.pages.review.state import (
     FOLLOW,
@@ -54,6 +55,7 @@ from loop.ui.pages.review.state import (
 from loop.ui.pages.review.verdict_form import ReviewForm, fields_of, form_of, missing
 from loop.ui.pages.review.view import (
     FILTERS,
+    TRACE_TURN,
     FormStatus,
     note_form,
     render_status,
@@ -65,6 +67,7 @@ from loop.ui.pages.review.view import (
     show_panels,
     suggest_for,
 )
+from loop.ui.trace import render_trace
 from loop.ui.wiring import Visit
 
 UNDONE = "undone by its author right after it was given"
@@ -199,6 +202,26 @@ def narrow(visit: Visit, place: Place, *values: Any) -> Any:
         return show_again(visit, place, filters, FormStatus())
     first = next_open(state.items, None) or state.items[0]
     return show_pair(visit, place.at(first), filters)
+
+
+def turn_trace(visit: Visit, place: Place, *values: Any) -> Any:
+    """Show what was asked about the open case and what came back, or fold it up.
+
+    Raises
+    ------
+    DataError
+        No case is open, or its text or prompt is not here.
+    """
+    if visit.data.get("act") != "close":
+        if not place.case:
+            raise DataError("no case is open. Choose a pair of the list.")
+        context = visit.context
+        label = place.label if place.label != ALL_LABELS else ""
+        trace = read_trace(
+            context.workspace, place.run, place.case, store=context.store
+        )
+        return render_trace(trace, turn=TRACE_TURN, label=label)
+    return render_trace(None, turn=TRACE_TURN)
 
 
 def renew(visit: Visit, place: Place, *values: Any) -> Any:

@@ -59,6 +59,9 @@ class ReviewComponents:
 
     queue: gr.HTML
     case: gr.HTML
+    trace: gr.HTML
+    """What was asked about the open case and what came back, once asked for."""
+
     offer: gr.HTML
     """The likely correction, or where to judge instead; hides a form of no use."""
 
@@ -118,7 +121,9 @@ def build_parts() -> ReviewComponents:
         count = gr.Textbox("0", label="Changes", elem_id="review-count", min_width=0)
         with gr.Row(elem_id="review-columns"):
             queue = _column("review-list", "review-queue")
-            case = _column("review-middle", "review-case")
+            with gr.Column(elem_id="review-middle", min_width=0):
+                case = panel(elem_id="review-case")
+                trace = panel(elem_id="review-trace")
             with gr.Column(elem_id="review-right", min_width=0):
                 offer = panel(elem_id="review-offer")
                 with gr.Column(elem_id="review-form", min_width=0):
@@ -140,6 +145,7 @@ def build_parts() -> ReviewComponents:
         count=count,
         queue=queue,
         case=case,
+        trace=trace,
         offer=offer,
         form_boxes=form_boxes,
         typed=typed,

@@ -81,6 +81,7 @@ def build(registry: EventRegistry, header: PageHeader) -> ReviewPage:
     """Add the page and connect it."""
     parts = build_parts()
     _connect_moves(registry, parts)
+    _connect_trace(registry, parts)
     _connect_form(registry, parts)
     _connect_own(registry, parts)
     return ReviewPage(
@@ -136,6 +137,21 @@ def _connect_moves(registry: EventRegistry, parts: ReviewComponents) -> None:
             **PLAIN,
         )
         moved.then(None, js=SETTLE, queue=False)
+
+
+def _connect_trace(registry: EventRegistry, parts: ReviewComponents) -> None:
+    """Connect the trace of the open case: whoever sees the case may see it."""
+    registry.on(
+        parts.trace.act,
+        events.turn_trace,
+        right=Right.SEE,
+        name="review_trace",
+        inputs=(parts.place,),
+        outputs=[parts.trace],
+        js=LEAVE,
+        trigger_mode="always_last",
+        **PLAIN,
+    )
 
 
 def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:

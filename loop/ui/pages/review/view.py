@@ -63,9 +63,13 @@ from loop.ui.pages.review.verdict_form import (
     suggest,
     warn_of_copied_words,
 )
+from loop.ui.trace import render_trace
 from loop.ui.wiring import Visit
 
 ALL = ("All", "")
+TRACE_TURN = "review-trace-turn"
+"""Id of the button that opens the trace of the open case, and folds it up."""
+
 FILTERS = len(Filters._fields)
 FIELDS = len(ReviewForm._fields)
 
@@ -108,6 +112,7 @@ class ReviewOutputs(NamedTuple):
     remark: str = ""
     queue: str = ""
     case: str = ""
+    trace: str = ""
     offer: str = ""
     status: str = ""
     alike: str = ""
@@ -210,6 +215,7 @@ def show_panels(
         remark=render_remark(visit, place),
         queue=render_queue(visit, place, state, filters),
         case=render_case(visit, place, state, filters.search),
+        trace=render_trace(None, turn=TRACE_TURN) if item else "",
         offer=render_offer(visit, place, state),
         status=render_status(status, place) if visit.user.may(Right.JUDGE) else "",
         alike=render_alike(visit, place, state),

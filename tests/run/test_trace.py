@@ -1,0 +1,303 @@
+"""A trace: what was asked about one case, what came back, and what was made of it."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.records import Completion, Status
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import read_version
+from loop.prompts.version import CallPlan
+from loop.run.asking import ChosenEngine, HeldEngine
+from loop.run.prune import prune_completions
+from loop.run.store import open_store
+from loop.run.task import prepare_run, run_prompt, run_task
+from loop.run.trace import read_trace, read_unanswered, trace_data
+
+HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\u200f" + " " * 1_000_000
+TEXTS = {
+    "clear": "Lungs are clear. No pleural effusion.",
+    "twice": "Small left pleural effusion, first unreadable.",
+    "never": "A case that is never answered in a readable way.",
+    "dead": "The server fails on this one.",
+    "long": "Large right pleural effusion. " + "The heart is normal. " * 47_000,
+}
+
+
+class Scripted:
+    """Answers each text from a list, in turn; the last answer stays."""
+
+    retry_unreadable = 2
+
+    def __init__(self, script):
+        """Take text ids to answers."""
+        self.script, self.asked = script, {}
+
+    def identity(self):
+        """Return a name and a fingerprint."""
+        return {"engine": "scripted", "server": {"fingerprint": "fp-7"}}
+
+    def complete(self, prompts):
+        """Yield an answer for each prompt."""
+        for index, prompt in enumerate(prompts):
+            name, call = prompt.item.id, prompt.frame.call
+            turn = self.asked[name, call] = self.asked.get((name, call), -1) + 1
+            plain = json.dumps(dict.fromkeys(prompt.frame.fields, "absent"))
+            answers = self.script.get((name, call), self.script.get(name, [plain]))
+            answer = answers[min(turn, len(answers) - 1)] or plain
+            if not isinstance(answer, Completion):
+                answer = Completion(answer, "stop", "", 0.25, 1000, 50, 900)
+            yield index, answer
+
+
+SCRIPT = {
+    "twice": [HOSTILE, Completion("", "stop", "", 0.5, 1000, 60, 0), None],
+    "never": ["<think>Let me see.</think>I cannot tell."],
+    "dead": [Completion("", "error", "the server refused it: 500")],
+    "clear": [Completion('{"edema": "absent"}', thinking="Nothing is wrong here.")],
+}
+
+
+@pytest.fixture
+def cohort(workspace, tmp_path):
+    """Return the name of a small dev cohort, imported."""
+
+    def make(name="small", role="dev"):
+        source = tmp_path / f"{name}.jsonl"
+        rows = [{"case_id": one, "text": text} for one, text in TEXTS.items()]
+        source.write_text("\n".join(map(json.dumps, rows)) + "\n")
+        options = ImportOptions(name=name, role=role, source="test", licence="none")
+        import_cohort(workspace, source, options, actor=Actor(name="t"))
+        return name
+
+    return make
+
+
+def ask(workspace, cohort, script=SCRIPT, plan=CallPlan.JOINT):
+    """Run the extractor past a scripted engine and return the run's id."""
+    version = replace(read_version(workspace, "extractor"), plan=plan)
+    parameters = {"temperature": 0.0, "max_tokens": 2048, "seed": 0}
+    name = "openai:m@http://127.0.0.1:1/v1"
+    chosen = ChosenEngine(name, Scripted(script), parameters)
+    with ExitStack() as stack:
+        task = prepare_run(workspace, version, cohort, engine=HeldEngine(chosen, stack))
+        return run_task(workspace, task).run_id
+
+
+def show(workspace, *words):
+    """Return what ``ranloop show`` prints."""
+    given = ["show", *words, "--workspace", str(workspace.root)]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_every_attempt_is_there_with_its_measures(workspace, cohort):
+    """Two unreadable answers before the one that counts, in order, and what it cost."""
+    (workspace.private / "config.yaml").write_text(
+        "prices: {m: {input: 2.0, output: 8.0, cached_input: 0.5}}\n"
+    )
+    trace = read_trace(workspace, ask(workspace, cohort()), "twice")
+    (call,) = trace.calls
+    assert call.as_sent and trace.remarks == ()
+    problems = [one.reading.problem for one in call.attempts]
+    assert problems == [
+        "the answer is longer than 400,000 chars",
+        "the answer is empty",
+        "",
+    ]
+    assert [one.completion.cached_tokens for one in call.attempts] == [900, 0, 900]
+    costs = [one.cost for one in call.attempts]
+    assert costs == pytest.approx([0.00105, 0.00248, 0.00105])
+    assert trace.outcome.status is Status.ANSWERED and trace.currency == "USD"
+    assert trace.identity["server"] == {"fingerprint": "fp-7"}
+
+
+def test_the_messages_are_proved_by_the_key_of_the_answer(workspace, cohort):
+    """The shared part and the case's own part are what the engine was given."""
+    run = ask(workspace, cohort())
+    one, other = (read_trace(workspace, run, case) for case in ("twice", "never"))
+    assert one.calls[0].shared == other.calls[0].shared
+    assert TEXTS["twice"] in one.calls[0].own
+    assert TEXTS["twice"] not in one.calls[0].shared[-1].content
+    assert one.calls[0].messages()[-1].content.endswith(one.calls[0].own)
+
+
+def test_messages_that_were_not_sent_are_said_to_be_none(workspace, cohort):
+    """A prompt version that was edited since cannot pass for what was asked."""
+    run = ask(workspace, cohort())
+    version = read_version(workspace, "extractor")
+    path = workspace.prompts / "extractor" / f"v{version.number}" / "system.jinja"
+    path.chmod(0o644)
+    path.write_text(path.read_text() + "Also be kind.\n")
+    trace = read_trace(workspace, run, "twice")
+    assert not any(one.as_sent for one in trace.calls)
+    assert trace.remarks
+    # What came back is there all the same.
+    (last,) = [one.attempts[-1] for one in trace.calls]
+    assert last.completion.text.startswith("{")
+    assert "not provably" in show(workspace, run, "twice")
+
+
+def test_thinking_is_kept_apart_whoever_kept_it_apart(workspace, cohort):
+    """In the text between tags, or in a field of its own that was dropped before."""
+    run = ask(workspace, cohort())
+    (tagged,) = read_trace(workspace, run, "never").calls
+    assert [one.thinking for one in tagged.attempts] == ["Let me see."] * 3
+    (own,) = read_trace(workspace, run, "clear").calls
+    assert own.attempts[-1].thinking == "Nothing is wrong here."
+
+
+def test_a_failed_case_says_why_and_shows_no_answer(workspace, cohort):
+    """Nothing came back, so nothing is stored."""
+    trace = read_trace(workspace, ask(workspace, cohort()), "dead")
+    (call,) = trace.calls
+    assert (call.attempts, call.failure) == ((), "the server refused it: 500")
+    assert call.as_sent and trace.outcome.status is Status.ENGINE_FAILED
+
+
+def test_cases_without_an_answer_are_listed_by_cause(workspace, cohort):
+    """Unreadable and failed ones, with ids, and no text."""
+    run = ask(workspace, cohort())
+    found = read_unanswered(workspace, run)
+    told = {one.problem: (one.status, one.cases) for one in found.causes}
+    assert told["the server refused it: 500"] == (Status.ENGINE_FAILED, ("dead",))
+    unreadable = [one.cases for one in found.causes if one.status is Status.UNPARSED]
+    assert ("never",) in unreadable
+    shown = show(workspace, run)
+    assert "engine_failed: the server refused it: 500" in shown and "never" in shown
+    assert not any(text[:20] in shown for text in TEXTS.values())
+    as_data = json.loads(show(workspace, run, "--json"))
+    assert (
+        as_data["cases"]
+        == found.cases
+        == sum(one["cases"] for one in as_data["causes"])
+    )
+
+
+def test_one_call_a_label(workspace, cohort):
+    """Each call has its own answers; one of them failed, and says so alone."""
+    script = {
+        ("clear", "edema"): [Completion("", "error", "gone")],
+        ("clear", "fracture"): ["what?", None],
+    }
+    version = replace(read_version(workspace, "extractor"), plan=CallPlan.PER_LABEL)
+    from loop.prompts.catalog import latest_version, renumbered, write_version
+
+    number = latest_version(workspace, "extractor").number + 1
+    write_version(workspace, renumbered(version, number))
+    run = ask(workspace, cohort(), script, plan=CallPlan.PER_LABEL)
+    trace = read_trace(workspace, run, "clear")
+    calls = {one.call: one for one in trace.calls}
+    assert len(calls) == len(version.labels) > 15
+    assert all(one.as_sent for one in trace.calls) and trace.remarks == ()
+    assert "gone" in calls["edema"].failure and not calls["edema"].attempts
+    assert len(calls["fracture"].attempts) == 2
+    assert len(calls["pneumonia"].attempts) == 1 and not calls["pneumonia"].failure
+    (only,) = read_trace(workspace, run, "clear", label="fracture").calls
+    assert only.call == "fracture"
+    with pytest.raises(DataError, match="asks nothing about"):
+        read_trace(workspace, run, "clear", label="nothing")
+
+
+def test_answers_that_were_removed_are_said_to_be(workspace, cohort):
+    """`clean` lets go of earlier attempts; the answer that counts stays."""
+    run = ask(workspace, cohort())
+    prune_completions(workspace)
+    (call,) = read_trace(workspace, run, "twice").calls
+    assert [one.completion is None for one in call.attempts] == [True, True, False]
+    assert "`ranloop clean` removed it" in show(workspace, run, "twice")
+
+
+def test_a_replay_shows_whose_answers_it_gives(workspace, cohort):
+    """The key of a replay is its own, and the engine behind it is named."""
+    name = cohort()
+    first = run_prompt(workspace, "extractor", name).run_id
+    again = run_prompt(workspace, "extractor", name, engine=f"replay:{first}").run_id
+    trace = read_trace(workspace, again, "clear")
+    assert trace.identity["source"]["engine"] == "rules"
+    assert trace.calls[0].as_sent and trace.calls[0].rules is not None
+    assert "source engine rules" in show(workspace, again, "clear")
+
+
+def test_a_holdout_is_refused_to_everybody(workspace, cohort, monkeypatch):
+    """Also the list of its unanswered cases, and as the role stands in the ledger."""
+    run = ask(workspace, cohort())
+    path = workspace.cohorts / "small" / "cohort.yaml"
+    path.write_text(path.read_text().replace("role: dev", "role: holdout"))
+    for read in (
+        lambda: read_trace(workspace, run, "clear"),
+        lambda: read_unanswered(workspace, run),
+    ):
+        with pytest.raises(DataError):
+            read()
+
+
+def test_a_case_that_was_not_asked_is_refused(workspace, cohort):
+    """The message holds no text that was given as an id."""
+    run = ask(workspace, cohort())
+    with pytest.raises(DataError, match="not shown") as caught:
+        read_trace(workspace, run, "Small effusion of Mrs X")
+    assert "Mrs X" not in str(caught.value)
+
+
+def test_a_hostile_answer_is_inert_on_a_terminal(workspace, cohort):
+    """ANSI and bidirectional marks are spelled out; a megabyte of blanks is cut."""
+    shown = show(workspace, ask(workspace, cohort()), "twice")
+    assert "\x1b" not in shown and "\u202e" not in shown and "\u200f" not in shown
+    assert "\\x1b[31m" in shown and "\\u200f" in shown
+    assert "(1,000,000" in shown
+    assert len(shown) < 20_000
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_long_case_shows_its_evidence_and_says_what_is_left_out(workspace, cohort):
+    """A megabyte of text, and the twenty characters that decide."""
+    run = run_prompt(workspace, "extractor", cohort()).run_id
+    shown = show(workspace, run, "long", "--label", "pleural_effusion")
+    assert "[pleural effusion]" in shown.partition("case text")[2]
+    assert "characters not shown)" in shown and len(shown) < 20_000
+    whole = json.loads(show(workspace, run, "long", "--json"))
+    assert whole["text"] == TEXTS["long"].strip()
+
+
+def test_data_of_a_trace_is_json(workspace, cohort):
+    """Also of `rules`, whose explanation is in it."""
+    run = run_prompt(workspace, "extractor", cohort()).run_id
+    data = json.loads(json.dumps(trace_data(read_trace(workspace, run, "clear"))))
+    (call,) = data["calls"]
+    one = next(m for m in call["rules"]["mentions"] if m["label"] == "pleural_effusion")
+    assert one["value"] == "absent" and one["decides"]
+    start, end = one["cue"]
+    assert data["text"][start:end] == "No"
+
+
+def test_a_trace_reads_one_case_and_does_not_walk_the_run(workspace, cohort):
+    """Its outcome is found by an index, whatever the length of the run."""
+    run = run_prompt(workspace, "extractor", cohort()).run_id
+    asked = []
+    with open_store(workspace) as store:
+        read = store.read
+
+        def listen(query, values=()):
+            asked.append((query, values))
+            return read(query, values)
+
+        store.read = listen
+        read_trace(workspace, run, "clear", store=store)
+        plans = {
+            row[3]
+            for query, values in asked
+            for row in read(f"EXPLAIN QUERY PLAN {query}", values)
+            if "outcomes" in query
+        }
+    assert plans == {
+        "SEARCH outcomes USING INDEX outcomes_by_item (run=? AND item_id=?)"
+    }
