@@ -11,6 +11,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note,
     open_workspace,
@@ -80,19 +81,20 @@ def agreement(
     place = open_workspace(workspace)
     if csv is not None:
         own_output(csv, place)
-    taxonomy = read_taxonomy(place.labels)
-    votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
-    report = measure_agreement(
-        votes,
-        taxonomy,
-        cohort=cohort,
-        uncertain_is_category=uncertain == "category",
-        resamples=resamples,
-    )
-    if csv is not None:
-        write_atomic(csv, agreement_table(report))
-        note(f"wrote {csv}")
-    beside = _measure_beside(place, votes, cohort, against) if against else None
+    with ProgressBar(f"agreement {cohort}", quiet=as_json).shown():
+        taxonomy = read_taxonomy(place.labels)
+        votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
+        report = measure_agreement(
+            votes,
+            taxonomy,
+            cohort=cohort,
+            uncertain_is_category=uncertain == "category",
+            resamples=resamples,
+        )
+        if csv is not None:
+            write_atomic(csv, agreement_table(report))
+            note(f"wrote {csv}")
+        beside = _measure_beside(place, votes, cohort, against) if against else None
     if as_json:
         data = _as_data(report)
         print_json({**data, "against": ceiling_data(*beside)} if beside else data)

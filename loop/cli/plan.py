@@ -10,6 +10,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note,
     open_workspace,
@@ -75,7 +76,8 @@ def plan(
     place = open_workspace(workspace)
     if csv is not None:
         own_output(csv, place)
-    made = _plan(place, run, cohort, supposed)
+    with ProgressBar("plan", quiet=as_json).shown():
+        made = _plan(place, run, cohort, supposed)
     if csv is not None:
         write_atomic(csv, render_plan_csv(made))
         note(f"wrote {csv}")

@@ -175,15 +175,16 @@ def run(
         batch=batch,
         tell=note,
     )
-    task = prepare_run(
-        place,
-        wanted.prompt,
-        cohort,
-        engine=wanted.engine,
-        limit=limit,
-        asking=asking,
-        again=again is not None,
-    )
+    with ProgressBar(f"prepare {wanted.prompt}", quiet=as_json).shown():
+        task = prepare_run(
+            place,
+            wanted.prompt,
+            cohort,
+            engine=wanted.engine,
+            limit=limit,
+            asking=asking,
+            again=again is not None,
+        )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
     progress = ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
