@@ -509,13 +509,9 @@ def read_policy(words: Sequence[str]) -> dict[str, str]:
     typer.BadParameter
         There is no ``=``, or a word appears twice.
     """
-    policy: dict[str, str] = {}
-    for text in words:
-        word, sign, meaning = text.rpartition("=")
-        if not sign:
-            raise typer.BadParameter(
-                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
-            )
-        if policy.setdefault(word, meaning) != meaning:
-            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
-    return policy
+    from loop.labels.importing.source import parse_meanings
+
+    try:
+        return parse_meanings(words)
+    except DataError as error:
+        raise typer.BadParameter(f"--value {error}") from error
