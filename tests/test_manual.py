@@ -172,7 +172,7 @@ class Shell:
             with reported_errors():
                 app(words, prog_name="ranloop")
 
-        quiet = patch.object(ProgressBar, "_lines", lambda _, rows: rows)
+        quiet = patch.object(ProgressBar, "_tick", lambda *_: None)
         with ExitStack() as around:
             around.enter_context(chdir(self.folder))
             around.enter_context(patch.dict(os.environ, self.environment))

@@ -11,6 +11,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note,
     note_part,
@@ -81,19 +82,20 @@ def agreement(
     place = open_workspace(workspace)
     if csv is not None:
         own_output(csv, place)
-    taxonomy = read_taxonomy(place.labels)
-    votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
-    report = measure_agreement(
-        votes,
-        taxonomy,
-        cohort=cohort,
-        uncertain_is_category=uncertain == "category",
-        resamples=resamples,
-    )
-    if csv is not None:
-        write_atomic(csv, agreement_table(report))
-        note(f"wrote {csv}")
-    beside = _measure_beside(place, votes, cohort, against) if against else None
+    with ProgressBar(f"agreement {cohort}", quiet=as_json).shown():
+        taxonomy = read_taxonomy(place.labels)
+        votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
+        report = measure_agreement(
+            votes,
+            taxonomy,
+            cohort=cohort,
+            uncertain_is_category=uncertain == "category",
+            resamples=resamples,
+        )
+        if csv is not None:
+            write_atomic(csv, agreement_table(report))
+            note(f"wrote {csv}")
+        beside = _measure_beside(place, votes, cohort, against) if against else None
     if beside:
         note_part(place, beside[1])
     if as_json:

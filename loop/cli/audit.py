@@ -13,6 +13,7 @@ from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
     JsonOption,
+    ProgressBar,
     RoleOption,
     WorkspaceOption,
     acting,
@@ -90,9 +91,10 @@ def audit(
     heads = [parse_head(text) for text in head or ()]
     if repair:
         _repair(place, actor, role)
-    found = audit_workspace(place, releases=release or (), heads=heads)
-    name = audited_prompt(found, prompt) if prompt else None
-    _export(export or (), place, found, name)
+    with ProgressBar("audit", quiet=as_json).shown():
+        found = audit_workspace(place, releases=release or (), heads=heads)
+        name = audited_prompt(found, prompt) if prompt else None
+        _export(export or (), place, found, name)
     if as_json:
         print_json(audit_data(found))
     else:

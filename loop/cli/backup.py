@@ -9,6 +9,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     megabytes,
     note,
@@ -49,7 +50,8 @@ def backup(
     place = open_workspace(workspace)
     own_output(file, place)
     secret = read_secret("passphrase", passphrase_stdin)
-    made = write_backup(place, file, secret)
+    with ProgressBar(f"back up {place.root.name}", quiet=as_json).shown():
+        made = write_backup(place, file, secret)
     if as_json:
         print_json(_row(made, "file"))
         return
@@ -79,7 +81,8 @@ def restore(
     public files must be those of the backup; --private-only does not look at them.
     """
     secret = read_secret("passphrase", passphrase_stdin, confirm=False)
-    made = restore_backup(file, folder, secret, private_only=private_only)
+    with ProgressBar(f"restore {folder.name}", quiet=as_json).shown():
+        made = restore_backup(file, folder, secret, private_only=private_only)
     if as_json:
         print_json(_row(made, "workspace"))
         return

@@ -259,7 +259,8 @@ def votes(
     place, who = open_workspace(workspace), acting(actor)
     given = VotesFile(name, file, need, replace, why, read_policy(value or ()))
     do = dry_run_votes if dry_run else take_votes_file
-    report = do(place, given, actor=who)
+    with ProgressBar(f"votes on {name}", quiet=as_json).shown():
+        report = do(place, given, actor=who)
     if as_json:
         print_json({**votes_data(report), **({"dry_run": True} if dry_run else {})})
         return
@@ -280,7 +281,9 @@ def check(
 
     Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8.
     """
-    report = check_cohorts(open_workspace(workspace), names)
+    place = open_workspace(workspace)
+    with ProgressBar("cohort check", quiet=as_json).shown():
+        report = check_cohorts(place, names)
     if as_json:
         print_json(
             {
@@ -474,11 +477,12 @@ def _import(place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool) 
     """Import a source and the votes on it, and say what became of them."""
     source, options, given = what
     progress = ProgressBar(f"import {options.name}", quiet=as_json)
-    report = import_cohort(place, source, options, actor=who, watch=progress.track)
-    counted = None
-    if given:
-        note(f"{report.cohort}: {report.cases} cases imported; adding votes")
-        counted = take_votes_file(place, given, actor=who)
+    with progress.shown():
+        report = import_cohort(place, source, options, actor=who, watch=progress.track)
+        counted = None
+        if given:
+            note(f"{report.cohort}: {report.cases} cases imported; adding votes")
+            counted = take_votes_file(place, given, actor=who)
     if as_json:
         result = asdict(report)
         print_json({**result, "votes": votes_data(counted) if counted else None})
@@ -495,12 +499,13 @@ def _dry_run(
     """Say what `_import` would do."""
     source, options, given = what
     progress = ProgressBar(f"check {options.name}", quiet=as_json)
-    found = dry_run_import(place, source, options, actor=who, watch=progress.track)
-    counted = None
-    if given:
-        with trial(place) as copy:
-            import_cohort(copy, source, options, actor=who)
-            counted = take_votes_file(copy, given, actor=who)
+    with progress.shown():
+        found = dry_run_import(place, source, options, actor=who, watch=progress.track)
+        counted = None
+        if given:
+            with trial(place) as copy:
+                import_cohort(copy, source, options, actor=who)
+                counted = take_votes_file(copy, given, actor=who)
     replaced = _find_replaced(place, options.name)
     if as_json:
         print_json({**import_dry_run_data(found, counted), "replaced": replaced})

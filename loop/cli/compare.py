@@ -8,6 +8,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note_part,
     open_workspace,
@@ -53,7 +54,8 @@ def compare(
     not worse by a margin.
     """
     place = open_workspace(workspace)
-    result = compare_runs(place, before, after, reference=reference)
+    with ProgressBar(f"compare {before} and {after}", quiet=as_json).shown():
+        result = compare_runs(place, before, after, reference=reference)
     open_cases = result.cohort.role != "holdout"
     note_part(place, result.after.run_id)
     if as_json:

@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeVar
+from threading import Event, RLock, Thread
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 from unicodedata import east_asian_width
 
 import typer
@@ -22,6 +23,9 @@ from loop.core.errors import DataError, LedgerError, LoopError, WorkspaceError
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 GATE_EXIT = 100
 """Exit code when a gate did not pass."""
@@ -33,6 +37,18 @@ _GAP = "  "
 """Between the columns of a table."""
 
 Row = TypeVar("Row")
+
+_REDRAW_S = 0.2
+"""Between two states of a bar."""
+
+_SCREEN = RLock()
+"""Held by whoever writes: a bar is drawn by a thread of its own."""
+
+_BARS: list[Progress] = []
+"""The bars on the terminal."""
+
+_AT_WORK: list[Event] = []
+"""What ends each progress that is shown; see `ProgressBar`."""
 
 _OPENED: ContextVar[WorkspacePaths | None] = ContextVar("_OPENED", default=None)
 """The workspace of the command that runs: whoever acts there signs with a key there."""
@@ -168,12 +184,24 @@ def note(text: str) -> None:
 
 
 def _echo(text: str, stream: TextIO) -> None:
-    try:
-        typer.echo(text, file=stream)
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    with _SCREEN, _bars_aside():
+        try:
+            typer.echo(text, file=stream)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def _bars_aside() -> Iterator[None]:
+    """Take the bars on the terminal away for a line that stays."""
+    bars = list(_BARS)
+    for bar in bars:
+        bar.stop()
+    yield
+    for bar in bars:
+        bar.start()
 
 
 def megabytes(count: int) -> str:
@@ -332,42 +360,127 @@ def _pad(text: str, width: int, left: bool) -> str:
 
 @dataclass(slots=True)
 class ProgressBar:
-    """A bar on a terminal; elsewhere a line every few seconds; silent with --json."""
+    """What takes a while: a bar on a terminal; elsewhere a line every few seconds.
+
+    Nothing of what is over soon, and nothing with --json. The bar goes when the work
+    is done, or when the command fails.
+    """
 
     label: str
     total: int | None = None
     quiet: bool = False
+    after_s: float = 2.0
+    """Before this, nothing is shown."""
+
     every_s: float = 5.0
+    """Between two lines."""
+
+    _done: int | None = None
+    """Rows that have passed; None while nothing is counted."""
+
+    _over: Event | None = None
+    """Set when the work is done; None while nothing is shown."""
 
     def track(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yield `rows` while showing how many have passed."""
-        if self.quiet:
-            yield from rows
-        elif sys.stderr.isatty():
-            yield from self._bar(rows)
-        else:
-            yield from self._lines(rows)
+        self._done = 0
+        try:
+            with self.shown():
+                for row in rows:
+                    yield row
+                    self._done += 1
+        finally:
+            self._done = None
 
-    def _bar(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def part(
+        self, label: str, total: int | None = None
+    ) -> Callable[[Iterable[Row]], Iterator[Row]]:
+        """Return what tracks the rows of a part of the work under its own label."""
+
+        def track(rows: Iterable[Row]) -> Iterator[Row]:
+            before = self.label, self.total
+            self.label, self.total = label, total
+            try:
+                yield from self.track(rows)
+            finally:
+                self.label, self.total = before
+
+        return track
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show for how long the block has been at work, and what `track` counts in it.
+
+        The block asks nothing of the person at the terminal.
+        """
+        if self.quiet or self._over is not None:
+            yield
+            return
+        self._over = over = Event()
+        thread = Thread(target=self._tick, args=(over,), daemon=True)
+        thread.start()
+        _AT_WORK.append(over)
+        try:
+            yield
+        finally:
+            _AT_WORK.remove(over)
+            over.set()
+            thread.join()
+            self._over = None
+
+    def _tick(self, over: Event) -> None:
+        begun = time.monotonic()
+        if over.wait(self.after_s):
+            return
+        if sys.stderr.isatty():
+            self._bar(over, begun)
+            return
+        while True:
+            note(f"{self._told()}, {time.monotonic() - begun:,.0f} s")
+            if over.wait(self.every_s):
+                return
+
+    def _told(self) -> str:
+        if self._done is None:
+            return self.label
+        of = f" of {self.total:,}" if self.total else ""
+        return f"{self.label}: {self._done:,}{of}"
+
+    def _bar(self, over: Event, begun: float) -> None:
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import track
+        from rich.progress import BarColumn, Progress, TextColumn
 
-        yield from track(
-            rows,
-            description=escape(printable(self.label)),
-            total=self.total,
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
             console=Console(stderr=True),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
-
-    def _lines(self, rows: Iterable[Row]) -> Iterator[Row]:
-        last = time.monotonic()
-        for done, row in enumerate(rows, 1):
-            yield row
-            if time.monotonic() - last >= self.every_s:
-                last = time.monotonic()
-                of = f" of {self.total}" if self.total else ""
-                note(f"{self.label}: {done}{of}")
+        task = bar.add_task("", total=None)
+        with _SCREEN:
+            _BARS.append(bar)
+            bar.start()
+        try:
+            while not over.wait(_REDRAW_S):
+                told = f"{self._told()}, {time.monotonic() - begun:,.0f} s"
+                done, counted = self._done, self._done is not None
+                with _SCREEN:
+                    bar.update(
+                        task,
+                        description=escape(printable(told)),
+                        total=self.total if counted else None,
+                        completed=done or 0,
+                        refresh=True,
+                    )
+        finally:
+            with _SCREEN:
+                bar.stop()
+                if bar in _BARS:
+                    _BARS.remove(bar)
 
 
 @contextmanager
@@ -379,13 +492,25 @@ def reported_errors() -> Iterator[None]:
     try:
         yield
     except LoopError as error:
+        _end_progress()
         note(f"error: {error}")
         raise SystemExit(1) from error
     except (KeyboardInterrupt, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code != INTERRUPTED_EXIT:
             raise
+        _end_progress()
         note("stopped; run the same command again to go on where it was")
         raise SystemExit(INTERRUPTED_EXIT) from error
+
+
+def _end_progress() -> None:
+    """Show no progress any more: what was tracked last may not have been closed."""
+    for over in _AT_WORK:
+        over.set()
+    with _SCREEN:
+        for bar in _BARS:
+            bar.stop()
+        _BARS.clear()
 
 
 def read_policy(words: Sequence[str]) -> dict[str, str]:
@@ -396,13 +521,9 @@ def read_policy(words: Sequence[str]) -> dict[str, str]:
     typer.BadParameter
         There is no ``=``, or a word appears twice.
     """
-    policy: dict[str, str] = {}
-    for text in words:
-        word, sign, meaning = text.rpartition("=")
-        if not sign:
-            raise typer.BadParameter(
-                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
-            )
-        if policy.setdefault(word, meaning) != meaning:
-            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
-    return policy
+    from loop.labels.importing.source import parse_meanings
+
+    try:
+        return parse_meanings(words)
+    except DataError as error:
+        raise typer.BadParameter(f"--value {error}") from error

@@ -12,6 +12,7 @@ from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
     JsonOption,
+    ProgressBar,
     RoleOption,
     WorkspaceOption,
     acting,
@@ -109,20 +110,22 @@ def evaluate(
     for path in (html, markdown, csv):
         if path is not None:
             own_output(path, place)
-    result = evaluate_run(place, run, reference=reference)
-    note_part(place, result.run.run_id)
-    change = _compare(place, result, against, reference)
-    result = record_evaluation(place, result, acting(actor, role))
-    chosen = _correct(place, result)
-    folder = template_folder(place)
-    _write(
-        html, lambda: render_html(result, change, selection=chosen, templates=folder)
-    )
-    _write(
-        markdown,
-        lambda: render_markdown(result, change, selection=chosen, templates=folder),
-    )
-    _write(csv, lambda: render_csv(result))
+    with ProgressBar(f"evaluate {run}", quiet=as_json).shown():
+        result = evaluate_run(place, run, reference=reference)
+        note_part(place, result.run.run_id)
+        change = _compare(place, result, against, reference)
+        result = record_evaluation(place, result, acting(actor, role))
+        chosen = _correct(place, result)
+        folder = template_folder(place)
+        _write(
+            html,
+            lambda: render_html(result, change, selection=chosen, templates=folder),
+        )
+        _write(
+            markdown,
+            lambda: render_markdown(result, change, selection=chosen, templates=folder),
+        )
+        _write(csv, lambda: render_csv(result))
     if as_json:
         data = evaluation_data(result, chosen)
         with_cases = result.cohort.role != "holdout"

@@ -75,9 +75,11 @@ def export(
     _check(cohort, source, is_batch=ExportTarget(target).is_batch, why=why)
     place = open_workspace(workspace)
     origin = find_origin(place, prompt, model)
-    cases, screening = _cases(place, cohort, source, quiet=as_json)
+    progress = ProgressBar(f"export {prompt}", quiet=as_json)
+    cases, screening = _cases(place, cohort, source, progress)
     spec = ExportSpec(origin=origin, target=ExportTarget(target), cases=cases)
-    manifest = write_export(place, spec, out, Act(acting(actor, role), why))
+    with progress.shown():
+        manifest = write_export(place, spec, out, Act(acting(actor, role), why))
     left_out = dict(screening.excluded) if screening else {}
     if as_json:
         data = {"folder": str(out), **manifest.model_dump(mode="json")}
@@ -108,7 +110,10 @@ def _check(
 
 
 def _cases(
-    place: WorkspacePaths, cohort: str | None, source: Path | None, *, quiet: bool
+    place: WorkspacePaths,
+    cohort: str | None,
+    source: Path | None,
+    progress: ProgressBar,
 ) -> tuple[CaseSource | None, Screening | None]:
     """Return the cases to ask about and, for a file, what counts those left out."""
     found: CaseSource
@@ -119,8 +124,8 @@ def _cases(
         found, screening = file_cases(place, source)
     else:
         return None, None
-    progress = ProgressBar(f"export {found.origin}", quiet=quiet)
-    return replace(found, items=progress.track(found.items)), screening
+    watch = progress.part(f"export {found.origin}")
+    return replace(found, items=watch(found.items)), screening
 
 
 def _show(manifest: Manifest, out: Path, left_out: dict[str, Any]) -> None:

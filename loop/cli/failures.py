@@ -12,6 +12,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note_part,
     open_workspace,
@@ -159,6 +160,7 @@ def failures(
     reviewer come first, each with the reason.
     """
     place = open_workspace(workspace)
+    progress = ProgressBar(f"failures {run}", quiet=as_json)
     narrowed = order is Order.VALUE or section or search or status or reviewer
     items: Mapping[tuple[str, str], QueueItem] = {}
     found: Listing
@@ -169,16 +171,18 @@ def failures(
                 "kind and no place in the queue. Leave the other options out, but for "
                 "--label, --limit, --format and --text."
             )
-        found = open_cases(place, run, labels=label)
+        with progress.shown():
+            found = open_cases(place, run, labels=label)
     else:
-        number = _version_number(reference)
-        found = failing_cases(
-            place, run, labels=label, kinds=_kinds(kind), reference=number
-        )
-        if narrowed:
-            wanted = _filter(section, search, status, reviewer)
-            items = _items(place, found.run_id, wanted, number)
-            found = _narrowed(found, items, order)
+        number, kinds = _version_number(reference), _kinds(kind)
+        with progress.shown():
+            found = failing_cases(
+                place, run, labels=label, kinds=kinds, reference=number
+            )
+            if narrowed:
+                wanted = _filter(section, search, status, reviewer)
+                items = _items(place, found.run_id, wanted, number)
+                found = _narrowed(found, items, order)
     note_part(place, found.run_id)
     total = len(found.rows)
     if isinstance(found, OpenCases):

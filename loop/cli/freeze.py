@@ -39,7 +39,7 @@ from loop.release.keys import (
 )
 from loop.release.released import withdraw_release
 from loop.run.asking import EngineOptions
-from loop.run.task import Task, Watch
+from loop.run.task import Task
 
 
 def register(app: typer.Typer) -> None:
@@ -105,12 +105,13 @@ def freeze(
     place = open_workspace(workspace)
     who = acting(actor, role)
     folder = template_folder(place)
+    progress = ProgressBar(f"freeze {prompt}", quiet=as_json)
     desk = FreezeContext(
         workspace=place,
         actor=who,
         signing=_signing(place, [f"{who.name}:{meaning}", *(sign or [])]),
         render=lambda facts, approvals: render_documents(facts, approvals, folder),
-        watching=lambda task: _progress(task, quiet=as_json),
+        watching=lambda task: progress.part(_title(task), task.total),
     )
     request = FreezeRequest(
         prompt=prompt,
@@ -122,7 +123,8 @@ def freeze(
         meaning=meaning,
         override=override,
     )
-    found = freeze_release(desk, request)
+    with progress.shown():
+        found = freeze_release(desk, request)
     if as_json:
         print_json(_data(found))
     else:
@@ -177,11 +179,9 @@ def _passphrase(place: WorkspacePaths, key: PublicKey) -> str:
     return str(typer.prompt(f"Passphrase of {key.name}", hide_input=True, err=True))
 
 
-def _progress(task: Task, *, quiet: bool) -> Watch:
-    """Return what shows how far a run of the freeze is."""
-    spec = task.spec
-    title = f"{spec.prompt} on {spec.cohort}"
-    return ProgressBar(title, total=task.total, quiet=quiet).track
+def _title(task: Task) -> str:
+    """Return what a run of the freeze is called while it is shown."""
+    return f"{task.spec.prompt} on {task.spec.cohort}"
 
 
 def _claimed(claim: ClaimFacts) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note,
     open_workspace,
@@ -63,11 +64,12 @@ def history(
     place, prompt = open_workspace(workspace), name.partition("@")[0]
     if csv is not None:
         own_output(csv, place)
-    rows = read_history(place, prompt)
-    scores = read_scores(place, prompt)
-    if csv is not None:
-        write_atomic(csv, history_table(scores))
-        note(f"wrote {csv}")
+    with ProgressBar(f"history {prompt}", quiet=as_json).shown():
+        rows = read_history(place, prompt)
+        scores = read_scores(place, prompt)
+        if csv is not None:
+            write_atomic(csv, history_table(scores))
+            note(f"wrote {csv}")
     if as_json:
         versions = [_data(row, scores) for row in rows]
         print_json({"prompt": name, "versions": versions})

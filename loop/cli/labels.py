@@ -9,6 +9,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note_part,
     open_workspace,
@@ -70,16 +71,17 @@ def labels(
     """
     place = open_workspace(workspace)
     own_output(out, place)
-    written = write_labels(
-        place,
-        out,
-        run,
-        names=names,
-        values=values,
-        evidence=evidence,
-        text=text,
-        replace=replace,
-    )
+    with ProgressBar(f"labels {run}", quiet=as_json).shown():
+        written = write_labels(
+            place,
+            out,
+            run,
+            names=names,
+            values=values,
+            evidence=evidence,
+            text=text,
+            replace=replace,
+        )
     note_part(place, written.manifest["run"])
     if as_json:
         print_json(dict(written.manifest))

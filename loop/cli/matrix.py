@@ -120,6 +120,7 @@ def matrix(
         if path is not None:
             own_output(path, place)
     # What `latest` names is settled before new runs are made.
+    progress = ProgressBar("matrix", quiet=as_json)
     asked = name_runs(place, run or ())
     if engine:
         request = MatrixRequest(
@@ -128,12 +129,15 @@ def matrix(
             limit=limit,
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
         )
-        answers = _ask(place, request, asked, reference, acting(actor), quiet=as_json)
+        who = acting(actor)
+        with progress.shown():
+            answers = _ask(place, request, asked, reference, who, progress)
         asked = [*answers, *asked]
     elif not asked:
         raise typer.BadParameter("name engines with --engine, or runs with --run")
-    result = read_matrix(place, asked, reference=reference)
-    _write_documents(place, result, (html, markdown, csv))
+    with progress.shown():
+        result = read_matrix(place, asked, reference=reference)
+        _write_documents(place, result, (html, markdown, csv))
     if as_json:
         print_json(matrix_data(result))
     else:
@@ -165,8 +169,7 @@ def _ask(
     named: Sequence[EngineRun],
     reference: int | None,
     actor: Actor,
-    *,
-    quiet: bool,
+    progress: ProgressBar,
 ) -> list[EngineRun]:
     """Run the engines one after the other, with progress and a line for each."""
 
@@ -178,7 +181,7 @@ def _ask(
     def watch(task: Task) -> Watch:
         # An engine's name may hold what a progress bar takes for markup.
         note(f"asking {task.spec.engine}")
-        return ProgressBar("cases", total=task.total, quiet=quiet).track
+        return progress.part("cases", task.total)
 
     def done(engine: str, summary: RunSummary) -> None:
         note(

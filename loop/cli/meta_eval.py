@@ -208,44 +208,46 @@ def meta_eval(
     read = [one for one in (*paths, ratings, radpref) if one is not None]
     _check_outputs([one for one in outputs if one is not None], read, place)
     names, less = tuple(metric or ()), tuple(lower or ())
-    rated = None if radpref is None else read_radpref(radpref)
-    points = rated or read_ratings(ratings or Path(), scale=scale)
-    texts = None
-    if paths or rated is None:
-        table = read_metric_scores(paths, names, less)
-    else:
-        wish = ExtractorOptions(
-            version=extractor,
-            release=release,
-            engine=engine,
-            asking=EngineOptions(tell=note),
-        )
-        check_extractor(wish, names)
-        texts = score_radpref(
-            rated,
-            place,
+    progress = ProgressBar("meta-eval", quiet=as_json)
+    with progress.shown():
+        rated = None if radpref is None else read_radpref(radpref)
+        points = rated or read_ratings(ratings or Path(), scale=scale)
+        texts = None
+        if paths or rated is None:
+            table = read_metric_scores(paths, names, less)
+        else:
+            wish = ExtractorOptions(
+                version=extractor,
+                release=release,
+                engine=engine,
+                asking=EngineOptions(tell=note),
+            )
+            check_extractor(wish, names)
+            texts = score_radpref(
+                rated,
+                place,
+                metrics=names,
+                extractor=wish,
+                bertscore_model=bertscore_model,
+                watch=progress.part("texts"),
+            )
+            table = describe_scores(tabulate(texts.sheet), less)
+        found = evaluate_metrics(
+            table,
+            points,
             metrics=names,
-            extractor=wish,
-            bertscore_model=bertscore_model,
-            watch=ProgressBar("texts", quiet=as_json).track,
+            source="" if ratings is None else ratings.name,
+            files=[*([ratings] if ratings else []), *paths],
+            resamples=resamples,
+            permutations=permutations,
+            seed=seed,
         )
-        table = describe_scores(tabulate(texts.sheet), less)
-    found = evaluate_metrics(
-        table,
-        points,
-        metrics=names,
-        source="" if ratings is None else ratings.name,
-        files=[*([ratings] if ratings else []), *paths],
-        resamples=resamples,
-        permutations=permutations,
-        seed=seed,
-    )
-    if texts is not None:
-        found = replace(found, notes=(*texts.notes, *found.notes))
-    _write(found, (html, markdown, svg), place)
-    if per_case is not None and texts is not None:
-        write_per_case(texts.sheet, per_case)
-        note(f"wrote {per_case}")
+        if texts is not None:
+            found = replace(found, notes=(*texts.notes, *found.notes))
+        _write(found, (html, markdown, svg), place)
+        if per_case is not None and texts is not None:
+            write_per_case(texts.sheet, per_case)
+            note(f"wrote {per_case}")
     _show(found, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     note,
     note_part,
@@ -76,7 +77,8 @@ def plan(
     place = open_workspace(workspace)
     if csv is not None:
         own_output(csv, place)
-    made = _plan(place, run, cohort, supposed)
+    with ProgressBar("plan", quiet=as_json).shown():
+        made = _plan(place, run, cohort, supposed)
     if made.run:
         note_part(place, made.run)
     if csv is not None:

@@ -139,7 +139,9 @@ def revise(
         keep_draft=keep_draft,
     )
     progress = ProgressBar("revise", quiet=as_json)
-    revision = revise_prompt(place, request, acting(actor, role), watch=progress.track)
+    who = acting(actor, role)
+    with progress.shown():
+        revision = revise_prompt(place, request, who, watch=progress.track)
     if as_json:
         print_json(_data(revision))
     else:

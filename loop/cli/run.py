@@ -180,15 +180,16 @@ def run(
         batch=batch,
         tell=note,
     )
-    task = prepare_run(
-        place,
-        wanted.prompt,
-        cohort,
-        engine=wanted.engine,
-        limit=limit,
-        asking=asking,
-        again=again is not None,
-    )
+    with ProgressBar(f"prepare {wanted.prompt}", quiet=as_json).shown():
+        task = prepare_run(
+            place,
+            wanted.prompt,
+            cohort,
+            engine=wanted.engine,
+            limit=limit,
+            asking=asking,
+            again=again is not None,
+        )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
     progress = _announce(task, cohort, quiet=as_json)

@@ -290,7 +290,7 @@ def score(
         permutations=permutations,
         seed=seed,
     )
-    place = find_place(workspace)
+    place, progress = find_place(workspace), ProgressBar("score", quiet=as_json)
     if out is not None:
         check_out(out, place)
     wish = ExtractorOptions(
@@ -303,18 +303,19 @@ def score(
         asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
     )
     check_named(wish)
-    joined = join_given(given, read_taxonomy(material(place).labels), reading)
-    points = read_points(given)
-    document = score_reports(
-        add_rated_file(joined, given),
-        place,
-        extractor=wish,
-        counting=counting,
-        ratings=points,
-        watch=lambda items: ProgressBar("texts", quiet=as_json).track(items),
-    )
-    if out is not None:
-        write_documents(document, out, place)
+    with progress.shown():
+        joined = join_given(given, read_taxonomy(material(place).labels), reading)
+        points = read_points(given)
+        document = score_reports(
+            add_rated_file(joined, given),
+            place,
+            extractor=wish,
+            counting=counting,
+            ratings=points,
+            watch=progress.part("texts"),
+        )
+        if out is not None:
+            write_documents(document, out, place)
     if as_json:
         print_json(score_data(document))
     else:

@@ -10,6 +10,7 @@ import typer
 from loop.cli.console import (
     GATE_EXIT,
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     open_workspace,
     print_json,
@@ -66,10 +67,11 @@ def verify(
             f"{shown(expect)}"
         )
     trusted = _read_keys(key or [], keys)
-    if _is_name(release):
-        found = _verify_named(release, trusted, workspace, expect)
-    else:
-        found = verify_folder(Path(release), trusted, expect=expect)
+    with ProgressBar(f"verify {release}", quiet=as_json).shown():
+        if _is_name(release):
+            found = _verify_named(release, trusted, workspace, expect)
+        else:
+            found = verify_folder(Path(release), trusted, expect=expect)
     if as_json:
         print_json(_data(release, found))
     else:

@@ -2,16 +2,21 @@
 
 import io
 import platform
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
+from threading import Event
 
 import pandas
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from loop.cli.console import ProgressBar, print_table, reported_errors, say
+from loop.cli import console, export, freeze
+from loop.cli.console import ProgressBar, note, print_table, reported_errors, say
 from loop.cli.main import app
+from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.safe_text import printable
 
@@ -148,12 +153,117 @@ def test_a_group_without_a_verb_lists_its_verbs(words, verbs):
     assert verbs <= {line.split()[0] for line in told.splitlines() if line[:2] == "  "}
 
 
-@pytest.mark.parametrize(("quiet", "lines"), [(False, 2), (True, 0)])
-def test_progress_goes_to_stderr_unless_it_is_quiet(capsys, quiet, lines):
-    """A bar is drawn on a terminal only; no row is lost on the way."""
-    bar = ProgressBar(
-        "reading", total=2, every_s=0, **({"quiet": True} if quiet else {})
-    )
-    assert list(bar.track("ab")) == ["a", "b"]
-    told = capsys.readouterr()
-    assert (told.out, len(told.err.splitlines())) == ("", lines)
+def wait_for_lines(monkeypatch, count):
+    """Return what waits until so many lines of progress were written, and the lines."""
+    told, enough = [], Event()
+
+    def note(line):
+        told.append(line)
+        if len(told) >= count:
+            enough.set()
+
+    monkeypatch.setattr(console, "note", note)
+    return enough, told
+
+
+def test_progress_tells_what_is_done_how_much_of_it_and_for_how_long(monkeypatch):
+    """Where there is no terminal: a line now and then, and no row is lost."""
+    enough, told = wait_for_lines(monkeypatch, 2)
+    bar = ProgressBar("reading", total=1200, after_s=0, every_s=0.001)
+
+    def rows():
+        yield "a"
+        assert enough.wait(60)
+        yield "b"
+
+    assert list(bar.track(rows())) == ["a", "b"]
+    assert all(re.fullmatch(r"reading: [012] of 1,200, \d+ s", one) for one in told)
+
+
+def test_work_without_rows_is_told_too_and_a_part_under_its_own_name(monkeypatch):
+    """As a bootstrap is: one call that says nothing while it computes."""
+    enough, told = wait_for_lines(monkeypatch, 1)
+    bar = ProgressBar("agreement dev", after_s=0, every_s=0.001)
+    with bar.shown():
+        assert enough.wait(60)
+        enough.clear()
+        told.clear()
+        for _ in bar.part("texts", 3)([1]):
+            while not any(line.startswith("texts: 0 of 3") for line in list(told)):
+                assert enough.wait(60)
+        assert bar.label == "agreement dev"
+
+
+@pytest.mark.parametrize("how", [{"quiet": True, "after_s": 0}, {}])
+def test_progress_of_what_is_quiet_or_soon_over_is_not_shown(monkeypatch, how):
+    """With --json nothing at all; and no flicker for a command that is done at once."""
+    _, told = wait_for_lines(monkeypatch, 1)
+    monkeypatch.setattr(ProgressBar, "_bar", lambda *_: told.append("bar"))
+    assert list(ProgressBar("reading", **how).track("ab")) == ["a", "b"]
+    assert told == []
+
+
+def test_a_bar_makes_room_for_lines_and_is_gone_at_the_end(monkeypatch):
+    """A line that is printed meanwhile is whole, and the cursor is shown again."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(console, "_REDRAW_S", 0.001)
+    with ProgressBar("audit", after_s=0).shown():
+        while "audit" not in screen.getvalue():
+            pass
+        note("a line that stays")
+    shown = screen.getvalue()
+    assert re.search(r"(?:^|[\r\n]|\x1b\[2K)a line that stays\n", shown)
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") > 0
+    assert shown.rindex("\x1b[2K") > shown.rindex("audit")
+
+
+def test_an_error_ends_what_was_shown(monkeypatch, capsys):
+    """What counts rows is not closed when a reader of them fails: nothing draws on."""
+    enough, _ = wait_for_lines(monkeypatch, 1)
+    rows = ProgressBar("reading", after_s=0, every_s=0.001).track("ab")
+    with pytest.raises(SystemExit), reported_errors():
+        next(rows)
+        assert enough.wait(60)
+        raise DataError("row 1 is wrong.")
+    assert all(over.is_set() for over in console._AT_WORK)
+    rows.close()
+    assert not console._AT_WORK
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate", "compare a b", "failures", "plan -c dev", "agreement dev",
+        "audit", "verify extractor-v1", "history extractor", "cohort check",
+        "cohort votes dev FILE", "cohort import FILE -n dev",
+        "cohort import FILE -n dev --dry-run", "matrix extractor@v1 -c dev -e rules",
+        "score --pairs FILE", "meta-eval FILE --ratings FILE", "labels --out OUT.csv",
+        "run extractor@v1 -c dev", "freeze extractor -c dev --holdout h --why x",
+        "export extractor@v1 --to jinja --out OUT",
+        "backup OUT --passphrase-stdin",
+        "restore FILE OUT --passphrase-stdin",
+    ],
+)  # fmt: skip
+def test_what_may_take_long_shows_progress(monkeypatch, tmp_path, words):
+    """All of them take more than two seconds on large cohorts or long histories."""
+    shown = []
+
+    @contextmanager
+    def record(bar):
+        shown.append(bar.label)
+        yield
+
+    monkeypatch.setattr(ProgressBar, "shown", record)
+    monkeypatch.setattr(freeze, "_signing", lambda *_: [])
+    monkeypatch.setattr(export, "find_origin", lambda *_: None)
+    place = tmp_path / "own"
+    (place / "prompts").mkdir(parents=True)
+    (place / "labels").mkdir()
+    monkeypatch.chdir(place)
+    names = {"FILE": tmp_path / "in", "OUT": tmp_path / "out"}
+    names["OUT.csv"] = tmp_path / "out.csv"
+    asked = [str(names.get(word, word)) for word in words.split()]
+    CliRunner().invoke(app, asked, input="a long passphrase\n")
+    assert shown

@@ -1,8 +1,12 @@
 """A list of labels becomes a taxonomy, or the line that is wrong is named."""
 
+import re
+
 import pytest
 from openpyxl import Workbook
+from typer.testing import CliRunner
 
+from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions, SourceCase
@@ -145,3 +149,32 @@ def test_studies_of_another_region_are_left_out_of_chest_tasks_only():
     options = ImportOptions(name="x", role="dev")
     assert not list(Screening(options).passed([case]))
     assert list(Screening(options, "any").passed([case]))
+
+
+def test_a_list_in_gbk_is_read(tmp_path):
+    """As Chinese Excel saves it; no option is needed."""
+    means = "肺野内可见边界清楚的圆形或类圆形致密影，直径不超过三厘米。"
+    path = tmp_path / "labels.csv"
+    path.write_bytes(f"id,name,definition\nnodule,肺结节,{means}\n".encode("gbk"))
+    made = parse_taxonomy(read_label_list(path), path)
+    assert (made.labels[0].name, made.labels[0].definition) == ("肺结节", means)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "name,definition\nÖdem,Flüssigkeit\n".encode("latin-1"),
+        "name,definition\n气胸,胸膜腔\n".encode() + "气胸,胸膜腔内\n".encode("gbk"),
+    ],
+)
+def test_the_way_out_of_another_encoding_is_one_that_there_is(tmp_path, data):
+    """`init` and `cohort votes` have no option for it: saving as UTF-8 always helps."""
+    path = tmp_path / "labels.csv"
+    path.write_bytes(data)
+    with pytest.raises(DataError) as refused:
+        read_label_list(path)
+    told = str(refused.value)
+    assert "Save it as UTF-8" in told
+    for verb in re.findall("`([a-z ]+)`", told):
+        assert "--encoding" in CliRunner().invoke(app, [*verb.split(), "--help"]).output
+    assert "`" in told

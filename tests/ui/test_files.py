@@ -226,7 +226,7 @@ def test_votes_make_the_next_reference(context):
     mine = [rows[0], *(f"r9,{row.partition(',')[2]}" for row in rows[1:40:6])]
     guest, before = editor(context), list_references(context.workspace, "demo_dev")
     file = upload(context, "votes.csv", "\n".join(mine) + "\n")
-    events.check_votes(guest, file, "demo_dev", " 7 ", None)
+    events.check_votes(guest, file, "demo_dev", " 7 ", None, None)
     assert "new readers: r9" in said(guest, ImportKind.VOTES)
     assert list_references(context.workspace, "demo_dev") == before
     events.import_it(guest, ImportKind.VOTES)
@@ -238,7 +238,7 @@ def test_votes_for_unknown_cases_are_refused_with_their_line(context):
     """A file for another cohort."""
     guest = editor(context)
     text = "reader,case_id,label,value\nr1,nope,Pneumothorax,present\n"
-    events.check_votes(guest, upload(context, "v.csv", text), "demo_dev", "", False)
+    events.check_votes(guest, upload(context, "v.csv", text), "demo_dev", "", False, "")
     refused = said(guest, ImportKind.VOTES)
     assert "v.csv, line 2" in refused
     assert "no case" in refused
@@ -249,7 +249,7 @@ def test_a_majority_that_is_no_number_is_refused(context, need):
     """Only whole numbers from one on."""
     file = upload(context, "v.csv", "reader,case_id,label,value\n")
     with pytest.raises(DataError, match="not a number from 1"):
-        events.check_votes(editor(context), file, "demo_dev", need, False)
+        events.check_votes(editor(context), file, "demo_dev", need, False, "")
 
 
 def test_verdicts_are_kept_as_open_ones_once_confirmed(context):
@@ -364,3 +364,75 @@ def test_only_a_holdout_is_closed_for_good(context, monkeypatch, role, said):
     """Whoever looks for its failing cases is told why there are none."""
     monkeypatch.setattr(view, "read_cohort", lambda *_: SimpleNamespace(role=role))
     assert view._closed(context, "any") == said
+
+
+def test_what_the_check_takes_each_column_for_is_shown_before(context):
+    """A wrong column is seen before anything is imported, and named in a field."""
+    text = "Nr,Befund,text\na,Clear lungs.,short\n"
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, "a.csv", text)))
+    assert "field “Column of the case ids”" in said(guest, ImportKind.COHORT)
+    form = cohort_form(
+        upload(context, "b.csv", text), id_column="Nr", text_column="Befund"
+    )
+    events.check_cohort(guest, *form)
+    checked = re.sub(r"<[^>]*>", "", said(guest, ImportKind.COHORT))
+    assert "columns taken: Befund as text, Nr as case id" in checked
+    assert "columns not used: text" in checked
+
+
+def test_a_file_as_it_comes_needs_no_command_line(context):
+    """No ids, exact copies, and words of another language in the label cells."""
+    text = "text,Pneumothorax\nClear.,nein\nClear.,nein\nAir.,ja\n"
+    guest = editor(context)
+    more = {"number_rows": True, "drop_duplicates": True}
+    form = cohort_form(upload(context, "a.csv", text), **more, values="ja = present")
+    events.check_cohort(guest, *form)
+    refused = said(guest, ImportKind.COHORT)
+    assert "the field “What words of label cells mean”" in refused
+    more["values"] = "ja=present\n\nnein=absent\n"
+    events.check_cohort(guest, *cohort_form(upload(context, "b.csv", text), **more))
+    checked = said(guest, ImportKind.COHORT)
+    assert "the rows are numbered" in checked
+    assert "left out, exact duplicate" in checked
+    events.import_it(guest, ImportKind.COHORT)
+    said(guest, ImportKind.COHORT)
+    assert read_cohort_file(context.workspace, "site_b").cases == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [("ja", "write WORD=VALUE"), ("ja=present\nja=absent", "two meanings")],
+)
+def test_a_meaning_that_is_none_is_refused_at_once(context, values, message):
+    """Before the file is looked at; it is deleted when the next one comes."""
+    form = cohort_form(upload(context, "a.csv", SITE), values=values)
+    with pytest.raises(DataError, match=message):
+        events.check_cohort(editor(context), *form)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("headerless.csv", "x1,Clear lungs with MARKERWORD.,absent\n", "line 1"),
+        ("huge.csv", f"case_id,text\na,{'MARKERWORD ' * 150_000}\n", "line 2"),
+        ("binary.xlsx", b"\x00MARKERWORD\xff" * 99, "binary.xlsx"),
+    ],
+)
+def test_no_refusal_shows_what_stands_in_a_cell(context, name, content, message):
+    """A headerless table, a cell without an end, and no table at all."""
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, name, content)))
+    refused = said(guest, ImportKind.COHORT)
+    assert message in refused
+    assert "MARKERWORD" not in refused
+    assert private_files(context) == []
+
+
+def test_a_command_in_a_message_stays_a_command():
+    """Only what is an option of this form becomes its field."""
+    told = "use --replace, or `ranloop cohort votes dev FILE --replace`."
+    shown = view._in_fields(told, ImportKind.VOTES)
+    assert shown.startswith("use the box “Replace all earlier votes”, or `ranloop ")
+    assert shown.endswith("FILE --replace`.")
+    assert view._in_fields(told, ImportKind.VERDICTS) == told

@@ -16,6 +16,12 @@ UTF8 = "utf-8-sig"
 GBK = "gb18030"
 """The superset of GBK and GB 2312 that current software writes."""
 
+SAVE_AS_UTF8 = (
+    "Save it as UTF-8; or, for `cohort import` and `score`, name its encoding, for "
+    "example with --encoding cp1252."
+)
+"""What to do with a file whose encoding is not known."""
+
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Three-byte UTF-8 sequences, in which every Chinese character is written; as GBK they
 # would be rare characters in odd places. Two-byte ones occur in GBK by accident.
@@ -117,8 +123,7 @@ def _scan(lines: Iterable[bytes], path: Path) -> FileEncoding:
         if first_utf8 and first_other:
             raise DataError(
                 f"{path} mixes encodings: line {first_utf8} is UTF-8, line "
-                f"{first_other} is not. Convert it to UTF-8 throughout, or name its "
-                "encoding with --encoding."
+                f"{first_other} is not. {SAVE_AS_UTF8}"
             )
     if common < _COMMON_SHARE * found:
         _refuse_bytes(path, first_other)
@@ -154,7 +159,4 @@ def _count_common(line: bytes) -> tuple[int, int] | None:
 
 
 def _refuse_bytes(path: Path, number: int) -> NoReturn:
-    raise DataError(
-        f"{path}, line {number}: neither UTF-8 nor GBK. Convert the file to UTF-8, or "
-        "name its encoding with --encoding, for example cp1252."
-    )
+    raise DataError(f"{path}, line {number}: neither UTF-8 nor GBK. {SAVE_AS_UTF8}")

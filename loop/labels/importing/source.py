@@ -150,6 +150,26 @@ _UNSPACED = 40
 """Characters from which one without spaces is: of scripts that put none."""
 
 
+def parse_meanings(words: Iterable[str]) -> dict[str, str]:
+    """Return what words of label cells mean, from ``WORD=VALUE`` each.
+
+    Raises
+    ------
+    DataError
+        There is no ``=``, or a word appears twice.
+    """
+    meanings: dict[str, str] = {}
+    for text in words:
+        word, sign, meaning = text.rpartition("=")
+        if not sign:
+            raise DataError(
+                f"{quoted(text)}: write WORD=VALUE, for example yes=present."
+            )
+        if meanings.setdefault(word.strip(), meaning.strip()) != meaning.strip():
+            raise DataError(f"{quoted(word)}: it is given two meanings. Give one.")
+    return meanings
+
+
 def refuse_sentence(case_id: str, where: str) -> None:
     """Refuse an id that is a text: ids are shown wherever a case is named.
 

@@ -20,7 +20,7 @@ import numpy as np
 from loop.core.digests import RepeatedKeyError, framed, unique_keys
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted, unshielded
-from loop.labels.importing.encodings import FileEncoding, find_encoding
+from loop.labels.importing.encodings import SAVE_AS_UTF8, FileEncoding, find_encoding
 from loop.labels.importing.source import (
     Columns,
     ImportOptions,
@@ -479,8 +479,7 @@ def csv_rows(path: Path, encoding: str) -> Iterator[Iterator[tuple[int, list[str
             yield _numbered(stream, path)
     except UnicodeError as error:
         raise DataError(
-            f"{path} is not {encoding} throughout. Name the right encoding with "
-            "--encoding, or convert it to UTF-8."
+            f"{path} is not {encoding} throughout. {SAVE_AS_UTF8}"
         ) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
@@ -543,8 +542,7 @@ def iter_jsonl(
                     yield where, _json_object(line, where)
     except UnicodeError as error:
         raise DataError(
-            f"{path.name}, after line {number}: not {encoding.name}. Name the right "
-            "encoding with --encoding, or convert it to UTF-8."
+            f"{path.name}, after line {number}: not {encoding.name}. {SAVE_AS_UTF8}"
         ) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error

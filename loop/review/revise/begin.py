@@ -234,6 +234,25 @@ def _sort_out(
     return _Sorted(check_verdicts(usable, taxonomy, cases), found, None)
 
 
+def blocked_of(
+    workspace: WorkspacePaths, store: Store, request: DraftRequest
+) -> tuple[Blocked, ...]:
+    """Return the verdicts of `request` that cannot be applied, each with its reason.
+
+    Raises
+    ------
+    LoopError
+        The prompt, the cohort, the taxonomy or a kept verdict cannot be read.
+    """
+    return find_blocked(
+        workspace,
+        find_start(workspace, request.prompt).base,
+        _gather(store, request),
+        require_dev(workspace, request.cohort),
+        read_taxonomy(workspace.labels),
+    )
+
+
 def _name_skipped(blocked: Sequence[Blocked]) -> tuple[str, ...]:
     return tuple(f"not applied: verdict {one.words}" for one in blocked)
 

@@ -39,5 +39,9 @@ window.ranloopForm = (element, tell, watch) => {
   });
 
   recount();
-  watch('value', recount);
+  watch('value', () => {
+    // A box keeps what was clicked when its attributes change: untick what was refused.
+    for (const box of element.querySelectorAll('input[data-off]')) box.checked = false;
+    recount();
+  });
 };

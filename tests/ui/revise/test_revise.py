@@ -107,6 +107,32 @@ def test_nothing_is_built_from_a_verdict_that_was_withdrawn(editor, given, conte
     assert list_drafts(context.workspace, "tiny") == ()
 
 
+def test_what_cannot_be_applied_is_named_and_the_rest_goes_in(editor, given, store):
+    """One verdict that a later version made impossible holds no other up."""
+    gone = replace(USELESS, label="cardiomegaly", edits=Edits(remove_terms=("big",)))
+    circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
+    save_verdicts(store, (gone,), circumstances, WHEN)
+    begin(editor, FLUID, gone)
+    told = re.sub(r"<[^>]*>", "", editor["said"])
+    assert "1 verdict cannot be applied" in told
+    (row,) = [one for one in editor["verdicts"].split("<tr>") if gone.id in one]
+    assert "Cannot be applied:</b> cardiomegaly has no such entry in terms" in row
+    assert editor["verdicts"].count("Cannot be applied") == 1
+    assert "Only the other 1 is ticked now" in told
+    assert editor.opened.draft == ""
+    boxes = {
+        one: editor["verdicts"].split(f'data-id="{one}"')[1].split(">")[0]
+        for one in (FLUID.id, gone.id)
+    }
+    assert " checked " in boxes[FLUID.id]
+    assert " checked " not in boxes[gone.id]
+    assert " data-off " in boxes[gone.id]
+    begin(editor, FLUID)
+    assert editor.opened.draft.startswith("tiny@draft:")
+    begin(editor, gone)
+    assert "No other was ticked." in editor["said"]
+
+
 def test_nothing_ticked_is_said(editor, given):
     """An empty draft is made by another button."""
     with pytest.raises(DataError, match="no verdict is ticked"):

@@ -1,6 +1,8 @@
 """Revise in a real browser: from open verdicts to a committed version."""
 
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -10,6 +12,9 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.people.roster import users_path
 from loop.prompts.catalog import latest_version
+from loop.review.status import find_open
+from loop.review.submit import VerdictContext, save_verdicts
+from loop.review.verdict import Edits
 from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import barriers, open_tab, sign_in
@@ -64,15 +69,38 @@ def build_draft(page):
     page.wait_for_selector("#revise-draft .diff")
 
 
+def save_blocked(workspace):
+    """Keep a verdict that asks for what no draft can do."""
+    with open_store(workspace) as store:
+        known = find_open(workspace, store, "extractor", "demo_dev")[0].verdict
+        asked = Edits(remove_terms=("no such term",))
+        gone = replace(known, reviewer="Dr Other", edits=asked)
+        circumstances = VerdictContext("demo_dev", "extractor@v1", "")
+        save_verdicts(store, (gone,), circumstances, datetime.now(UTC))
+
+
+def build_all_but_blocked(page):
+    """Try to build a draft of all, which unticks one, and build it of the others."""
+    page.locator("[data-all=wording]").check()
+    page.click("#revise-build")
+    page.wait_for_selector("#revise-said .is-error")
+    # A box that was clicked keeps its tick when its row is drawn anew: not this one.
+    page.wait_for_function("!document.querySelector('input[data-off]').checked")
+    assert page.inner_text("#revise-build") == "Build a draft from 35 ticked"
+    page.click("#revise-build")
+    page.wait_for_selector("#revise-draft .diff")
+
+
 def test_from_verdicts_to_the_next_version(workspace, new_page):
-    """Build, check, commit; a second person sees the same; the gates change."""
+    """Build, check, commit; a second person sees the same; the gates change.
+
+    A verdict that cannot be applied is unticked, and holds no other up.
+    """
+    save_blocked(workspace)
     with serving(workspace) as url:
         page, other = new_page(), new_page()
         open_revise(page, url)
-        page.locator("[data-all=wording]").check()
-        assert page.inner_text("#revise-build") == "Build a draft from 35 ticked"
-        page.click("#revise-build")
-        page.wait_for_selector("#revise-draft .diff")
+        build_all_but_blocked(page)
         page.click("#revise-run")
         page.wait_for_selector("#revise-check .word")
         assert "MAY BE COMMITTED" in page.inner_text("#revise-check .word").upper()

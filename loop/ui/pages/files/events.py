@@ -11,7 +11,7 @@ from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.labels.cohort import list_cohorts
 from loop.labels.dry_run import VotesFile
-from loop.labels.importing.source import ImportOptions
+from loop.labels.importing.source import ImportOptions, parse_meanings
 from loop.review.verdict_files import ImportDefaults
 from loop.ui.header import visible_cohorts
 from loop.ui.pages.base import SAME
@@ -48,6 +48,11 @@ class CohortForm(NamedTuple):
     id_column: str
     text_column: str
     patient_column: str
+    number_rows: bool
+    drop_duplicates: bool
+    values: str
+    """What words of label cells mean, WORD=VALUE, one a line."""
+
     encoding: str
     id_prefix: str
     exclude: str
@@ -63,6 +68,8 @@ class VotesForm(NamedTuple):
     """A number, or empty: as recorded."""
 
     replace: bool
+    values: str
+    """As in `CohortForm`."""
 
 
 class VerdictUpload(NamedTuple):
@@ -143,6 +150,9 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
             encoding=form.encoding.strip() or "auto",
             id_prefix=form.id_prefix.strip(),
             columns={role: name for role, name in columns.items() if name.strip()},
+            number_rows=form.number_rows,
+            drop_duplicates=form.drop_duplicates,
+            values=_meanings(form.values),
             exclude=tuple(form.exclude.split("\n")) if form.exclude.strip() else (),
             replace=form.replace,
             reason=form.reason.strip(),
@@ -158,7 +168,13 @@ def check_votes(visit: Visit, *typed: Any) -> list[Any]:
     def how(path: Path) -> UploadOptions:
         if not form.cohort:
             raise DataError("no cohort is chosen. Choose the one that was read.")
-        return VotesFile(form.cohort, path, _need(form.need), form.replace)
+        return VotesFile(
+            form.cohort,
+            path,
+            _need(form.need),
+            form.replace,
+            values=_meanings(form.values),
+        )
 
     return _check(visit, ImportKind.VOTES, form.file, how)
 
@@ -202,6 +218,11 @@ def _need(typed: str) -> int | None:
             "empty for the rule recorded."
         )
     return int(number) if number else None
+
+
+def _meanings(typed: str) -> dict[str, str]:
+    """Return what words of label cells mean, from one a line."""
+    return parse_meanings(line for line in typed.splitlines() if line.strip())
 
 
 def _text(value: Any) -> Any:

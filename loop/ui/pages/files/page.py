@@ -25,9 +25,9 @@ _COHORT_HINT = (
     "and impression), if known the patient, and a column for each label that is known."
 )
 _VOTES_HINT = (
-    "CSV with the columns reader, case_id, label and value (present, absent or "
-    "uncertain). What over half of those who voted on a case say becomes the next "
-    "reference version."
+    "CSV or Excel with the columns reader, case_id, label and value (present, absent "
+    "or uncertain); or with reader, case_id and a column for each label. What over "
+    "half of those who voted on a case say becomes the next reference version."
 )
 _VERDICTS_HINT = (
     "A verdict file, YAML or CSV, as written by hand or exported above. Its verdicts "
@@ -139,10 +139,9 @@ def _cohort() -> UploadForm:
         return UploadForm(file, said, _step(ImportKind.COHORT))
 
 
-def _cohort_details() -> tuple[gr.Textbox, ...]:
-    with gr.Accordion(
-        "Columns, encoding, cases to leave out", open=False, elem_id="cohort-details"
-    ):
+def _cohort_details() -> tuple[Any, ...]:
+    """Return what is rarely said of a file, in the order of `CohortForm`."""
+    with gr.Accordion("More about this file", open=False, elem_id="cohort-details"):
         with gr.Row():
             columns = (
                 _text("Column of the case ids", "cohort-id-column", "found by name"),
@@ -152,22 +151,31 @@ def _cohort_details() -> tuple[gr.Textbox, ...]:
                 ),
             )
         with gr.Row():
+            number = gr.Checkbox(
+                label="Number the rows: there are no case ids",
+                elem_id="cohort-number-rows",
+            )
+            drop = gr.Checkbox(
+                label="Leave out exact duplicates", elem_id="cohort-drop-duplicates"
+            )
+        with gr.Row():
             encoding = _text("Encoding", "cohort-encoding", "auto: UTF-8, else GBK")
             prefix = _text("Put before every case id", "cohort-prefix")
-        exclude = gr.Textbox(
-            label="Case ids to leave out, one a line",
-            lines=3,
-            max_lines=8,
-            elem_id="cohort-exclude",
-        )
-    return (*columns, encoding, prefix, exclude)
+        with gr.Row():
+            values = _lines(
+                "What words of label cells mean, one a line",
+                "cohort-values",
+                "yes=present",
+            )
+            exclude = _lines("Case ids to leave out, one a line", "cohort-exclude")
+    return (*columns, number, drop, values, encoding, prefix, exclude)
 
 
 def _votes() -> UploadForm:
     with gr.Tab("Votes", id="votes", elem_id="kind-votes"):
         _hint(_VOTES_HINT, "votes-hint")
         with gr.Row(elem_classes="bring"):
-            file = _file((".csv", ".tsv"), "votes")
+            file = _file(_TABLES, "votes")
             with gr.Column(scale=3):
                 cohort = gr.Dropdown(
                     [], label="Cohort that was read", elem_id="votes-cohort"
@@ -177,7 +185,12 @@ def _votes() -> UploadForm:
                     label="Replace all earlier votes of the readers in the file",
                     elem_id="votes-replace",
                 )
-        return UploadForm(file, (cohort, need, replace), _step(ImportKind.VOTES))
+        with gr.Accordion("More about this file", open=False, elem_id="votes-details"):
+            values = _lines(
+                "What words of cells mean, one a line", "votes-values", "yes=present"
+            )
+        said = (cohort, need, replace, values)
+        return UploadForm(file, said, _step(ImportKind.VOTES))
 
 
 def _verdicts() -> UploadForm:
@@ -217,6 +230,12 @@ def _file(kinds: Sequence[str], name: str) -> Upload:
 
 def _text(label: str, name: str, example: str = "") -> gr.Textbox:
     return gr.Textbox(label=label, placeholder=example, elem_id=name, max_lines=1)
+
+
+def _lines(label: str, name: str, example: str = "") -> gr.Textbox:
+    return gr.Textbox(
+        label=label, placeholder=example, lines=3, max_lines=8, elem_id=name
+    )
 
 
 def _step(kind: ImportKind) -> UploadStep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
@@ -149,6 +150,34 @@ def _no_votes(context: AppContext, cohort: str) -> str:
     return "" if record.votes else "no votes of readers yet"
 
 
+_FIELDS = {
+    ImportKind.COHORT: {
+        "--number-rows": "the box “Number the rows”",
+        "--id-column": "the field “Column of the case ids”",
+        "--text-column": "the field “Column of the text”",
+        "--patient-column": "the field “Column of the patients”",
+        "--value": "the field “What words of label cells mean”:",
+        "--exclude": "the field “Case ids to leave out”:",
+        "--encoding": "the field “Encoding”:",
+        "--replace": "the box “Replace a cohort of this name”",
+    },
+    ImportKind.VOTES: {
+        "--value": "the field “What words of cells mean”:",
+        "--replace": "the box “Replace all earlier votes”",
+    },
+}
+"""Option of ``cohort import`` and ``cohort votes`` to the field that stands for it."""
+
+
+def _in_fields(error: str, kind: ImportKind) -> str:
+    """Return an error that names fields of the form in place of options.
+
+    What stands in backticks is a command, and stays.
+    """
+    fields = _FIELDS.get(kind, {})
+    return re.sub(r"`[^`]*`|--[a-z-]+", lambda one: fields.get(one[0], one[0]), error)
+
+
 def render_step(kind: ImportKind, progress: JobProgress | None) -> str:
     """Return what is said of an upload: under way, refused, checked or done."""
     if progress is None:
@@ -157,7 +186,8 @@ def render_step(kind: ImportKind, progress: JobProgress | None) -> str:
         return show("files_progress.html.jinja", progress=progress)
     if progress.error:
         return notice(
-            f"{progress.error} Nothing was changed, and the file was deleted.",
+            f"{_in_fields(progress.error, kind)} Nothing was changed, and the file was "
+            "deleted.",
             kind="error",
             title="Not imported",
         )

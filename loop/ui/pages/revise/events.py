@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,8 @@ from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.version import CallPlan
-from loop.review.revise.begin import (
-    DraftRequest,
-    begin_draft,
-)
+from loop.review.revise.begin import DraftRequest, begin_draft, blocked_of
+from loop.review.revise.blocked import Blocked
 from loop.review.revise.commit import (
     CommitDecision,
     commit_checked,
@@ -66,6 +64,7 @@ from loop.ui.pages.revise.view import (
     NO_MESSAGE,
     ReviseMessage,
     ReviseOutputs,
+    blocked_message,
     error_message,
     show_editor,
     show_fate,
@@ -134,6 +133,20 @@ def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> ReviseOutp
     return show_page(visit, prompt, cohort, ref, message=ReviseMessage(said))
 
 
+def _tell_blocked(
+    visit: Visit, request: DraftRequest, blocked: Sequence[Blocked]
+) -> ReviseOutputs:
+    """Say beside each what keeps it from being applied; leave the others ticked."""
+    prompt, cohort = request.prompt, request.cohort
+    stuck = {one.id for one in blocked}
+    rest = [one for one in _ticked(visit) if one not in stuck]
+    keep_ticked(visit, cohort, rest)
+    said = blocked_message(len(stuck), len(request.verdicts) - len(stuck))
+    ref = find_draft_open(visit, prompt, cohort)
+    message = ReviseMessage(said, blocked=tuple(blocked))
+    return show_page(visit, prompt, cohort, ref, message=message)
+
+
 def _begin(
     visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]
 ) -> ReviseOutputs:
@@ -145,9 +158,15 @@ def _begin(
         contract=_contract(visit),
         engine=known_engines(context, prompt, cohort)[0],
     )
-    made = begin_draft(
-        context.workspace, context.store, request, visit.actor, now=context.now
-    )
+    try:
+        made = begin_draft(
+            context.workspace, context.store, request, visit.actor, now=context.now
+        )
+    except DataError:
+        blocked = blocked_of(context.workspace, context.store, request)
+        if not blocked:
+            raise
+        return _tell_blocked(visit, request, blocked)
     keep_ticked(visit, cohort, ())
     keep_draft_open(visit, prompt, cohort, made.draft.ref)
     return show_page(

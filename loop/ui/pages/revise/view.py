@@ -18,6 +18,7 @@ from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.prompts.instructions import FrozenBlock, list_frozen
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange
+from loop.review.revise.blocked import Blocked
 from loop.review.revise.changes import (
     CaseChange,
     LabelCheck,
@@ -107,6 +108,9 @@ class ReviseMessage(NamedTuple):
     notes: tuple[str, ...] = ()
     """Remarks on the draft."""
 
+    blocked: tuple[Blocked, ...] = ()
+    """Verdicts that a draft could not be built from."""
+
 
 NO_MESSAGE = ReviseMessage()
 
@@ -138,7 +142,7 @@ def show_page(
     if ref and state.info is None:
         keep_draft_open(visit, prompt, cohort, "")
         said += show_fate(visit, ref)
-    return _fill(state, ReviseMessage(said, message.notes))
+    return _fill(state, message._replace(said=said))
 
 
 def _nothing() -> ReviseOutputs:
@@ -162,7 +166,7 @@ def _nothing() -> ReviseOutputs:
 
 
 def _fill(state: ReviseState, message: ReviseMessage) -> ReviseOutputs:
-    verdicts = show_verdicts(state)
+    verdicts = show_verdicts(state, message.blocked)
     outputs = ReviseOutputs(
         opened=state.opened,
         timer=gr.Timer(active=state.running),
@@ -351,6 +355,23 @@ def error_message(text: str, title: str) -> str:
     return notice(text, kind="error", title=title)
 
 
+def blocked_message(number: int, rest: int) -> str:
+    """Return that verdicts cannot be applied, and what the others wait for, as HTML."""
+    one = number == 1
+    others = (
+        f"Only the other {rest} {'is' if rest == 1 else 'are'} ticked now: press the "
+        f"button again to build a draft from {'it' if rest == 1 else 'them'}."
+        if rest
+        else "No other was ticked."
+    )
+    return error_message(
+        f"No draft was made. The list says why beside {'it' if one else 'each'}. "
+        f"{others} Withdraw in Review what cannot be applied, or say it in other "
+        "words.",
+        f"{number} verdict{'' if one else 's'} cannot be applied",
+    )
+
+
 def success_message(text: str, title: str = "") -> str:
     """Return what was done, as HTML."""
     return notice(text, kind="good", title=title)
@@ -403,6 +424,8 @@ class VerdictRow(NamedTuple):
     """Open drafts that were built from it."""
 
     ticked: bool
+    blocked: str
+    """Why it cannot be applied, where that was just found; else empty."""
 
 
 class VerdictGroup(NamedTuple):
@@ -418,8 +441,9 @@ class VerdictGroup(NamedTuple):
         return tuple(dict.fromkeys(row.kept.verdict.reviewer for row in self.rows))
 
 
-def show_verdicts(state: ReviseState) -> str:
-    """Return step 1, the open verdicts, as HTML."""
+def show_verdicts(state: ReviseState, blocked: Sequence[Blocked] = ()) -> str:
+    """Return step 1, the open verdicts, as HTML; those that are blocked say why."""
+    reasons = {one.id: one.reason for one in blocked}
     found = read_open_verdicts(state)
     ticked = find_ticked(state.visit, state.cohort)
     by_id = {one.id: one for one in (*found.wording, *found.reference)}
@@ -436,6 +460,7 @@ def show_verdicts(state: ReviseState) -> str:
             tuple(dict.fromkeys(one.verdict.reviewer for one in others)),
             drafts.get(kept.verdict.id, ()),
             kept.id in ticked,
+            reasons.get(kept.id, ""),
         )
 
     general = [one for one in found.wording if one.verdict.edits.general_rules]
