@@ -39,10 +39,16 @@ from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.dry_run import VotesFile, take_votes_file
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.label_list import pick_listed
 from loop.labels.overlap import OverlapReport, check_cohorts
 from loop.labels.reference import list_references
+from loop.labels.taxonomy import read_taxonomy
+from loop.labels.upgrade import compare_labels, upgrade_labels
 from loop.labels.votes import VotesReport
+from loop.prompts.catalog import read_known
+from loop.prompts.instructions import version_text
 from loop.release.audit.audit import LedgerAudit, audit_workspace
+from loop.release.backup import BackedUp, restore_backup, write_backup
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.documents import render_documents
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
@@ -55,14 +61,22 @@ from loop.release.keys import (
 )
 from loop.release.label import label
 from loop.release.load import find_request, verify_release
+from loop.release.state import StatePart, list_removable, remove
 from loop.release.verify import Verification, verify_folder
+from loop.review.revise.draft import render_shown
 from loop.review.revise.revision import Revision, RevisionRequest, revise
-from loop.review.start import SHIPPED_PROMPT, start_workspace
+from loop.review.start import (
+    SHIPPED_PROMPT,
+    FirstVersion,
+    new_prompt,
+    start_workspace,
+)
 from loop.review.status import find_open
 from loop.review.verdict_files import ImportDefaults, ImportedVerdicts, take_file
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.label_table import CellValues, LabelNames, write_labels
+from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import Watch, prepare_run, run_draws
 from loop.score.api import choose
@@ -220,6 +234,37 @@ class Workspace:
         )
         return cls(made.workspace.root, actor=actor)
 
+    @classmethod
+    def restore(
+        cls,
+        file: Path | str,
+        path: Path | str,
+        passphrase: str,
+        *,
+        private_only: bool = False,
+        actor: str | None = None,
+    ) -> Workspace:
+        """Make a workspace of a backup, as ``restore`` does, and return it.
+
+        Parameters
+        ----------
+        file
+            What `backup` wrote.
+        path
+            A new or empty folder, or one without private state.
+        private_only
+            Restore ``.ranloop/`` alone, beside the public part that is there.
+
+        Raises
+        ------
+        DataError
+            The passphrase is wrong, or the file is damaged or no backup.
+        ConflictError
+            Something is at `path` that a backup would replace; nothing was.
+        """
+        restore_backup(Path(file), Path(path), passphrase, private_only=private_only)
+        return cls(path, actor=actor)
+
     def __repr__(self) -> str:
         return f"Workspace({str(self.paths.root)!r})"
 
@@ -316,6 +361,65 @@ class Workspace:
     def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
         """Return what cohorts of different roles share; ``separate``: nothing."""
         return check_cohorts(self.paths, list(names) if names is not None else None)
+
+    # Prompts.
+
+    def new_prompt(
+        self,
+        name: str,
+        *,
+        source: str = "",
+        labels: Path | str | None = None,
+        why: str = "",
+    ) -> FirstVersion:
+        """Make the first version of another prompt, as ``prompt new`` does.
+
+        Parameters
+        ----------
+        source
+            Version to begin with, of the workspace or else shipped, for example
+            ``"extractor@v10"``; empty to begin with the taxonomy. The command line's
+            ``--from``.
+        labels
+            Ask only for the labels that this file lists; None for all.
+
+        Returns
+        -------
+        FirstVersion
+            ``version``, where it comes from, and what `lint` says of it.
+
+        Raises
+        ------
+        DataError
+            `name` is no name, or there is no such version or label.
+        ConflictError
+            There is a prompt `name`.
+        """
+        taxonomy = read_taxonomy(self.paths.labels)
+        return new_prompt(
+            self.paths,
+            name,
+            self._acting("editor"),
+            source=source,
+            labels=pick_listed(Path(labels), taxonomy) if labels else (),
+            why=why,
+        )
+
+    def show_prompt(self, prompt: str, *, rendered: bool = False) -> str:
+        """Return what a version or draft says, as ``prompt show`` prints it.
+
+        Parameters
+        ----------
+        rendered
+            The messages that a model receives, instead of instructions and guides.
+
+        Raises
+        ------
+        DataError
+            There is no such version, or it cannot be rendered.
+        """
+        version = read_known(self.paths, prompt).version
+        return render_shown(version).text if rendered else version_text(version)
 
     # Run and measure.
 
@@ -664,6 +768,97 @@ class Workspace:
     def label(self, texts: Any, **options: Any) -> pd.DataFrame:
         """Return the labels of reports, as `loop.label`, with the prompts here."""
         return label(texts, workspace=self.paths, **options)
+
+    # Upkeep.
+
+    def backup(self, file: Path | str, passphrase: str) -> BackedUp:
+        """Write the whole workspace to one encrypted file, as ``backup`` does.
+
+        Without the passphrase nobody can open it; `restore` makes a workspace of it.
+
+        Raises
+        ------
+        DataError
+            The passphrase is easy to guess, or something cannot be read.
+        ConflictError
+            `file` is there: a backup is never replaced.
+        """
+        return write_backup(self.paths, Path(file), passphrase)
+
+    def clean(
+        self,
+        *,
+        completions: bool = False,
+        replaced: bool = False,
+        head: bool = False,
+        yes: bool = False,
+    ) -> pd.DataFrame:
+        """Return what may go, as ``clean`` shows it, and remove it with `yes`.
+
+        Without more that is what killed commands left a day ago or longer. Texts, runs,
+        verdicts, drafts, users and keys are never removed.
+
+        Parameters
+        ----------
+        completions
+            Also stored answers that no run rests on; asked again, they cost again.
+        replaced
+            Also cohorts and votes that an import replaced, for good.
+        head
+            Also what this machine remembers of the ledger, to notice a rollback.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``path``, ``bytes`` and ``purpose``.
+
+        Raises
+        ------
+        ConflictError
+            With `completions`: a run is under way; nothing was removed.
+        """
+        parts = list_removable(self.paths, replaced=replaced, head=head)
+        rows = list(parts)
+        if completions:
+            pruned = prune_completions(self.paths, dry_run=not yes)
+            text = f"{pruned.answers:,} stored answers that no run rests on"
+            rows.append(StatePart(self.paths.store, pruned.size, text))
+        if yes:
+            remove(parts)
+        table = [(str(one.path), one.size, one.purpose) for one in rows]
+        return pd.DataFrame(table, columns=["path", "bytes", "purpose"])
+
+    def upgrade(self, *, dry_run: bool = False, why: str = "") -> pd.DataFrame:
+        """Take labels, cues and crosswalks as they ship now, as ``upgrade`` does.
+
+        Only those that were not edited here; the ledger records it.
+
+        Parameters
+        ----------
+        dry_run
+            Only show what the installed ranloop would change.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a file, as it was before: ``state``, whether it is ``taken``, and
+            the ``diff``.
+
+        Raises
+        ------
+        LedgerError
+            The ledger is broken; nothing was changed.
+        """
+        if dry_run:
+            found = compare_labels(self.paths)
+        else:
+            found = upgrade_labels(self.paths, self._acting("editor"), why=why)
+        table = [
+            (f"labels/{one.name}", one.state.value, one.taken, one.diff)
+            for one in found
+        ]
+        columns = ["file", "state", "taken", "diff"]
+        return pd.DataFrame(table, columns=columns).set_index("file")
 
     # Within.
 

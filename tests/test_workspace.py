@@ -1,5 +1,7 @@
 """The same steps from Python as on the command line, with tables in and out."""
 
+import json
+import shutil
 import subprocess
 import sys
 
@@ -9,13 +11,24 @@ from typer.testing import CliRunner
 
 import loop
 from loop.cli.main import app
-from loop.core.errors import DataError, WorkspaceError
+from loop.core.errors import ConflictError, DataError, WorkspaceError
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
+from loop.core.people.passwords import Cost
+from loop.labels import upgrade
 from loop.labels.cohort import read_cohort
+from loop.labels.taxonomy import read_taxonomy
 from loop.workspace import Workspace
+from tests.typed_api import keep_study, make_study
 
 DEMO = bundled() / "labels" / "demo"
+
+
+def shown(study, *words):
+    """Return what the command line prints of a workspace."""
+    done = CliRunner().invoke(app, [*words, "-w", str(study.paths.root)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -132,48 +145,105 @@ def test_a_name_that_looks_like_another_one_acts_no_more_than_on_the_command_lin
 
 def test_from_a_verdict_to_a_release(tmp_path):
     """The whole loop; each step is in the ledger under the name of whoever acts."""
-    study = Workspace.init(tmp_path / "study", actor="Dr B")
-    cases = pd.DataFrame(
-        {
-            "case_id": [f"{n:03}" for n in range(70)],
-            "text": [
-                f"Study {n}. " + ("Wet lungs." if n % 5 == 0 else "Normal chest.")
-                for n in range(70)
-            ],
-            "Edema": ["present" if n % 5 == 0 else "absent" for n in range(70)],
-        }
-    )
-    study.add_cohort(cases, "dev")
-    study.run("extractor", "dev")
-    assert not study.evaluate().passed
-    failing = study.failures(label="edema")
-    assert failing["case_id"].tolist()[:2] == ["000", "005"]
-    study.add_verdicts(
-        [
-            {
-                "case": "000",
-                "label": "edema",
-                "judgement": "model_wrong",
-                "terms": ["wet lungs"],
-            }
-        ],
-        run="latest",
-    )
-    revised = study.revise("extractor", "dev", why="a word of the ward")
-    assert (revised.version.ref, revised.objections) == ("extractor@v2", ())
+    study = make_study(tmp_path / "study")
     with pytest.raises(DataError, match="no verdict on extractor is open"):
         study.revise("extractor", "dev")
-    study.new_key()
-    stopped = study.freeze("extractor", "dev", why="for the ward")
-    assert (stopped.folder, bool(stopped.objections)) == (None, True)
-    frozen = study.freeze("extractor", "dev", why="for the ward", override="a test")
-    assert frozen.name == "extractor-v2"
     assert study.verify("extractor-v2").holds
     assert study.audit().holds
     assert study.history("extractor")["ref"].tolist()[-1] == "extractor@v2"
     read = study.label({"x": "Wet lungs."}, release="extractor-v2")
     assert read.loc["x", "Edema"] == "present"
     assert {entry.actor for entry in read_ledger(study.paths.ledger)} == {"Dr B"}
+
+
+def test_a_prompt_is_begun_and_shown_as_on_the_command_line(study):
+    """The same text; what it comes from is in the ledger."""
+    made = study.new_prompt("second", source="extractor@v1", why="to try things")
+    assert (made.version.ref, made.origin.ref) == ("second@v1", "extractor@v1")
+    entry = read_ledger(study.paths.ledger)[-1]
+    assert (entry.actor, entry.subject, entry.reason) == (
+        "Dr A",
+        "second@v1",
+        "to try things",
+    )
+    for options in ({}, {"rendered": True}):
+        words = [f"--{name}" for name in options]
+        assert f"{study.show_prompt('second', **options)}\n" == shown(
+            study, "prompt", "show", "second", *words
+        )
+    assert "[guides.yaml]" in study.show_prompt("second")
+    with pytest.raises(ConflictError, match="there is a prompt second already"):
+        study.new_prompt("second")
+
+
+def test_a_prompt_may_ask_for_listed_labels_only(study, tmp_path):
+    """A file, as the command line takes it."""
+    label = study.paths.labels / "taxonomy.yaml"
+    listed = [one for one in read_taxonomy(label.parent).labels if one.id == "edema"]
+    file = tmp_path / "labels.csv"
+    file.write_text(f'id,name,definition\nedema,Edema,"{listed[0].definition}"\n')
+    made = study.new_prompt("edema_only", labels=str(file))
+    assert made.version.labels == ("edema",)
+
+
+def test_what_may_go_is_shown_and_goes_only_when_told(tmp_path):
+    """The rows that the command line prints; answers that runs rest on stay."""
+    study = Workspace.init(tmp_path / "study", actor="Dr A")
+    frame = pd.DataFrame({"case_id": ["a"], "text": ["Wet lungs."]})
+    study.add_cohort(frame, "dev")
+    study.run("extractor", "dev")
+    study.add_cohort(frame, "dev", replace=True)
+    replaced = study.paths.private / "replaced"
+    before = set(replaced.iterdir())
+    assert study.clean().empty
+    table = study.clean(completions=True, replaced=True, head=True)
+    told = json.loads(
+        shown(study, "clean", "--completions", "--replaced", "--head", "--json")
+    )
+    assert table.to_dict("records")[:-1] == told["files"]
+    assert table["purpose"].iloc[-1] == "0 stored answers that no run rests on"
+    assert set(replaced.iterdir()) == before != set()
+    study.clean(replaced=True, yes=True)
+    assert not any(replaced.iterdir())
+    assert study.labels()["status"].tolist() == ["answered"]
+
+
+def test_labels_are_upgraded_as_on_the_command_line(tmp_path, monkeypatch):
+    """A dry run changes nothing; what was edited here stays."""
+    study = Workspace.init(tmp_path / "study", actor="Dr A")
+    newer = tmp_path / "newer"
+    shutil.copytree(bundled() / "labels", newer / "labels")
+    monkeypatch.setattr(upgrade, "bundled", lambda: newer)
+    cues, later = study.paths.labels / "cues", newer / "labels" / "cues"
+    for file, line in (
+        (later / "en.yaml", "# later\n"),
+        (later / "zh.yaml", "# later\n"),
+        (cues / "zh.yaml", "# ours\n"),
+    ):
+        file.write_text(file.read_text("utf-8") + line, "utf-8")
+    table = study.upgrade(dry_run=True)
+    told = json.loads(shown(study, "upgrade", "--dry-run", "--json"))["files"]
+    assert table.reset_index().to_dict("records") == told
+    assert table.loc[table["taken"]].index.tolist() == ["labels/cues/en.yaml"]
+    assert not (cues / "en.yaml").read_text("utf-8").endswith("# later\n")
+    study.upgrade(why="better cues")
+    assert (cues / "en.yaml").read_text("utf-8").endswith("# later\n")
+    assert (cues / "zh.yaml").read_text("utf-8").endswith("# ours\n")
+    entry = read_ledger(study.paths.ledger)[-1]
+    assert (entry.actor, entry.reason) == ("Dr A", "better cues")
+
+
+def test_a_backup_comes_back_as_a_workspace(study, tmp_path, monkeypatch):
+    """And is never written among the files that it is of."""
+    monkeypatch.setattr("loop.release.backup._COST", Cost(n=2**4, r=8, p=1))
+    again = keep_study(Workspace(study.paths.root, actor="Dr A"), tmp_path)
+    assert again.paths.root == tmp_path / "again"
+    pd.testing.assert_frame_equal(again.labels(text=True), study.labels(text=True))
+    assert again.audit().holds
+    for place in (study.paths.private, study.paths.prompts):
+        with pytest.raises(DataError, match="the workspace's own files"):
+            study.backup(place / "monday", "five quiet wards at night")
+        assert not (place / "monday").exists()
 
 
 def test_an_own_task_needs_labels_only(tmp_path):

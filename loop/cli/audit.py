@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -175,9 +176,11 @@ def _show(found: LedgerAudit, prompt: str | None) -> None:
         for one in found.findings
         if one.severity is FindingSeverity.BROKEN and one.seq
     }
+    before = None
     for entry in found.entries:
         if prompt is None or concerns(entry, prompt):
-            say(_entry_line(entry, doubted=entry.seq in doubted))
+            say(_entry_line(entry, before, doubted=entry.seq in doubted))
+            before = entry
     say()
     for one in found.findings:
         for line in _finding_lines(one):
@@ -187,11 +190,19 @@ def _show(found: LedgerAudit, prompt: str | None) -> None:
         say(line)
 
 
-def _entry_line(entry: LedgerEntry, *, doubted: bool) -> str:
-    """Return an entry on one line; ``!`` marks one that something is broken about."""
+def _entry_line(
+    entry: LedgerEntry, before: LedgerEntry | None, *, doubted: bool
+) -> str:
+    """Return an entry on one line; ``!`` marks one that something is broken about.
+
+    Whoever overrides often does so for the reason that the line before has: it is not
+    printed again.
+    """
     mark = "!" if doubted else "s" if entry.keyid else " "
     meaning = f" [{entry.meaning}]" if entry.meaning else ""
     reason = " ".join(entry.reason.split())
+    if entry.action == "override" and before and before.reason == entry.reason:
+        reason = f"for the reason of entry {before.seq}"
     return (
         f"{entry.seq:>5} {mark} {entry.time[:16].replace('T', ' ')}  {entry.actor} "
         f"({entry.role})  {entry.action}  {entry.subject}{meaning}: {reason}"
@@ -200,7 +211,11 @@ def _entry_line(entry: LedgerEntry, *, doubted: bool) -> str:
 
 def _finding_lines(one: Finding) -> Iterator[str]:
     """Yield a finding, and where it is, what it implies and what to do if so."""
-    where = f"  ({one.where})" if one.where else ""
+    words = one.where.split(", ")
+    said = all(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", one.what) for word in words
+    )
+    where = f"  ({one.where})" if one.where and not said else ""
     yield f"{one.severity.value:<8} {one.check:<12} {one.what}{where}"
     for text in (one.implies, one.todo):
         if text:

@@ -16,15 +16,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import WorkspaceError
-from loop.core.paths import WorkspacePaths
-from loop.release.state import (
-    StatePart,
-    list_demos,
-    list_left,
-    list_replaced,
-    list_state,
-    remove,
-)
+from loop.release.state import StatePart, list_demos, list_removable, remove
 from loop.run.prune import Pruned, prune_completions
 
 
@@ -78,7 +70,7 @@ def clean(
     parts = list_demos() if demos else []
     pruned = Pruned(0, 0)
     if place is not None:
-        parts += _list_parts(place, replaced=replaced, head=head)
+        parts += list_removable(place, replaced=replaced, head=head)
         if completions:
             pruned = prune_completions(place, dry_run=not yes)
     if yes:
@@ -98,21 +90,6 @@ def clean(
         say(f"{total:>10}  removed")
     else:
         say(f"{total:>10}  would be removed: run it again with --yes")
-
-
-def _list_parts(
-    place: WorkspacePaths, *, replaced: bool, head: bool
-) -> list[StatePart]:
-    parts = list_left(place)
-    if replaced:
-        parts += list_replaced(place)
-    if head:
-        parts += [
-            part
-            for part in list_state(place)
-            if not part.path.is_relative_to(place.private)
-        ]
-    return parts
 
 
 def _data(

@@ -261,14 +261,7 @@ def own_output(path: Path, workspace: WorkspacePaths) -> None:
     DataError
         It lies in ``prompts/``, ``labels/``, ``reports/releases/`` or ``.ranloop/``.
     """
-    target = path.resolve()
-    own = (workspace.prompts, workspace.labels, workspace.releases, workspace.private)
-    for folder in own:
-        if target.is_relative_to(folder.resolve()):
-            raise DataError(
-                f"{path} lies in {folder.name}/, which holds the workspace's own "
-                "files. Name a file elsewhere, for example in reports/."
-            )
+    workspace.require_outside(path)
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -449,11 +449,7 @@ def say_conflicts(conflicts: Iterable[Conflict]) -> None:
 
 def say_prompt(shown: Shown) -> None:
     """Print the messages of every call."""
-    for call in shown.calls:
-        say(f"# call {call.name}: {call.tokens} tokens ({shown.remark})")
-        for message in call.messages:
-            say(f"## {message.role}")
-            say(message.content)
+    say(shown.text)
 
 
 def drafted_data(made: Drafted) -> dict[str, Any]:

@@ -35,6 +35,11 @@ _WORDS = {
 }
 """Kind of change to what one and several of it are called."""
 
+_NOT_COMPARABLE = (
+    "* not comparable with the newest score on that cohort: other cases, reference, "
+    "engine or policy"
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
@@ -77,6 +82,8 @@ def history(
     for row in rows:
         for line in _describe(row, scores, every=events):
             say(line)
+    if any(not one.comparable for row in rows for one in _own(row, scores)):
+        say(f"\n{_NOT_COMPARABLE}")
 
 
 def _describe(
@@ -92,13 +99,15 @@ def _describe(
         lines.append(f"    {version.why}")
     if row.changes:
         lines.append(f"    {_changes(row.changes)}")
-    lines += [f"    macro-F1: {_score(one)}" for one in _own(row, scores)]
+    told = (f"    macro-F1: {_score(one)}" for one in _own(row, scores))
+    lines += dict.fromkeys(told)
     if drafts := _drafts(row, scores):
         lines.append(f"    {_tried(drafts)}")
     if row.problem:
         lines.append(f"    ! {row.problem}")
     shown = row.events if every else row.marking
-    return [*lines, *(f"    {_event(event)}" for event in shown)]
+    why = version.why if version else ""
+    return [*lines, *(f"    {_event(event, why)}" for event in shown)]
 
 
 def _changes(changes: Mapping[str, int]) -> str:
@@ -120,9 +129,8 @@ def _score(one: VersionScore) -> str:
     details = [one.measured]
     if one.labels_passed is not None:
         details.append(f"{one.labels_passed} of {one.labels} labels pass")
-    if not one.comparable:
-        details.append("not comparable with the newest score")
-    return f"{one.cohort} {f1} ({'; '.join(details)})"
+    mark = "" if one.comparable else "*"
+    return f"{one.cohort} {f1}{mark} ({'; '.join(details)})"
 
 
 def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:
@@ -141,8 +149,10 @@ def _tried(drafts: Sequence[VersionScore]) -> str:
     return f"drafts tried: {len(drafts)} ({told})"
 
 
-def _event(event: LedgerEntry) -> str:
-    return f"#{event.seq} {event.time} {event.action} by {event.actor}: {event.reason}"
+def _event(event: LedgerEntry, why: str) -> str:
+    """Return an entry on one line; a reason that is the version's is not repeated."""
+    reason = "for the same reason" if event.reason == why else event.reason
+    return f"#{event.seq} {event.time} {event.action} by {event.actor}: {reason}"
 
 
 def _data(row: VersionHistory, scores: Sequence[VersionScore]) -> dict[str, Any]:

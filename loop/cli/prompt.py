@@ -29,7 +29,12 @@ from loop.labels.label_list import pick_listed
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known, read_version
 from loop.prompts.guides import dump_guides
-from loop.prompts.instructions import edit_instructions, instructions_text
+from loop.prompts.instructions import (
+    edit_instructions,
+    instructions_text,
+    version_facts,
+    version_text,
+)
 from loop.prompts.lint import lint_data
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -121,10 +126,7 @@ def show(
     if as_json:
         print_json(version_data(version))
         return
-    for name, value in _facts(version).items():
-        say(f"{name:9} {value}")
-    say(f"\n{instructions_text(version)}".rstrip("\n"))
-    say(f"\n[guides.yaml]\n{dump_guides(version.guides)}".rstrip("\n"))
+    say(version_text(version))
 
 
 @prompt.command("edit")
@@ -261,22 +263,9 @@ def first_data(made: FirstVersion) -> dict[str, Any]:
 def version_data(version: PromptVersion) -> dict[str, Any]:
     """Return what a version says as JSON data."""
     return {
-        **_facts(version),
+        **version_facts(version),
         "verdicts": list(version.verdicts),
         "labels": list(version.labels),
         "instructions": instructions_text(version),
         "guides": dump_guides(version.guides),
-    }
-
-
-def _facts(version: PromptVersion) -> dict[str, Any]:
-    return {
-        "prompt": version.ref,
-        "digest": version.digest,
-        "parent": version.parent or "none",
-        "author": version.author,
-        "time": version.time,
-        "why": version.why,
-        "plan": version.plan.value,
-        "contract": version.contract,
     }

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from loop.core.errors import WorkspaceError
+from loop.core.errors import DataError, WorkspaceError
 from loop.core.files import make_folder, write_atomic, write_error
 
 _FOR_GIT = {
@@ -117,6 +117,23 @@ class WorkspacePaths:
     def releases(self) -> Path:
         """What was released, one folder each, and the public keys."""
         return self.root / "reports" / "releases"
+
+    def require_outside(self, path: Path) -> None:
+        """Refuse to write a document over the workspace's own files.
+
+        Raises
+        ------
+        DataError
+            It lies in ``prompts/``, ``labels/``, ``reports/releases/`` or
+            ``.ranloop/``.
+        """
+        target = path.resolve()
+        for folder in (self.prompts, self.labels, self.releases, self.private):
+            if target.is_relative_to(folder.resolve()):
+                raise DataError(
+                    f"{path} lies in {folder.name}/, which holds the workspace's own "
+                    "files. Name a file elsewhere, for example in reports/."
+                )
 
     def open_private(self) -> Path:
         """Create ``.ranloop/`` (0700, git-ignored) if needed and return it.

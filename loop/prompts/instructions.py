@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 
 from loop.core.errors import DataError
+from loop.prompts.guides import dump_guides
 from loop.prompts.lint import fold_phrase
 from loop.prompts.render import environment, plan_prompts
 from loop.prompts.version import PromptVersion, frozen_blocks, replace_blocks
@@ -48,6 +49,28 @@ def instructions_text(version: PromptVersion, *, folded: bool = False) -> str:
     if not system.endswith("\n"):
         system += "\n"
     return f"{SYSTEM}\n{system}{USER}\n{user}"
+
+
+def version_facts(version: PromptVersion) -> dict[str, Any]:
+    """Return what is recorded of a version, without what it says."""
+    return {
+        "prompt": version.ref,
+        "digest": version.digest,
+        "parent": version.parent or "none",
+        "author": version.author,
+        "time": version.time,
+        "why": version.why,
+        "plan": version.plan.value,
+        "contract": version.contract,
+    }
+
+
+def version_text(version: PromptVersion) -> str:
+    """Return what is recorded of a version, its instructions and its guides as text."""
+    facts = "\n".join(f"{name:9} {one}" for name, one in version_facts(version).items())
+    guides = f"[guides.yaml]\n{dump_guides(version.guides)}"
+    parts = (facts, instructions_text(version), guides)
+    return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
 def _nothing(_name: str, _text: str) -> str:

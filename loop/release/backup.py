@@ -86,8 +86,8 @@ def write_backup(workspace: WorkspacePaths, target: Path, passphrase: str) -> Ba
     Raises
     ------
     DataError
-        The passphrase is easy to guess, or the workspace holds a link, or something
-        that cannot be read.
+        The passphrase is easy to guess, `target` lies among the workspace's own files,
+        or the workspace holds a link, or something that cannot be read.
     ConflictError
         `target` is there, or prompts, labels or texts changed all the time.
     StoreError
@@ -96,6 +96,7 @@ def write_backup(workspace: WorkspacePaths, target: Path, passphrase: str) -> Ba
         It cannot be written; there is no new file.
     """
     _check_passphrase(passphrase)
+    workspace.require_outside(target)
     taken = f"{target} is there already: a backup is never replaced. Name a new file."
     if os.path.lexists(target):
         raise ConflictError(taken)

@@ -121,6 +121,30 @@ def list_replaced(workspace: WorkspacePaths) -> list[StatePart]:
     ]
 
 
+def list_removable(
+    workspace: WorkspacePaths, *, replaced: bool = False, head: bool = False
+) -> list[StatePart]:
+    """Return what killed commands left, and what else of `workspace` is asked for.
+
+    Parameters
+    ----------
+    replaced
+        Also the cohorts and votes that an import replaced.
+    head
+        Also what this machine remembers of the ledger.
+    """
+    parts = list_left(workspace)
+    if replaced:
+        parts += list_replaced(workspace)
+    if head:
+        parts += [
+            part
+            for part in list_state(workspace)
+            if not part.path.is_relative_to(workspace.private)
+        ]
+    return parts
+
+
 def remove(parts: Sequence[StatePart]) -> int:
     """Remove `parts`, and return how many bytes that freed.
 

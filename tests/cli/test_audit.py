@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from loop.cli import audit
+from loop.core.check_findings import note
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.release.keys import make_key, signer_for
@@ -67,6 +68,34 @@ def test_a_break_is_named_and_exits_with_100(history):
     assert "audit: BROKEN" in done.stdout
     marked = [line for line in done.stdout.splitlines() if line.startswith("    2 !")]
     assert len(marked) == 1
+
+
+def test_an_override_does_not_repeat_the_reason_above_it(history):
+    """Long ones fill the screen; another reason is printed in full."""
+    history.record("draft_committed", "other@v1", {"digest": "0"}, reason="as agreed")
+    history.record("override", "other@v1", {}, reason="as agreed")
+    history.record("override", "other@v1", {}, reason="a reason of its own")
+    told = call(history).stdout
+    assert told.count("as agreed") == 1
+    assert "override  other@v1: for the reason of entry 7\n" in told
+    assert "override  other@v1: a reason of its own\n" in told
+    assert "2 decided against objections: other@v1 in entry 8, other@v1 in entry 9" in (
+        told
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "shown"),
+    [
+        ("entry 47 imports dev anew", "entry 47, dev", ""),
+        ("entry 47 imports dev anew", "entry 4, dev", "  (entry 4, dev)"),
+        ("all is well", "", ""),
+    ],
+)
+def test_where_a_finding_is_stands_there_once(what, where, shown):
+    """What a sentence says already is not repeated behind it."""
+    line = next(audit._finding_lines(note("chain", what, where=where)))
+    assert line.endswith(f"{what}{shown}")
 
 
 def test_json_is_one_object(history):

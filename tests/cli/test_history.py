@@ -10,8 +10,11 @@ from typer.testing import CliRunner
 from loop.cli import history
 from loop.core.ledger import Event, append_event
 from loop.core.records import Mark
+from loop.evaluate.score_history import read_scores
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
+from loop.prompts.catalog import read_version
+from loop.prompts.history import read_history
 from tests.evaluate.tried_scenes import EDITOR, Trials
 
 
@@ -46,6 +49,7 @@ def test_scores_stand_beside_labels_passed_and_drafts(trials):
     assert f"macro-F1: dev 0.6667 ({how}; 0 of 21 labels pass)" in told
     assert "drafts tried: 2 (1 rejected, 1 draft)" in told
     assert told.index("drafts tried") < told.index("v2")
+    assert "not comparable" not in told
 
 
 def test_a_score_on_an_older_reference_is_marked(trials):
@@ -57,8 +61,29 @@ def test_a_score_on_an_older_reference_is_marked(trials):
     lines = [line for line in call(trials).splitlines() if "macro-F1" in line]
     assert len(lines) == 3
     assert "reference 1, 20 cases" in lines[1] and "reference 2" in lines[2]
-    assert all("not comparable with the newest score" in line for line in lines[:2])
-    assert "not comparable" not in lines[2]
+    assert ["*" in line for line in lines] == [True, True, False]
+    told = call(trials)
+    assert told.count("not comparable with the newest score") == 1
+    assert told.splitlines()[-1].startswith("* not comparable")
+
+
+def test_a_long_reason_is_printed_once(trials):
+    """An override often has the reason of the version that it commits."""
+    why = read_version(trials.workspace, "tiny@v2").why
+    for reason in (why, "a reason of its own"):
+        event = Event(action="override", subject="tiny@v2", reason=reason, payload={})
+        append_event(trials.workspace.ledger, event, EDITOR)
+    told = call(trials)
+    assert "override by Dr A. Example: for the same reason\n" in told
+    assert "override by Dr A. Example: a reason of its own\n" in told
+
+
+def test_two_scores_that_read_the_same_are_one_line(trials):
+    """What tells them apart is in the JSON."""
+    scores = [one for one in read_scores(trials.workspace, "tiny") if one.number == 1]
+    (row,) = [one for one in read_history(trials.workspace, "tiny") if one.number == 1]
+    lines = history._describe(row, [*scores, *scores], every=False)
+    assert sum("macro-F1" in line for line in lines) == 1
 
 
 def test_json_has_the_same_numbers(trials):

@@ -142,6 +142,10 @@ def _within(finding: Finding, root: str) -> Finding:
 
 def _exceptions(entries: tuple[LedgerEntry, ...]) -> list[Finding]:
     """Return what was decided against objections: part of any history."""
-    overrides = [one.subject for one in entries if one.action == "override"]
+    overrides = [
+        f"{one.subject} in entry {one.seq}"
+        for one in entries
+        if one.action == "override"
+    ]
     what = f"{len(overrides)} decided against objections: {', '.join(overrides)}"
     return [note("overrides", what)] if overrides else []

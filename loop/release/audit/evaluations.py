@@ -130,9 +130,8 @@ def _check_results(
         try:
             found = digest_bytes(path.read_bytes())
         except OSError:
-            yield note(
-                _OPENINGS, f"{name}: the result of an opening is not on this machine"
-            )
+            what = f"{name}: the result in entry {entry.seq} is not on this machine"
+            yield note(_OPENINGS, what)
             continue
         if found == recorded:
             yield ok(_OPENINGS, f"{name}: the result of an opening is as recorded")

@@ -455,6 +455,16 @@ class Shown:
         """Static tokens of all calls of one case."""
         return sum(call.tokens for call in self.calls)
 
+    @property
+    def text(self) -> str:
+        """Every call with its messages, one below the other."""
+        lines = []
+        for call in self.calls:
+            lines.append(f"# call {call.name}: {call.tokens} tokens ({self.remark})")
+            for message in call.messages:
+                lines += [f"## {message.role}", message.content]
+        return "\n".join(lines)
+
 
 class TokenChange(NamedTuple):
     """Static tokens of all calls of one case, before and after."""
