@@ -79,6 +79,7 @@ from loop.run.label_table import CellValues, LabelNames, write_labels
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import Watch, prepare_run, run_draws
+from loop.run.trace import Trace, read_trace, trace_data
 from loop.score.api import choose
 
 _NAMES = ("case_id", "label", "name", "run", "ref", "digest", "parent", "who", "why")
@@ -139,6 +140,50 @@ class RunEvaluation:
     def _repr_html_(self) -> str:
         head = f"<p>{escape(repr(self))}<br>{escape(self.signature)}</p>"
         return head + self.table.to_html()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTrace:
+    """What was asked about one case, and what came back; private.
+
+    Shown in a notebook, it has no word of the case or of the model: those are in
+    `data`, and in `trace` as records.
+    """
+
+    trace: Trace
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All of it as JSON data, as ``show --json`` prints it: private."""
+        return trace_data(self.trace)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row an answer: call, attempt, how it ended, tokens, seconds, cost."""
+        rows = [
+            {
+                "call": call.call,
+                "attempt": number,
+                "finish_reason": given.finish_reason if given else "",
+                "seconds": given.latency_s if given else None,
+                "prompt_tokens": given.prompt_tokens if given else None,
+                "cached_tokens": given.cached_tokens if given else None,
+                "completion_tokens": given.completion_tokens if given else None,
+                "cost": attempt.cost,
+                "problem": attempt.reading.problem,
+            }
+            for call in self.trace.calls
+            for number, attempt in enumerate(call.attempts, 1)
+            for given in (attempt.completion,)
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        run, outcome = self.trace.run, self.trace.outcome
+        return f"case {outcome.item_id} of run {run.id}: {outcome.status.value}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>" + self.table.to_html()
 
 
 class Workspace:
@@ -538,6 +583,22 @@ class Workspace:
             words = read_evidence(self.paths, found)
             table["evidence"] = [words[row.case_id, row.label] for row in found.rows]
         return table
+
+    def trace(self, run: str, case: str, *, label: str = "") -> CaseTrace:
+        """Return what was asked about one case and what came back, as ``show`` does.
+
+        Parameters
+        ----------
+        label
+            Only the call that asks about this label; empty for all.
+
+        Raises
+        ------
+        DataError
+            There is no such run or case, its text is not here, or the cohort is a
+            holdout.
+        """
+        return CaseTrace(trace=read_trace(self.paths, run, case, label=label))
 
     def labels(
         self,

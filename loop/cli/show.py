@@ -222,7 +222,7 @@ def _print_attempt(number: int, attempt: Attempt, currency: str, raw: bool) -> N
 
 
 def _measures(given: Completion, attempt: Attempt, currency: str) -> str:
-    parts = [given.finish_reason, f"{given.latency_s:.3g} s"]
+    parts = [given.finish_reason, f"{given.latency_s:.3f} s"]
     if given.prompt_tokens is not None:
         cached = f" ({given.cached_tokens:,} cached)" if given.cached_tokens else ""
         parts.append(f"prompt {given.prompt_tokens:,} tokens{cached}")

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop.core.config import ModelPrice, read_config
+from loop.core.digests import digest_json
 from loop.core.errors import DataError, LoopError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import (
@@ -38,6 +40,7 @@ from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import Contract, get_contract
 from loop.prompts.outputs.tolerant import strip_thinking
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
+from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, choose_engine
 from loop.run.cost import asked_model
 from loop.run.execute import CUT_OFF, KeyMaker, next_key
@@ -269,6 +272,7 @@ class _Tracer:
         model = asked_model(run.spec.engine)
         self.price: ModelPrice | None = prices.get(model) if model else None
         self._contract: Contract | None = None
+        self._version: PromptVersion | None = None
         self._plan = self._prepare()
         self._rules = self._find_rules()
 
@@ -278,7 +282,7 @@ class _Tracer:
         try:
             version = read_version(self._workspace, spec.prompt)
             contract = get_contract(version.contract)
-            plan = plan_prompts(version, contract.schema)
+            plan = _plan(version, spec.parameters.get(BLANK_LINES, 0))
         except LoopError as error:
             self.remarks.append(
                 f"{spec.prompt} cannot be read any more, so the messages are not "
@@ -297,15 +301,15 @@ class _Tracer:
                 f"the answers were read by {spec.contract}; below is what {read_by} "
                 "reads in them."
             )
-        lines = spec.parameters.get(BLANK_LINES, 0)
-        return space_out(plan, lines) if lines else plan
+        self._version = version
+        return plan
 
     def _find_rules(self) -> RulesEngine | None:
         """Return `rules` as it is today, if `rules` answered."""
         answered = self.identity
         while isinstance(source := answered.get("source"), Mapping):
             answered = source
-        if answered.get("engine") != "rules" or self._plan is None:
+        if answered.get("engine") != "rules" or self._version is None:
             return None
         engine = choose_engine(self._workspace, "rules", EngineOptions()).engine
         if not isinstance(engine, RulesEngine):
@@ -315,7 +319,8 @@ class _Tracer:
                 "`rules` or its cues changed since the run: the explanation is what "
                 "they make of the case today."
             )
-        return engine
+        cues = digest_json(dict(engine.identity()))
+        return _rules(self._workspace, self._version, cues)
 
     def calls(
         self, item: Item, keys: bytes, outcome: Outcome, label: str
@@ -431,6 +436,25 @@ class _Tracer:
                 "the stored outcome is not what the reader makes of the answer today: "
                 "another version of it read the run."
             )
+
+
+@lru_cache(maxsize=4)
+def _plan(version: PromptVersion, lines: int) -> PromptPlan:
+    """Return what a version asks; kept, since one looks at many cases of one run."""
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    return space_out(plan, lines) if lines else plan
+
+
+@lru_cache(maxsize=4)
+def _rules(workspace: WorkspacePaths, version: PromptVersion, cues: str) -> RulesEngine:
+    """Return `rules` for the prompts of one version, which it compiles only once.
+
+    `cues` is the digest of its identity: other cues are another engine.
+    """
+    engine = choose_engine(workspace, "rules", EngineOptions()).engine
+    if not isinstance(engine, RulesEngine):
+        raise TypeError(f"rules is made as {type(engine).__name__}")
+    return engine
 
 
 def _chain(first: bytes, last: bytes) -> list[bytes]:

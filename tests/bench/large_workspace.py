@@ -1,10 +1,18 @@
-"""A synthetic workspace of any size: the demo's cases, many times over."""
+"""A synthetic workspace of any size: the demo's cases, many times over.
+
+Run ``python -m tests.bench.large_workspace 200000`` to see how long the trace of one
+case takes in a run over so many.
+"""
 
 import csv
 import json
 import shutil
+import sys
+import tempfile
 import zlib
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, bundled
@@ -14,7 +22,9 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.votes import import_votes
+from loop.run.store import open_store
 from loop.run.task import run_prompt
+from loop.run.trace import read_trace, read_unanswered
 from tests.conftest import shipped_workspace
 
 COHORT = "large"
@@ -97,3 +107,33 @@ def _turn(case_id: str, label: str, value: str) -> str:
     """Return the vote, or its opposite: the same for all readers of a pair."""
     drawn = zlib.crc32(f"{case_id} {label}".encode()) % TURNED == 0
     return _OPPOSITE.get(value, value) if drawn else value
+
+
+def time_traces(root: Path, cases: int) -> None:
+    """Print how long the trace of a case takes in a run over `cases` cases."""
+    workspace, texts = shipped_workspace(root), root / "cases.jsonl"
+    copies = [one for ids in _write_cases(texts, cases).values() for one in ids]
+    options = ImportOptions(name=COHORT, role="dev", source="synthetic", licence="none")
+    import_cohort(workspace, texts, options, actor=_ACTOR)
+    began = perf_counter()
+    run = run_prompt(workspace, "extractor", COHORT).run_id
+    print(f"{cases:,} cases run in {perf_counter() - began:.1f} s")
+    size = workspace.store.stat().st_size / 1e6
+    with open_store(workspace) as store:
+        times = []
+        for case in copies[:: max(len(copies) // 50, 1)]:
+            began = perf_counter()
+            read_trace(workspace, run, case, store=store)
+            times.append((perf_counter() - began) * 1000)
+        print(
+            f"a trace, store of {size:.0f} MB: {median(times):.0f} ms, the longest "
+            f"of {len(times)} {max(times):.0f} ms"
+        )
+        began = perf_counter()
+        read_unanswered(workspace, run, store)
+        print(f"the list of unanswered cases: {(perf_counter() - began) * 1000:.0f} ms")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        time_traces(Path(made) / "ws", int(sys.argv[1]))

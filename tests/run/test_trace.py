@@ -20,6 +20,7 @@ from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_prompt, run_task
 from loop.run.trace import read_trace, read_unanswered, trace_data
+from loop.workspace import Workspace
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\u200f" + " " * 1_000_000
 TEXTS = {
@@ -301,3 +302,13 @@ def test_a_trace_reads_one_case_and_does_not_walk_the_run(workspace, cohort):
     assert plans == {
         "SEARCH outcomes USING INDEX outcomes_by_item (run=? AND item_id=?)"
     }
+
+
+def test_a_trace_in_a_notebook_shows_no_text_unless_asked(workspace, cohort):
+    """What is put into a notebook travels with it."""
+    run = ask(workspace, cohort())
+    found = Workspace(workspace.root).trace(run, "never")
+    shown = found._repr_html_() + repr(found)
+    assert "unparsed" in shown and len(found.table) == 3
+    assert TEXTS["never"] not in shown and "see" not in shown
+    assert found.data["text"] == TEXTS["never"]
