@@ -241,7 +241,8 @@ def show_dry_run(
     LoopError
         As `loop.run.cost.estimate_run` does.
     """
-    found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
+    with ProgressBar(f"estimate {prompt}", quiet=as_json).shown():
+        found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
     if as_json:
         print_json(_dry_run_data(found))
     else:
