@@ -23,10 +23,10 @@ from loop.core.records import Completion, Field, Span
 from loop.core.safe_text import exposed
 from loop.engines.rules.engine import RulesExplanation, RulesMention
 from loop.run.trace import (
-    Attempt,
+    CallAnswer,
     CallTrace,
     Trace,
-    Unanswered,
+    UnansweredCases,
     read_trace,
     read_unanswered,
     trace_data,
@@ -91,7 +91,7 @@ def show(
         _print_trace(trace, label, raw)
 
 
-def unanswered_data(found: Unanswered) -> dict[str, Any]:
+def unanswered_data(found: UnansweredCases) -> dict[str, Any]:
     """Return the cases without an answer as JSON data: ids and causes."""
     return {
         "run": found.run.id,
@@ -108,7 +108,7 @@ def unanswered_data(found: Unanswered) -> dict[str, Any]:
     }
 
 
-def _print_unanswered(found: Unanswered) -> None:
+def _print_unanswered(found: UnansweredCases) -> None:
     run = found.run
     say(f"run {run.id}: {run.spec.prompt} on {run.spec.cohort}, {run.spec.engine}")
     if not found.causes:
@@ -206,7 +206,7 @@ def _print_call(trace: Trace, call: CallTrace, raw: bool) -> None:
         _say_wrapped(f"no answer, the engine failed: {call.failure}", "  ")
 
 
-def _print_attempt(number: int, attempt: Attempt, currency: str, raw: bool) -> None:
+def _print_attempt(number: int, attempt: CallAnswer, currency: str, raw: bool) -> None:
     given = attempt.completion
     if given is None:
         say(f"  answer {number}: {attempt.reading.problem}")
@@ -221,7 +221,7 @@ def _print_attempt(number: int, attempt: Attempt, currency: str, raw: bool) -> N
     _print_block(given.text, whole=raw)
 
 
-def _measures(given: Completion, attempt: Attempt, currency: str) -> str:
+def _measures(given: Completion, attempt: CallAnswer, currency: str) -> str:
     parts = [given.finish_reason, f"{given.latency_s:.3f} s"]
     if given.prompt_tokens is not None:
         cached = f" ({given.cached_tokens:,} cached)" if given.cached_tokens else ""

@@ -120,9 +120,9 @@ class Store:
                 f"WHERE key IN ({marks})",
                 part,
             )
-            for key, text, finish, *rest in rows:
-                # The last one is the thinking, NULL for none.
-                found[key] = Completion(text, finish, "", *rest[:-1], rest[-1] or "")
+            for key, text, finish, latency, asked, given, cached, thinking in rows:
+                measured = latency, asked, given, cached, thinking or ""
+                found[key] = Completion(text, finish, "", *measured)
         return found
 
     def save(

@@ -52,7 +52,7 @@ _ATTEMPTS = 100
 """Most answers to one question that are looked for."""
 
 
-class Attempt(NamedTuple):
+class CallAnswer(NamedTuple):
     """One answer to one question, and what its contract reads in it."""
 
     completion: Completion | None
@@ -83,7 +83,7 @@ class CallTrace:
     as_sent: bool
     """Whether these are provably the messages that were answered."""
 
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[CallAnswer, ...]
     """In order; the last one is the answer."""
 
     failure: str
@@ -114,7 +114,7 @@ class Trace:
     """What is not as it was when the case was asked."""
 
 
-class Cause(NamedTuple):
+class UnansweredCause(NamedTuple):
     """Why some cases of a run have no answer."""
 
     status: Status
@@ -125,11 +125,11 @@ class Cause(NamedTuple):
     """Their ids, in the order of the cohort."""
 
 
-class Unanswered(NamedTuple):
+class UnansweredCases(NamedTuple):
     """The unreadable and failed cases of a run, by cause."""
 
     run: RunRecord
-    causes: tuple[Cause, ...]
+    causes: tuple[UnansweredCause, ...]
     """The most frequent first."""
 
     @property
@@ -140,7 +140,7 @@ class Unanswered(NamedTuple):
 
 def read_unanswered(
     workspace: WorkspacePaths, run: str, store: Store | None = None
-) -> Unanswered:
+) -> UnansweredCases:
     """Return the unreadable and failed cases of `run`, by cause; ids and no text.
 
     Raises
@@ -160,9 +160,9 @@ def read_unanswered(
         rows = store.list_unanswered(record)
     for item_id, status, problem in rows:
         found.setdefault((status, problem), []).append(item_id)
-    causes = [Cause(*key, tuple(ids)) for key, ids in found.items()]
+    causes = [UnansweredCause(*key, tuple(ids)) for key, ids in found.items()]
     causes.sort(key=lambda one: (-len(one.cases), one.problem))
-    return Unanswered(record, tuple(causes))
+    return UnansweredCases(record, tuple(causes))
 
 
 def require_open(workspace: WorkspacePaths, run: RunRecord) -> None:
@@ -374,7 +374,7 @@ class _Tracer:
         found = self._store.find_completions([key]).get(key)
         problem = "" if found else outcome.problem
         reading = Reading(None, (), "not read again: its prompt is gone")
-        attempt = Attempt(found, found.thinking if found else "", reading, None)
+        attempt = CallAnswer(found, found.thinking if found else "", reading, None)
         return CallTrace(
             call=name,
             shared=(Message("", ""),),
@@ -386,14 +386,14 @@ class _Tracer:
             rules=None,
         )
 
-    def _attempt(self, completion: Completion | None, prompt: Prompt) -> Attempt:
+    def _attempt(self, completion: Completion | None, prompt: Prompt) -> CallAnswer:
         if completion is None:
             gone = "not stored any more: `ranloop clean` removed it"
-            return Attempt(None, "", Reading(None, (), gone), None)
+            return CallAnswer(None, "", Reading(None, (), gone), None)
         reading, thinking = self._read(completion, prompt), completion.thinking
         if not thinking and (reading.fields is None or reading.repairs):
             thinking = strip_thinking(completion.text).thinking
-        return Attempt(completion, thinking, reading, self._cost(completion))
+        return CallAnswer(completion, thinking, reading, self._cost(completion))
 
     def _read(self, completion: Completion, prompt: Prompt) -> Reading:
         if completion.finish_reason in CUT_OFF:
@@ -514,7 +514,7 @@ def _call_data(call: CallTrace) -> dict[str, Any]:
     }
 
 
-def _attempt_data(attempt: Attempt) -> dict[str, Any]:
+def _attempt_data(attempt: CallAnswer) -> dict[str, Any]:
     given, reading = attempt.completion, attempt.reading
     measured = given._asdict() if given else {}
     measured.pop("error", None)

@@ -24,7 +24,7 @@ from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
 from loop.engines.rules.sentence import (
     MEMO_SENTENCES,
     Hit,
-    Judged,
+    JudgedMention,
     SentenceReader,
     Stance,
 )
@@ -316,7 +316,7 @@ class ReportReader:
         )
 
     def _mention(
-        self, one: Judged, place: Span, offset: int, decides: bool
+        self, one: JudgedMention, place: Span, offset: int, decides: bool
     ) -> RulesMention:
         guide = self._guides[one.wording.target]
         return RulesMention(
@@ -398,7 +398,7 @@ def _moved(span: Span | None, offset: int) -> Span | None:
     return None if span is None else Span(span.start + offset, span.end + offset)
 
 
-def _guide_part(guide: Guide, one: Judged) -> str:
+def _guide_part(guide: Guide, one: JudgedMention) -> str:
     """Return which part of a guide has the wording of a mention."""
     wording = one.wording
     if wording.value is None:
@@ -418,7 +418,7 @@ _ROLE_WORDS = {
 }
 
 
-def _reason(one: Judged) -> str:
+def _reason(one: JudgedMention) -> str:
     """Return in words what made a mention count as it does."""
     if one.overruled is not None:
         kind = "exclusion" if one.overruled.value is None else "clarification"

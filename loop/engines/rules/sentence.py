@@ -81,7 +81,7 @@ _OF_VALUE = {
 }
 
 
-class Judged(NamedTuple):
+class JudgedMention(NamedTuple):
     """Why a mention counts as it does; places are those of the sentence as written."""
 
     wording: GuideWording
@@ -142,14 +142,14 @@ class SentenceReader:
                 self._memo[sentence] = known
         return known
 
-    def explain(self, sentence: str) -> tuple[Judged, ...]:
+    def explain(self, sentence: str) -> tuple[JudgedMention, ...]:
         """Return every mention that `read` looked at, and what became of it."""
-        judged: list[Judged] = []
+        judged: list[JudgedMention] = []
         self._judge(sentence, judged)
         return tuple(judged)
 
     def _judge(
-        self, sentence: str, told: list[Judged] | None = None
+        self, sentence: str, told: list[JudgedMention] | None = None
     ) -> tuple[Hit, ...]:
         """Return the judged mentions; put into `told` why, where somebody asks."""
         text, origin = _single_spaced(fold(sentence))
@@ -394,12 +394,12 @@ def _tell(
     decided: Sequence[_Decided],
     assessed: Sequence[tuple[Mention, Stance]],
     places: _Places,
-) -> Iterator[Judged]:
+) -> Iterator[JudgedMention]:
     """Yield why each of the mentions `found` counts as it does."""
     kept = {id(mention): (stance, scope) for mention, stance, scope in decided}
     final = {id(mention): stance for mention, stance in assessed}
     for mention in found:
-        bare = Judged(
+        bare = JudgedMention(
             mention.wording,
             places.of(mention.start, mention.end),
             places.respelled(mention),

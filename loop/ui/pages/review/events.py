@@ -67,7 +67,7 @@ from loop.ui.pages.review.view import (
     show_panels,
     suggest_for,
 )
-from loop.ui.trace import render_trace
+from loop.ui.trace_panel import render_trace
 from loop.ui.wiring import Visit
 
 UNDONE = "undone by its author right after it was given"

@@ -63,7 +63,7 @@ from loop.ui.pages.review.verdict_form import (
     suggest,
     warn_of_copied_words,
 )
-from loop.ui.trace import render_trace
+from loop.ui.trace_panel import render_trace
 from loop.ui.wiring import Visit
 
 ALL = ("All", "")

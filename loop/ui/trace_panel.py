@@ -16,7 +16,7 @@ _LONGEST = 20_000
 """Characters of one text that are shown; the command line shows all of it."""
 
 
-class ShownCall(NamedTuple):
+class TracedCall(NamedTuple):
     """One call with its texts as they are shown."""
 
     call: CallTrace
@@ -62,14 +62,14 @@ def render_trace(trace: Trace | None, *, turn: str, label: str = "") -> str:
     )
 
 
-def _shown(call: CallTrace, label: str) -> ShownCall:
+def _shown(call: CallTrace, label: str) -> TracedCall:
     schema = json.dumps(call.schema, ensure_ascii=False, indent=1)
     rules = call.rules
     if rules is None:
-        return ShownCall(call, schema, (), {})
+        return TracedCall(call, schema, (), {})
     known = [one for one in rules.mentions if label in ("", one.label)]
     implied = {to: by for to, by in rules.implied.items() if label in ("", to)}
-    return ShownCall(call, schema, tuple(known), implied)
+    return TracedCall(call, schema, tuple(known), implied)
 
 
 def _flat(data: Mapping[str, object], before: str = "") -> list[tuple[str, str]]:
