@@ -127,8 +127,9 @@ def matrix(
             engines=_once(engine),
             limit=limit,
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
+            actor=(who := acting(actor)).name,
         )
-        answers = _ask(place, request, asked, reference, acting(actor), quiet=as_json)
+        answers = _ask(place, request, asked, reference, who, quiet=as_json)
         asked = [*answers, *asked]
     elif not asked:
         raise typer.BadParameter("name engines with --engine, or runs with --run")

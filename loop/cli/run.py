@@ -185,12 +185,15 @@ def run(
         again=again is not None,
     )
     # What will be claimed stands in the ledger before the first answer exists.
-    register_protocol(place, acting(actor))
+    who = acting(actor)
+    register_protocol(place, who)
     progress = ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
     if not as_json:
         say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
     summaries = []
-    for summary in run_draws(place, task, range(repeats), watch=progress.track):
+    for summary in run_draws(
+        place, task, range(repeats), watch=progress.track, actor=who.name
+    ):
         summaries.append(summary)
         if not as_json:
             _show(summary, read_config(place), task, draw=len(summaries), of=repeats)

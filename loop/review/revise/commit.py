@@ -127,7 +127,13 @@ def commit_checked(
             _require_accepted(checked, decision)
             _require_own_words(workspace, line, checked)
             version = _commit(workspace, line.draft, checked, actor, decision, now)
-        run = run_prompt(workspace, version.ref, checked.ground.cohort, engine=held)
+        run = run_prompt(
+            workspace,
+            version.ref,
+            checked.ground.cohort,
+            engine=held,
+            actor=actor.name,
+        )
     return CommittedDraft(version, run.run_id)
 
 
