@@ -242,10 +242,10 @@ def _matrix(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -
         _asking(request, tell=report.tell),
         actor.name,
     )
+    register_protocol(desk.workspace, actor)
     asked = ask_engines(
         desk.workspace,
         wanted,
-        ready=lambda task: register_protocol(desk.workspace, actor),
         watch=lambda task: _counted(report, task, 1),
     )
     report.runs += [one.run for one in asked if one.run is not None]
