@@ -520,8 +520,10 @@ class Workspace:
             limit=limit,
             asking=asking,
         )
-        register_protocol(self.paths, self._acting("editor"))
-        done = list(run_draws(self.paths, task, range(repeats), watch=watch))
+        who = self._acting("editor")
+        register_protocol(self.paths, who)
+        draws = range(repeats)
+        done = list(run_draws(self.paths, task, draws, watch=watch, actor=who.name))
         if not any(one.answered for one in done):
             raise DataError(
                 "no case was answered, so there is nothing to score. The problems of "

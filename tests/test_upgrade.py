@@ -23,6 +23,7 @@ from loop.core.people.roster import find_user, read_users
 from loop.labels.reference import reference_path
 from loop.labels.sealing import unseal
 from loop.review.working import read_working
+from loop.run.jobs import list_jobs
 from loop.run.store import open_store
 from loop.ui.pages.review.verdict_form import ReviewForm
 
@@ -134,6 +135,13 @@ def test_a_run_that_was_killed_is_finished_by_the_engine_of_now(before):
     assert (run["answered"], run["cached"], run["asked"]) == (180, 0, 180)
     again = said(before, "run tiny@draft --cohort dev")
     assert (again["cached"], again["asked"]) == (180, 0)
+
+
+def test_a_run_of_before_names_nobody_and_there_are_no_jobs(before):
+    """Who started it was not kept then."""
+    with open_store(before) as store:
+        assert {run.actor for run in store.find_runs()} == {None}
+        assert list_jobs(store) == []
 
 
 def test_a_form_that_was_begun_is_still_there(before, unpacked):

@@ -180,7 +180,7 @@ def _import(workspace: WorkspacePaths) -> list[str]:
 def _measure(workspace: WorkspacePaths) -> DemoStep:
     """Run the newest version on the dev cohort and hold it against the gates."""
     register_protocol(workspace, _ENGINEER)
-    run = run_prompt(workspace, PROMPT, DEV)
+    run = run_prompt(workspace, PROMPT, DEV, actor=_ENGINEER.name)
     evaluation = evaluate_run(workspace, run.run_id)
     return DemoStep(
         evaluation.run.prompt, record_evaluation(workspace, evaluation, _ENGINEER)

@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Run and measure": {
         "serve": "Start a vLLM server and keep it running until Ctrl-C.",
         "run": "Ask an engine one prompt version over one cohort.",
+        "jobs": "Start work that goes on by itself, watch and stop it.",
         "labels": "Write the labels of a run as a table, one row a case.",
         "evaluate": "Score a run against the reference and judge its gates.",
         "failures": "List the failing cases of a run.",

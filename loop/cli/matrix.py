@@ -128,8 +128,8 @@ def matrix(
             engines=_once(engine),
             limit=limit,
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
+            actor=(who := acting(actor)).name,
         )
-        who = acting(actor)
         with progress.shown():
             answers = _ask(place, request, asked, reference, who, progress)
         asked = [*answers, *asked]

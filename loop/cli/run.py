@@ -191,10 +191,13 @@ def run(
             again=again is not None,
         )
     # What will be claimed stands in the ledger before the first answer exists.
-    register_protocol(place, acting(actor))
+    who = acting(actor)
+    register_protocol(place, who)
     progress = _announce(task, cohort, quiet=as_json)
     summaries = []
-    for summary in run_draws(place, task, range(repeats), watch=progress.track):
+    for summary in run_draws(
+        place, task, range(repeats), watch=progress.track, actor=who.name
+    ):
         summaries.append(summary)
         if not as_json:
             _show(summary, read_config(place), task, draw=len(summaries), of=repeats)

@@ -207,7 +207,9 @@ def ask_draws(
         found = _find_draws(workspace, store, task, engine)
     missing = [draw for draw in draws if draw not in found]
     if missing:
-        runs = run_draws(workspace, task, missing, watch=watching(task))
+        runs = run_draws(
+            workspace, task, missing, watch=watching(task), actor=actor.name
+        )
         found |= {draw: run.run_id for draw, run in zip(missing, runs, strict=True)}
     return tuple(found[draw] for draw in draws)
 

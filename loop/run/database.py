@@ -215,6 +215,33 @@ MIGRATIONS = (
     ALTER TABLE completions ADD COLUMN thinking TEXT;
     CREATE INDEX outcomes_by_item ON outcomes (run, item_id);
     """,
+    """
+    -- who started the run; NULL from before this was kept
+    ALTER TABLE runs ADD COLUMN actor TEXT;
+    CREATE TABLE jobs (
+        -- work that goes on in a process of its own, see loop/run/jobs.py
+        number INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,              -- run, evaluate, matrix or check
+        parameters TEXT NOT NULL,        -- JSON of the JobRequest, keys in order
+        actor TEXT NOT NULL,             -- who started it, or resumed it last
+        role TEXT NOT NULL,              -- in which the ledger has them
+        created TEXT NOT NULL,           -- UTC, ISO 8601, as started and ended
+        started TEXT,
+        ended TEXT,
+        state TEXT NOT NULL,             -- queued, running, stopped, failed or done
+        step TEXT NOT NULL,              -- what is done just now, in words
+        done INTEGER NOT NULL,           -- cases of that step
+        total INTEGER NOT NULL,          -- 0 when it is not known
+        worker TEXT,                     -- lock that its process holds while it lives
+        pid INTEGER,                     -- of that process
+        message TEXT NOT NULL,           -- why it failed or was stopped; no case text
+        log TEXT NOT NULL,               -- a line for each thing that happened
+        runs TEXT NOT NULL               -- JSON list of the ids of its finished runs
+    ) STRICT;
+    -- nobody starts what is under way
+    CREATE UNIQUE INDEX jobs_open ON jobs (kind, parameters)
+        WHERE state IN ('queued', 'running');
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

@@ -39,12 +39,14 @@ def begin_run(
     spec: RunSpec,
     identity: Mapping[str, object],
     now: Clock,
+    actor: str | None = None,
 ) -> Iterator[RunRecord]:
     """Hold the run of `spec` for the length of the block.
 
     That is the newest unfinished run with the same spec and engine identity that no
     living process works on; else a new one. The lock goes with the process, so a
-    killed run can be taken up at once.
+    killed run can be taken up at once. A run that is taken up stays with whoever
+    started it; a new one is `actor`'s.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def begin_run(
     match = digest_json({"spec": spec_data(spec), "engine": dict(identity)})
     unfinished = store.find_runs(finished=False, match=match)
     for known in chain(unfinished, repeat(None)):
-        record = known or _add(store, spec, match, now)
+        record = known or _add(store, spec, match, now, actor)
         with ExitStack() as stack:
             try:
                 folder = store.path.parent / "runs" / record.id
@@ -69,10 +71,12 @@ def begin_run(
             return
 
 
-def _add(store: Store, spec: RunSpec, match: str, now: Clock) -> RunRecord:
+def _add(
+    store: Store, spec: RunSpec, match: str, now: Clock, actor: str | None
+) -> RunRecord:
     created = now().astimezone(UTC)
     stamp = created.isoformat(timespec="seconds")
-    return store.add_run(run_id(created, match), stamp, match, spec)
+    return store.add_run(run_id(created, match), stamp, match, spec, actor)
 
 
 ANSWERED, UNPARSED, FAILED = 0, 1, 2
@@ -329,6 +333,7 @@ def execute(
     *,
     now: Clock = utc_now,
     seal: Callable[[RunRecord], None] = lambda record: None,
+    actor: str | None = None,
 ) -> RunSummary:
     """Ask `engine` what is not stored yet and store one outcome per item.
 
@@ -341,6 +346,8 @@ def execute(
     seal
         Called with the complete record just before the store calls the run finished:
         what it writes is there for every finished run.
+    actor
+        Who starts it; None where nobody is to be named.
 
     Raises
     ------
@@ -352,7 +359,7 @@ def execute(
         The plan asks nothing of an item, or `work.items` raised it.
     """
     started = time.monotonic()
-    with begin_run(store, spec, engine.identity(), now) as record:
+    with begin_run(store, spec, engine.identity(), now, actor) as record:
         with Writer(store) as writer:
             runner = _Runner(
                 record.number, work, KeyMaker(spec, engine.identity()), writer, store

@@ -84,6 +84,9 @@ class RunRecord:
     counts: Mapping[str, int]
     """Items and how they ended; empty until finished."""
 
+    actor: str | None = None
+    """Who started it; None for a run from before this was kept."""
+
     @property
     def part(self) -> int | None:
         """Number of the first cases that it asked, with ``--limit``; None for all."""
@@ -146,8 +149,15 @@ class Store:
             )
             _insert(connection, "INSERT OR REPLACE INTO outcomes", outcomes)
 
-    def add_run(self, base: str, created: str, match: str, spec: RunSpec) -> RunRecord:
-        """Store a new, unfinished run and return it.
+    def add_run(
+        self,
+        base: str,
+        created: str,
+        match: str,
+        spec: RunSpec,
+        actor: str | None = None,
+    ) -> RunRecord:
+        """Store a new, unfinished run that `actor` starts, and return it.
 
         Its id is `base`, or ``<base>-2`` and so on where that is taken.
         """
@@ -158,8 +168,8 @@ class Store:
                 attempt += 1
                 run = f"{base}-{attempt}"
             connection.execute(
-                "INSERT INTO runs (id, created, match, spec) VALUES (?,?,?,?)",
-                [run, created, match, text],
+                "INSERT INTO runs (id, created, match, spec, actor) VALUES (?,?,?,?,?)",
+                [run, created, match, text, actor],
             )
         return self.find_runs(ids=[run])[0]
 
@@ -206,14 +216,14 @@ class Store:
             where.append("match = ?")
             values.append(match)
         rows = self.read(
-            "SELECT number, id, created, finished, spec, counts FROM runs "
+            "SELECT number, id, created, finished, spec, counts, actor FROM runs "
             f"WHERE {' AND '.join(where) or '1'} ORDER BY created DESC, number DESC",
             values,
         )
         return [self._record(row) for row in rows]
 
     def _record(self, row: Sequence[Any]) -> RunRecord:
-        number, run, created, finished, spec, counts = row
+        number, run, created, finished, spec, counts, actor = row
         try:
             return RunRecord(
                 number=number,
@@ -222,6 +232,7 @@ class Store:
                 finished=finished,
                 spec=read_spec(json.loads(spec)),
                 counts=json.loads(counts) if counts else {},
+                actor=actor,
             )
         except (ValueError, TypeError) as error:
             raise self._altered(f"run {run}") from error

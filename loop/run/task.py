@@ -288,6 +288,7 @@ def run_task(
     *,
     watch: Watch | None = None,
     now: Clock = utc_now,
+    actor: str | None = None,
 ) -> RunSummary:
     """Run `task`, write its manifest, and return what happened.
 
@@ -295,13 +296,15 @@ def run_task(
     ----------
     watch
         Wraps the items to show progress; None for none.
+    actor
+        Who starts it; None where nobody is to be named.
 
     Raises
     ------
     LoopError
         As `execute` does; what was answered until then is kept.
     """
-    (summary,) = run_draws(workspace, task, (0,), watch=watch, now=now)
+    (summary,) = run_draws(workspace, task, (0,), watch=watch, now=now, actor=actor)
     return summary
 
 
@@ -312,8 +315,11 @@ def run_draws(
     *,
     watch: Watch | None = None,
     now: Clock = utc_now,
+    actor: str | None = None,
 ) -> Iterator[RunSummary]:
     """Run the `draws` of `task`, by number, yielding what happened after each.
+
+    Watch and actor are as for `run_task`.
 
     Every draw is a run of its own with its own seed and its own answers: none is taken
     from another draw. A draw that was answered before is not asked again. The engine
@@ -336,7 +342,7 @@ def run_draws(
             work = _watched(task.work, watch)
             if draw and spaced:
                 work = replace(work, plan=space_out(task.plan, draw))
-            yield execute(spec, work, asked, store, now=now, seal=seal)
+            yield execute(spec, work, asked, store, now=now, seal=seal, actor=actor)
 
 
 def _watched(work: Work, watch: Watch | None) -> Work:
@@ -381,10 +387,11 @@ def run_prompt(
     limit: int | None = None,
     draw: int = 0,
     watch: Watch | None = None,
+    actor: str | None = None,
 ) -> RunSummary:
     """Prepare and run one draw in one step; see `prepare_run` and `run_draws`."""
     task = prepare_run(workspace, prompt, cohort, engine=engine, limit=limit)
-    (summary,) = run_draws(workspace, task, (draw,), watch=watch)
+    (summary,) = run_draws(workspace, task, (draw,), watch=watch, actor=actor)
     return summary
 
 

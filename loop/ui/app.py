@@ -24,6 +24,7 @@ from loop.ui.pages.files import page as files
 from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
 from loop.ui.pages.revise import page as revise
+from loop.ui.pages.runs import page as runs
 from loop.ui.pages.versions import page as versions
 from loop.ui.wiring import EventRegistry, Visit
 
@@ -33,6 +34,7 @@ BUILDERS: tuple[Callable[[EventRegistry, PageHeader], Page], ...] = (
     readers.build,
     revise.build,
     versions.build,
+    runs.build,
     files.build,
 )
 """What makes each page, in the order of their use."""

@@ -20,7 +20,7 @@ from loop.labels.cohort import CohortRole, read_record
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
 from loop.ui.access.access import Access
-from loop.ui.jobs import Jobs
+from loop.ui.background import Jobs
 
 Made = TypeVar("Made")
 

@@ -35,6 +35,8 @@ class MatrixRequest(NamedTuple):
     engines: Sequence[str]
     limit: int | None = None
     asking: EngineOptions = EngineOptions()
+    actor: str | None = None
+    """Who asks."""
 
 
 def ask_engines(
@@ -75,7 +77,7 @@ def ask_engines(
             asked.append(EngineRun(masked(engine), None, str(task)))
             continue
         try:
-            summary = run_task(workspace, task, watch=watch(task))
+            summary = run_task(workspace, task, watch=watch(task), actor=request.actor)
         except EngineError as error:
             asked.append(EngineRun(engine, None, str(error)))
         else:

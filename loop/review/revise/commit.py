@@ -140,7 +140,13 @@ def commit_checked(
             )
             draft = replace(line.draft, why=why)
             version = _commit(workspace, draft, commitment, now())
-        run = run_prompt(workspace, version.ref, checked.ground.cohort, engine=held)
+        run = run_prompt(
+            workspace,
+            version.ref,
+            checked.ground.cohort,
+            engine=held,
+            actor=actor.name,
+        )
     return CommittedDraft(version, run.run_id)
 
 

@@ -163,7 +163,7 @@ def check_draft_ref(
             runs = _Runs(chance=has_chance(held))
             for draws in looks:
                 seen = seen if draws in seen else (*seen, draws)
-                runs = _run_both(workspace, line, cohort.name, held, draws, runs, how)
+                runs = _run_both(workspace, line, checked, held, draws, runs, how)
                 checked = replace(checked, looks=seen if runs.chance else ())
                 checked = _measure(workspace, store, line, verdicts, runs, checked)
                 if checked.check is None or not checked.check.undecided:
@@ -239,7 +239,7 @@ class _Runs(NamedTuple):
 def _run_both(
     workspace: WorkspacePaths,
     line: DraftLineage,
-    cohort: str,
+    checked: Checked,
     engine: HeldEngine,
     draws: int,
     runs: _Runs,
@@ -261,10 +261,11 @@ def _run_both(
             summary = run_prompt(
                 workspace,
                 versions[side].ref,
-                cohort,
+                checked.ground.cohort,
                 engine=engine,
                 draw=done + 1 if runs.chance else 0,
                 watch=how.watch(step) if how.watch else None,
+                actor=checked.by,
             )
             found[side].append(summary.run_id)
     return runs._replace(

@@ -24,7 +24,7 @@ from loop.review.verdict_files import (
     dry_run_file,
     take_file,
 )
-from loop.ui.jobs import Job, JobProgress
+from loop.ui.background import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly
 from loop.ui.wiring import Visit
 

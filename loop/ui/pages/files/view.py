@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError, LedgerError
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.review.status import judged_cohorts
+from loop.ui.background import JobProgress
 from loop.ui.context import AppContext
 from loop.ui.downloads import link_to
 from loop.ui.html import notice, show
-from loop.ui.jobs import JobProgress
 from loop.ui.pages.files.state import ImportedUpload, ImportKind
 from loop.ui.wiring import Visit
 

@@ -22,10 +22,10 @@ from loop.labels.reader_agreement import (
 )
 from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
+from loop.ui.background import Job
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
-from loop.ui.jobs import Job
 from loop.ui.pages.base import SAME
 from loop.ui.pages.readers import assignment_form, publication_form
 from loop.ui.pages.readers.base import ReadersPanel

@@ -34,8 +34,8 @@ from loop.review.revise.run_check import (
 from loop.run.asking import EngineOptions
 from loop.run.manifest import read_manifest
 from loop.run.task import Watch
+from loop.ui.background import Job
 from loop.ui.context import AppContext
-from loop.ui.jobs import Job
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     DEFAULT_ENGINE,

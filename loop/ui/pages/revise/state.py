@@ -23,8 +23,8 @@ from loop.review.revise.edit import guide_text, settings_text
 from loop.review.status import KeptVerdict, find_open
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working, read_working
+from loop.ui.background import JobProgress
 from loop.ui.context import AppContext
-from loop.ui.jobs import JobProgress
 from loop.ui.wiring import Visit
 
 DEFAULT_ENGINE = "rules"

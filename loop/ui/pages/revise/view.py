@@ -42,8 +42,8 @@ from loop.review.revise.merge import Conflict, merge_versions
 from loop.review.status import KeptVerdict, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.stats.intervals import Interval
+from loop.ui.background import JobProgress
 from loop.ui.html import notice, show
-from loop.ui.jobs import JobProgress
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     INSTRUCTIONS,

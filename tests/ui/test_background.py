@@ -5,7 +5,7 @@ from threading import Event
 import pytest
 
 from loop.core.errors import ConflictError, DataError
-from loop.ui.jobs import Jobs
+from loop.ui.background import Jobs
 
 
 def wait_for(jobs, key):

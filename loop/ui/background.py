@@ -1,4 +1,4 @@
-"""Long work that goes on when its visitor leaves, and tells how far it is."""
+"""Work in a thread of the workbench, which ends with it; other work is a job."""
 
 from __future__ import annotations
 

@@ -1,0 +1,252 @@
+"""Jobs: started once, watched, stopped, resumed, and found when their worker died."""
+
+import os
+import signal
+import socket
+import time
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.ledger import Actor
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.review.job_work import start_job, work_off
+from loop.review.start import start_workspace
+from loop.run.jobs import (
+    JobDesk,
+    JobKind,
+    JobRequest,
+    JobState,
+    find_job,
+    list_jobs,
+    read_request,
+)
+from loop.run.store import open_store
+from loop.run.task import run_prompt
+
+WHO = Actor(name="Dr A")
+RUN = JobRequest(kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=("rules",))
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Return a workspace with a cohort of two cases."""
+    made = start_workspace(tmp_path / "ws", WHO).workspace
+    cases = tmp_path / "cases.csv"
+    cases.write_text("case_id,text,Edema\na,Wet lungs.,present\nb,Normal.,absent\n")
+    for role in ("dev", "external"):
+        import_cohort(made, cases, ImportOptions(name=role, role=role), actor=WHO)
+    return made
+
+
+@pytest.fixture
+def desk(place, monkeypatch):
+    """Return the desk of the workspace, which starts no process by itself."""
+    monkeypatch.setattr(JobDesk, "_launch", lambda self, connection, number: None)
+    with open_store(place) as store:
+        yield JobDesk(workspace=place, store=store)
+
+
+@pytest.fixture
+def silent(place):
+    """Return the name of an engine whose server takes requests and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"openai:m@http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+def work(desk):
+    """Work off the queue in this process."""
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        work_off(desk, "here", lambda name: None)
+    finally:
+        for one, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(one, handler)
+
+
+def until(desk, number, state):
+    """Wait until a job has a state and return it."""
+    end = time.monotonic() + 60
+    while (job := find_job(desk.store, number)).state is not state:
+        desk.tend()
+        assert time.monotonic() < end, job
+        time.sleep(0.05)
+    return job
+
+
+def test_a_run_is_done_and_says_who_started_it(desk):
+    """Progress, run and person are there for whoever looks later."""
+    job = start_job(desk, RUN, "Dr B", "editor")
+    assert (job.state, job.request.prompt) == (JobState.QUEUED, "extractor@v1")
+    work(desk)
+    done = find_job(desk.store, job.number)
+    assert (done.state, done.done, done.total) == (JobState.DONE, 2, 2)
+    (run,) = desk.store.find_runs(ids=done.runs)
+    assert run.actor == "Dr B"
+    assert "Wet lungs" not in " ".join(done.log)
+
+
+def test_a_run_of_before_has_nobody(desk, place):
+    """Who started it is not guessed."""
+    run_prompt(place, "extractor", "dev")
+    (run,) = desk.store.find_runs()
+    assert run.actor is None
+
+
+def test_the_same_work_is_refused_while_it_is_under_way(desk):
+    """Two people do not pay for one run, however they name the version."""
+    first = start_job(desk, RUN, "Dr A", "editor")
+    again = JobRequest(
+        kind=JobKind.RUN, prompt="extractor@v1", cohort="dev", engines=("rules",)
+    )
+    with pytest.raises(ConflictError, match=f"job {first.number} already .*Dr A"):
+        start_job(desk, again, "Dr B", "editor")
+    work(desk)
+    assert start_job(desk, again, "Dr B", "editor").number != first.number
+
+
+def test_an_engine_has_one_job_at_a_time_in_their_order(desk):
+    """A model's server is not shared by jobs; another engine need not wait."""
+    one = start_job(desk, RUN, "Dr A", "editor")
+    limited = JobRequest(
+        kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=("rules",), limit=1
+    )
+    two = start_job(desk, limited, "Dr A", "editor")
+    run = run_prompt(desk.workspace, "extractor", "dev").run_id
+    other = start_job(
+        desk, JobRequest(kind=JobKind.EVALUATION, run=run), "Dr A", "editor"
+    )
+    assert desk.claim("a").number == one.number
+    with desk.store.writing() as connection:
+        connection.execute("UPDATE jobs SET worker=NULL WHERE number=?", [one.number])
+    assert desk.claim("b").number == other.number
+    desk.end(one.number, JobState.DONE, "", ())
+    assert desk.claim("c").number == two.number
+
+
+def test_a_job_in_the_queue_is_stopped_and_resumed(desk):
+    """What nobody began needs no process to stop."""
+    job = start_job(desk, RUN, "Dr A", "editor")
+    stopped = desk.stop(job.number, "Dr B")
+    assert stopped.state is JobState.STOPPED
+    assert "stopped by Dr B" in stopped.message
+    work(desk)
+    assert find_job(desk.store, job.number).state is JobState.STOPPED
+    resumed = desk.resume(job.number, "Dr C", "editor")
+    assert (resumed.state, resumed.actor, resumed.message) == ("queued", "Dr C", "")
+    work(desk)
+    with pytest.raises(ConflictError, match="is done"):
+        desk.resume(job.number, "Dr C", "editor")
+    with pytest.raises(ConflictError, match="nothing to stop"):
+        desk.stop(job.number, "Dr C")
+
+
+def test_a_fault_is_told_without_its_values(desk, monkeypatch):
+    """A message may be read by people who may not read cases."""
+
+    def fail(*_, **__):
+        raise ValueError("Wet lungs.")
+
+    monkeypatch.setattr("loop.review.job_work.run_draws", fail)
+    job = start_job(desk, RUN, "Dr A", "editor")
+    work(desk)
+    failed = find_job(desk.store, job.number)
+    assert failed.state is JobState.FAILED
+    assert "ValueError in fail" in failed.message
+    assert "lungs" not in repr(failed)
+
+
+def test_a_matrix_says_which_engine_failed(desk):
+    """The others keep their runs."""
+    dead = "openai:m@http://127.0.0.1:9/v1"
+    wanted = JobRequest(
+        kind=JobKind.MATRIX, prompt="extractor", cohort="dev", engines=("rules", dead)
+    )
+    job = start_job(desk, wanted, "Dr A", "editor")
+    work(desk)
+    ended = find_job(desk.store, job.number)
+    assert (ended.state, len(ended.runs)) == (JobState.FAILED, 1)
+    assert dead in ended.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("shell", {}),
+        ("run", {"prompt": "p", "cohort": "c"}),
+        ("run", {"prompt": "p", "cohort": "c", "engines": "rules"}),
+        ("run", {"prompt": "p", "cohort": "c", "engines": ["rules"], "draft": "d"}),
+        ("run", {"prompt": "p\nq", "cohort": "c", "engines": ["rules"]}),
+        ("run", {"prompt": 3, "cohort": "c", "engines": ["rules"]}),
+        ("run", {"prompt": "p", "cohort": "c", "engines": ["rules"], "draws": 10**9}),
+        ("run", {"prompt": "p", "cohort": "c", "engines": ["rules"], "limit": "1"}),
+        ("run", {"prompt": "p", "cohort": "c", "engines": ["rules", "rules"]}),
+        ("evaluate", {"run": "latest", "workspace": "/"}),
+    ],
+)
+def test_parameters_made_by_hand_are_refused(kind, data):
+    """A request may hold anything."""
+    with pytest.raises(DataError, match="job"):
+        read_request(kind, data)
+
+
+def test_a_worker_is_stopped_killed_and_its_job_resumed(place, silent):
+    """A server that never answers holds nobody up, and a killed worker is noticed."""
+    with open_store(place) as store:
+        desk = JobDesk(workspace=place, store=store)
+        wanted = JobRequest(
+            kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=(silent,)
+        )
+        number = start_job(desk, wanted, "Dr A", "editor").number
+        first = until(desk, number, JobState.RUNNING)
+        assert os.getsid(first.pid) == first.pid
+        os.kill(first.pid, signal.SIGKILL)
+        lost = until(desk, number, JobState.STOPPED)
+        assert "its process ended before the work did" in lost.message
+        desk.resume(number, "Dr B", "editor")
+        until(desk, number, JobState.RUNNING)
+        desk.stop(number, "Dr C")
+        stopped = until(desk, number, JobState.STOPPED)
+        assert "stopped by Dr C" in stopped.message
+        assert not list((place.private / "locks").glob("worker-*"))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cohort": "kept"}, "role holdout"),
+        ({"prompt": "nosuch"}, "nosuch"),
+        ({"engines": ("nosuch:x",)}, "no engine 'nosuch'"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_it_waits(desk, tmp_path, change, reason):
+    """A holdout cannot be run here either, and nobody waits for what must fail."""
+    cases = tmp_path / "kept.csv"
+    cases.write_text("case_id,text\nz,Clear lungs and a pacemaker.\n")
+    options = ImportOptions(name="kept", role="holdout")
+    import_cohort(desk.workspace, cases, options, actor=WHO)
+    with pytest.raises(LoopError, match=reason):
+        start_job(desk, replace(RUN, **change), "Dr A", "editor")
+    assert list_jobs(desk.store) == []
+
+
+def test_jobs_are_listed_and_shown(desk, monkeypatch):
+    """The command line shows what the store has."""
+    monkeypatch.setenv("RANLOOP_ACTOR", "Dr A")
+    root = ["-w", str(desk.workspace.root)]
+    shell = CliRunner()
+    line = ["jobs", "start", "run", "extractor", "-c", "external", *root]
+    assert shell.invoke(app, line).exit_code == 0
+    work(desk)
+    listed = shell.invoke(app, ["jobs", *root])
+    assert "done    2 of 2  Dr A" in listed.stdout
+    (job,) = list_jobs(desk.store)
+    assert job.runs[0] in shell.invoke(app, ["jobs", "show", "1", *root]).stdout
+    assert (
+        '"state": "done"'
+        in shell.invoke(app, ["jobs", "show", "1", "--json", *root]).stdout
+    )
