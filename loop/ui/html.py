@@ -16,16 +16,11 @@ from loop.documents import numbers
 
 _FOLDER = Path(__file__).parent / "templates"
 
-_PANEL_JS = """
-element.addEventListener('click', (event) => {
-  const act = event.target.closest('[data-act]');
-  if (act && element.contains(act)) {
-    event.preventDefault();
-    trigger('act', {...act.dataset});
-  }
-});
+_PANEL_JS = "window.ranloopPanel(element, trigger, 'act');"
+"""Makes every ``data-act`` inside a panel an event with its data attributes.
+
+Gradio gives a panel the events whose names stand here in quotes.
 """
-"""Makes every ``data-act`` inside a panel an event with its data attributes."""
 
 
 def show(template: str, **variables: object) -> str:

@@ -1,6 +1,7 @@
 """Jobs: started once, watched, stopped, resumed, and found when their worker died."""
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.review.job_work import start_job, work_off
@@ -32,15 +34,25 @@ WHO = Actor(name="Dr A")
 RUN = JobRequest(kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=("rules",))
 
 
-@pytest.fixture
-def place(tmp_path):
-    """Return a workspace with a cohort of two cases."""
-    made = start_workspace(tmp_path / "ws", WHO).workspace
-    cases = tmp_path / "cases.csv"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Make, once, a workspace with cohorts of two cases and a holdout."""
+    folder = tmp_path_factory.mktemp("jobs")
+    made = start_workspace(folder / "ws", WHO).workspace
+    cases = folder / "cases.csv"
     cases.write_text("case_id,text,Edema\na,Wet lungs.,present\nb,Normal.,absent\n")
     for role in ("dev", "external"):
         import_cohort(made, cases, ImportOptions(name=role, role=role), actor=WHO)
-    return made
+    cases.write_text("case_id,text\nz,Clear lungs and a pacemaker.\n")
+    options = ImportOptions(name="kept", role="holdout")
+    import_cohort(made, cases, options, actor=WHO)
+    return made.root
+
+
+@pytest.fixture
+def place(made, tmp_path):
+    """Return a copy of that workspace, which a test may change."""
+    return WorkspacePaths(shutil.copytree(made, tmp_path / "ws"))
 
 
 @pytest.fixture
@@ -223,12 +235,8 @@ def test_a_worker_is_stopped_killed_and_its_job_resumed(place, silent):
         ({"engines": ("nosuch:x",)}, "no engine 'nosuch'"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_it_waits(desk, tmp_path, change, reason):
+def test_what_cannot_be_run_is_refused_before_it_waits(desk, change, reason):
     """A holdout cannot be run here either, and nobody waits for what must fail."""
-    cases = tmp_path / "kept.csv"
-    cases.write_text("case_id,text\nz,Clear lungs and a pacemaker.\n")
-    options = ImportOptions(name="kept", role="holdout")
-    import_cohort(desk.workspace, cases, options, actor=WHO)
     with pytest.raises(LoopError, match=reason):
         start_job(desk, replace(RUN, **change), "Dr A", "editor")
     assert list_jobs(desk.store) == []

@@ -166,6 +166,7 @@ ACTING = {
     "Review": ("#review-submit", "#review-reserve", "#review-next"),
     "Revise": ("#revise-build", "#revise-hand", "#revise-correct"),
     "Versions": ("#alias-move",),
+    "Runs": ("#runs-ask", "#runs-start"),
     "Files": ("#cohort-check",),
 }
 

@@ -109,3 +109,12 @@ window.ranloop = (() => {
   };
   new MutationObserver(tidy).observe(document.documentElement, {subtree: true, childList: true, attributes: true, attributeFilter: ['aria-controls']});
 })();
+
+// Every element with data-act inside a panel is an event with its data attributes.
+window.ranloopPanel = (element, trigger, name) => element.addEventListener('click', (event) => {
+  const act = event.target.closest('[data-act]');
+  if (act && element.contains(act)) {
+    event.preventDefault();
+    trigger(name, {...act.dataset});
+  }
+});
