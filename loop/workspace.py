@@ -21,6 +21,7 @@ from loop.core.people.roster import require_distinct
 from loop.core.safe_text import unshielded
 from loop.core.yaml_files import dump_yaml
 from loop.documents.templates import template_folder
+from loop.engines.base import masked
 from loop.evaluate.compare import Comparison, compare_runs
 from loop.evaluate.documents import render_csv, render_html
 from loop.evaluate.evaluation import evaluate_run
@@ -76,6 +77,7 @@ from loop.review.verdict_files import ImportDefaults, ImportedVerdicts, take_fil
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.label_table import CellValues, LabelNames, write_labels
+from loop.run.manifest import list_runs
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import Watch, prepare_run, run_draws
@@ -84,6 +86,10 @@ from loop.score.api import choose
 
 _NAMES = ("case_id", "label", "name", "run", "ref", "digest", "parent", "who", "why")
 """Columns of tables that hold names, also where they look like numbers."""
+
+
+_COUNTS = ("answered", "unparsed", "failed", "prompt_tokens", "completion_tokens")
+"""What is told of how a run ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,6 +537,34 @@ class Workspace:
                 f"{'; '.join(one.text for one in done[0].problems[:3])}."
             )
         return done[0]
+
+    def runs(self) -> pd.DataFrame:
+        """Return all runs, the newest first, a row a run; none on a holdout.
+
+        ``who`` is empty for a run from before this was kept, and ``finished`` for one
+        that did not finish; what its cases came to is missing then. Draws count from 1.
+        """
+        with open_store(self.paths) as store:
+            found = list_runs(self.paths, store)
+        rows = [
+            {
+                "run": run.id,
+                "prompt": run.spec.prompt,
+                "cohort": run.spec.cohort,
+                "engine": masked(run.spec.engine),
+                "draw": run.spec.draw + 1,
+                "limit": run.part,
+                **{name: run.counts.get(name) for name in _COUNTS},
+                "created": run.created,
+                "finished": run.finished or "",
+                "who": run.actor or "",
+            }
+            for run in found
+        ]
+        columns = ("run", "prompt", "cohort", "engine", "draw", "limit")
+        named = [*columns, *_COUNTS, "created", "finished", "who"]
+        table = pd.DataFrame(rows, columns=named).set_index("run")
+        return table.astype(dict.fromkeys(("draw", "limit", *_COUNTS), "Int64"))
 
     def evaluate(
         self, run: str = "latest", *, reference: int | None = None

@@ -151,6 +151,12 @@ def test_from_a_verdict_to_a_release(tmp_path):
     assert study.verify("extractor-v2").holds
     assert study.audit().holds
     assert study.history("extractor")["ref"].tolist()[-1] == "extractor@v2"
+    newest = study.runs().iloc[0]
+    assert (newest["prompt"], newest["draw"], newest["who"]) == (
+        "extractor@v2",
+        1,
+        "Dr B",
+    )
     read = study.label({"x": "Wet lungs."}, release="extractor-v2")
     assert read.loc["x", "Edema"] == "present"
     assert {entry.actor for entry in read_ledger(study.paths.ledger)} == {"Dr B"}

@@ -13,11 +13,17 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.git import GitState, read_git
+from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
-from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
+from loop.labels.cohort import (
+    CohortRole,
+    find_record,
+    list_cohorts,
+    read_cohort_file,
+)
 from loop.run.spec import spec_data
-from loop.run.store import RunRecord, open_store
+from loop.run.store import RunRecord, Store, open_store
 
 _PACKAGES = (
     "ranloop",
@@ -149,6 +155,29 @@ def find_run(workspace: WorkspacePaths, ref: str = "latest") -> RunRecord:
             runs = store.find_runs(finished=True)
             return _latest(workspace, runs, *_split(prompt))
         return _by_id(store.find_runs(prefix=ref), ref)
+
+
+def list_runs(workspace: WorkspacePaths, store: Store) -> list[RunRecord]:
+    """Return all runs, newest first, but none on a holdout.
+
+    Whoever may read a holdout blind must not see how a model does on it. A cohort that
+    the ledger does not know may be one.
+
+    Raises
+    ------
+    LedgerError
+        The ledger cannot be read.
+    StoreError
+        The store cannot be read.
+    """
+    runs, entries = store.find_runs(), read_ledger(workspace.ledger)
+    shown = {
+        name
+        for name in {run.spec.cohort for run in runs}
+        if (record := find_record(entries, name)) is not None
+        and record.added.get("role") != CohortRole.HOLDOUT
+    }
+    return [run for run in runs if run.spec.cohort in shown]
 
 
 def _split(wanted: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import UserRole
 from loop.run.jobs import JobDesk, JobState, find_job, list_jobs
 from loop.ui.pages.runs import page as runs
+from loop.workspace import Workspace
 from tests.ui.visits import opened, visit
 
 CHOSEN = ("extractor", "demo_dev", "extractor@v1", "rules", "1")
@@ -42,12 +43,14 @@ def test_words_choose_runs_and_many_are_paged(context):
     assert "No run fits" in runs.render_runs(context, "nosuch", 1)
 
 
-def test_runs_on_a_holdout_are_not_shown(context):
-    """Who may read it blind must not see how a model does on it."""
+@pytest.mark.parametrize("cohort", ["demo_holdout", "copied_here"])
+def test_runs_on_a_holdout_are_not_shown(context, cohort):
+    """Who may read it blind must not see how a model does on it; nor on what may be."""
     (run,) = context.store.find_runs()
-    spec = replace(run.spec, cohort="demo_holdout")
+    spec = replace(run.spec, cohort=cohort)
     context.store.add_run("secret", run.created, "m", spec, "Dr Z")
     assert "secret" not in runs.render_runs(context, "", 1)
+    assert list(Workspace(context.workspace.root).runs().index) == [run.id]
 
 
 def test_a_run_is_estimated_started_stopped_and_resumed(context):

@@ -12,11 +12,11 @@ from loop.core.config import ModelPrice, read_config
 from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.engines.base import masked, split_name
-from loop.labels.cohort import CohortRole, list_cohorts, read_record
 from loop.prompts.catalog import list_versions
 from loop.review.job_work import start_job
 from loop.run.cost import estimate_run
 from loop.run.jobs import JobDesk, JobKind, JobRecord, JobRequest, JobState, list_jobs
+from loop.run.manifest import list_runs
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
@@ -256,16 +256,11 @@ def render_runs(context: AppContext, words: str, number: int) -> str:
 
 def _find(context: AppContext, words: str) -> list[RunRecord]:
     """Return the runs that fit, newest first; none on a holdout."""
-    closed = {
-        name
-        for name in list_cohorts(context.workspace)
-        if read_record(context.workspace, name).added.get("role") == CohortRole.HOLDOUT
-    }
     wanted = words.casefold().split()
     return [
         run
-        for run in context.store.find_runs()
-        if run.spec.cohort not in closed and all(word in _words(run) for word in wanted)
+        for run in list_runs(context.workspace, context.store)
+        if all(word in _words(run) for word in wanted)
     ]
 
 
