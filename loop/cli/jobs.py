@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
 
 
 @contextmanager
-def _opened(workspace: Path | None) -> Iterator[JobDesk]:
+def _open(workspace: Path | None) -> Iterator[JobDesk]:
     place = open_workspace(workspace)
     with open_store(place) as store:
         yield JobDesk(workspace=place, store=store)
@@ -87,7 +87,7 @@ def jobs(
     """
     if context.invoked_subcommand is not None:
         return
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         desk.tend()
         found = list_jobs(desk.store)
     if as_json:
@@ -121,7 +121,7 @@ def show_job(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a job is, and its log."""
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         desk.tend()
         job = find_job(desk.store, number)
     _show(job, as_json=as_json)
@@ -204,7 +204,7 @@ def start(
         seed=seed,
         allow_unconstrained=allow_unconstrained,
     )
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         who = acting(actor)
         job = start_job(desk, request, who.name, who.role)
     _show(job, as_json=as_json)
@@ -220,7 +220,7 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """Stop a job; what was answered is kept."""
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         job = desk.stop(number, acting(actor).name, at_once=now)
     _show(job, as_json=as_json)
 
@@ -232,7 +232,7 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Resume a job that was stopped or that failed: only what is missing is asked."""
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         who = acting(actor)
         job = desk.resume(number, who.name, who.role)
     _show(job, as_json=as_json)
@@ -251,5 +251,5 @@ def work(
             "this command is for the process of a job. Start one with "
             "`ranloop jobs start`."
         ) from error
-    with _opened(workspace) as desk:
+    with _open(workspace) as desk:
         work_off(desk, worker, partial(signer_for, desk.workspace))

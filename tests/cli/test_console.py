@@ -136,9 +136,11 @@ def test_another_exit_code_is_left_alone(capsys):
 
 
 def groups(command, path=()):
-    """Yield the words of every group of verbs, with its verbs."""
+    """Yield the words that ask what is in a group of verbs, with its verbs."""
     if hasattr(command, "commands"):
-        yield pytest.param(path, set(command.commands), id=" ".join(path))
+        words = [*path, *(["--help"] if command.invoke_without_command else [])]
+        verbs = {name for name, one in command.commands.items() if not one.hidden}
+        yield pytest.param(words, verbs, id=" ".join(path))
         for name, sub in command.commands.items():
             yield from groups(sub, (*path, name))
 
@@ -148,7 +150,7 @@ GROUPS = [*groups(typer.main.get_command(app))]
 
 @pytest.mark.parametrize(("words", "verbs"), GROUPS)
 def test_a_group_without_a_verb_lists_its_verbs(words, verbs):
-    """Who does not know them asks like this."""
+    """Who does not know them asks like this; where that lists things, with --help."""
     told = CliRunner().invoke(app, words).output
     assert verbs <= {line.split()[0] for line in told.splitlines() if line[:2] == "  "}
 
