@@ -53,7 +53,7 @@ class VersionScore:
     """Verdicts of clinicians that it addresses."""
 
     status: WordingStatus
-    verdict_roles: Mapping[str, int] = field(default_factory=dict)
+    verdict_roles: Mapping[str, int] = field(default_factory=dict, hash=False)
     """See `read_verdict_roles`."""
 
     objections: tuple[str, ...] = ()
