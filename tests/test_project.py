@@ -79,7 +79,7 @@ OTHER_RECORDS = {
     ("frozen",): {"_Gathered"},
     ("frozen", "kw_only"): {
         *("ProgressBar", "_Tries", "VocabularyEntry", "ObjectReader", "_Wording"),
-        *("_Merge", "UsageCount", "Job", "EventRegistry", "_Bell", "_Report"),
+        *("_Merge", "UsageCount", "Job", "EventRegistry", "_StopSignal", "_Report"),
     },
     # They keep what was computed once.
     ("slots",): {"Prompt", "AppContext"},

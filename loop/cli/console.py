@@ -42,7 +42,7 @@ _REDRAW_S = 0.2
 """Between two states of a bar."""
 
 _SCREEN = RLock()
-"""Held by whoever writes: a bar is drawn by a thread of its own."""
+"""Held by whoever writes: a bar is drawn by another thread."""
 
 _BARS: list[Progress] = []
 """The bars on the terminal."""

@@ -1,4 +1,4 @@
-"""The verb ``jobs``: work that goes on in a process of its own."""
+"""The verb ``jobs``: work that goes on in a separate process."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from loop.cli.console import (
 from loop.cli.run import LimitOption
 from loop.core.errors import DataError
 from loop.release.keys import signer_for
-from loop.review.job_work import start_job, work_off
+from loop.review.job_work import start_job, work_through
 from loop.run.jobs import (
-    JobDesk,
     JobKind,
+    JobQueue,
     JobRecord,
     JobRequest,
     find_job,
@@ -68,10 +68,10 @@ def register(app: typer.Typer) -> None:
 
 
 @contextmanager
-def _open(workspace: Path | None) -> Iterator[JobDesk]:
+def _open(workspace: Path | None) -> Iterator[JobQueue]:
     place = open_workspace(workspace)
     with open_store(place) as store:
-        yield JobDesk(workspace=place, store=store)
+        yield JobQueue(workspace=place, store=store)
 
 
 def jobs(
@@ -87,9 +87,9 @@ def jobs(
     """
     if context.invoked_subcommand is not None:
         return
-    with _open(workspace) as desk:
-        desk.tend()
-        found = list_jobs(desk.store)
+    with _open(workspace) as queue:
+        queue.dispatch()
+        found = list_jobs(queue.store)
     if as_json:
         print_json({"jobs": [job_data(job) for job in found]})
     elif found:
@@ -121,9 +121,9 @@ def show_job(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a job is, and its log."""
-    with _open(workspace) as desk:
-        desk.tend()
-        job = find_job(desk.store, number)
+    with _open(workspace) as queue:
+        queue.dispatch()
+        job = find_job(queue.store, number)
     _show(job, as_json=as_json)
 
 
@@ -204,9 +204,9 @@ def start(
         seed=seed,
         allow_unconstrained=allow_unconstrained,
     )
-    with _open(workspace) as desk:
+    with _open(workspace) as queue:
         who = acting(actor)
-        job = start_job(desk, request, who.name, who.role)
+        job = start_job(queue, request, who.name, who.role)
     _show(job, as_json=as_json)
 
 
@@ -220,8 +220,8 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """Stop a job; what was answered is kept."""
-    with _open(workspace) as desk:
-        job = desk.stop(number, acting(actor).name, at_once=now)
+    with _open(workspace) as queue:
+        job = queue.stop(number, acting(actor).name, at_once=now)
     _show(job, as_json=as_json)
 
 
@@ -232,9 +232,9 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Resume a job that was stopped or that failed: only what is missing is asked."""
-    with _open(workspace) as desk:
+    with _open(workspace) as queue:
         who = acting(actor)
-        job = desk.resume(number, who.name, who.role)
+        job = queue.resume(number, who.name, who.role)
     _show(job, as_json=as_json)
 
 
@@ -243,7 +243,7 @@ def work(
     lock: Annotated[int, typer.Option("--lock", help="Handle that holds it.")],
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Work off the queue: what the process of a job does."""
+    """Work through the queue: what the process of a job does."""
     try:
         os.set_inheritable(lock, False)
     except OSError as error:
@@ -251,5 +251,5 @@ def work(
             "this command is for the process of a job. Start one with "
             "`ranloop jobs start`."
         ) from error
-    with _open(workspace) as desk:
-        work_off(desk, worker, partial(signer_for, desk.workspace))
+    with _open(workspace) as queue:
+        work_through(queue, worker, partial(signer_for, queue.workspace))

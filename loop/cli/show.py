@@ -132,7 +132,7 @@ def _print_trace(trace: Trace, label: str, raw: bool) -> None:
     if outcome.problem:
         _say_wrapped(outcome.problem, "  ")
     say()
-    draw = f", draw {spec.draw}" if spec.draw else ""
+    draw = f", draw {spec.draw + 1}" if spec.draw else ""
     _fact("run", f"{run.id}{draw}, {run.finished}")
     _fact("prompt", f"{spec.prompt} ({spec.prompt_digest[:12]}), {spec.contract}")
     _fact("engine", spec.engine)

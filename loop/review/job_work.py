@@ -21,7 +21,7 @@ from loop.review.revise.begin import require_dev
 from loop.review.revise.draft_files import read_about, read_line
 from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
 from loop.run.asking import EngineOptions, check_engine
-from loop.run.jobs import JobDesk, JobKind, JobRecord, JobRequest, JobState
+from loop.run.jobs import JobKind, JobQueue, JobRecord, JobRequest, JobState
 from loop.run.manifest import find_run
 from loop.run.task import Task, Watch, prepare_run, require_answers, run_draws
 
@@ -31,7 +31,7 @@ NOTE_S = 0.5
 Row = TypeVar("Row")
 
 
-def start_job(desk: JobDesk, request: JobRequest, actor: str, role: str) -> JobRecord:
+def start_job(queue: JobQueue, request: JobRequest, actor: str, role: str) -> JobRecord:
     """Start work that can be done; names in it that may move are settled first.
 
     Raises
@@ -43,7 +43,7 @@ def start_job(desk: JobDesk, request: JobRequest, actor: str, role: str) -> JobR
     ConflictError
         The same work is under way; says as which job and who started it.
     """
-    return desk.start(_settled(desk.workspace, request), actor, role)
+    return queue.start(_settled(queue.workspace, request), actor, role)
 
 
 def _settled(workspace: WorkspacePaths, request: JobRequest) -> JobRequest:
@@ -81,8 +81,8 @@ def _asking(request: JobRequest, **more: Any) -> EngineOptions:
     )
 
 
-def work_off(
-    desk: JobDesk, worker: str, signer: Callable[[str], Signer | None]
+def work_through(
+    queue: JobQueue, worker: str, signer: Callable[[str], Signer | None]
 ) -> None:
     """Do what waits, one job after the other, until nothing is left for `worker`.
 
@@ -101,42 +101,42 @@ def work_off(
     StoreError
         The store cannot be read or written.
     """
-    bell = _Bell()
-    signal.signal(signal.SIGTERM, bell.ring)
-    signal.signal(signal.SIGINT, bell.ring)
+    stop = _StopSignal()
+    signal.signal(signal.SIGTERM, stop.interrupt)
+    signal.signal(signal.SIGINT, stop.interrupt)
     try:
-        while (job := desk.claim(worker)) is not None:
-            _do(desk, job, signer, bell)
+        while (job := queue.claim(worker)) is not None:
+            _do(queue, job, signer, stop)
     finally:
-        desk.forget(worker)
+        queue.forget(worker)
 
 
 @dataclass(slots=True)
-class _Bell:
+class _StopSignal:
     """Turns a signal into an interrupt while there is something to interrupt."""
 
     working: bool = False
 
-    def ring(self, number: int, frame: object) -> None:
+    def interrupt(self, number: int, frame: object) -> None:
         if self.working:
             self.working = False
             raise KeyboardInterrupt
 
 
 def _do(
-    desk: JobDesk,
+    queue: JobQueue,
     job: JobRecord,
     signer: Callable[[str], Signer | None],
-    bell: _Bell,
+    stop: _StopSignal,
 ) -> None:
     """Do one job and say how it ended."""
-    report = _Report(desk, job.number)
+    report = _Report(queue, job.number)
     state, message = JobState.DONE, ""
     try:
-        bell.working = True
+        stop.working = True
         actor = Actor(name=job.actor, role=job.role, signer=signer(job.actor))
-        message = _WORK[job.request.kind](desk, job.request, actor, report)
-        bell.working = False
+        message = _WORK[job.request.kind](queue, job.request, actor, report)
+        stop.working = False
         state = JobState.FAILED if message else JobState.DONE
     except KeyboardInterrupt:
         state = JobState.STOPPED
@@ -154,15 +154,15 @@ def _do(
             "message to whoever runs ranloop here."
         )
     finally:
-        bell.working = False
-    desk.end(job.number, state, message, report.runs)
+        stop.working = False
+    queue.end(job.number, state, message, report.runs)
 
 
 @dataclass(slots=True)
 class _Report:
     """Says how far a job is, not more often than somebody looks."""
 
-    desk: JobDesk
+    queue: JobQueue
     number: int
     runs: list[str] = field(default_factory=list)
     _step: str = ""
@@ -172,11 +172,11 @@ class _Report:
     def step(self, what: str, total: int = 0) -> None:
         """Say what is done next."""
         self._step, self._total, self._said = what, total, time.monotonic()
-        self.desk.note(self.number, what, 0, total, what)
+        self.queue.note(self.number, what, 0, total, what)
 
     def tell(self, text: str) -> None:
         """Put a remark of the engine's into the log."""
-        self.desk.note(self.number, self._step, 0, self._total, text)
+        self.queue.note(self.number, self._step, 0, self._total, text)
 
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yield `rows`, and say now and then how many have passed."""
@@ -185,24 +185,24 @@ class _Report:
             yield row
             if time.monotonic() - self._said >= NOTE_S:
                 self._said = time.monotonic()
-                self.desk.note(self.number, self._step, done, self._total)
-        self.desk.note(self.number, self._step, done, self._total)
+                self.queue.note(self.number, self._step, done, self._total)
+        self.queue.note(self.number, self._step, done, self._total)
 
 
-def _run(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -> str:
+def _run(queue: JobQueue, request: JobRequest, actor: Actor, report: _Report) -> str:
     task = prepare_run(
-        desk.workspace,
+        queue.workspace,
         request.prompt,
         request.cohort,
         engine=request.engines[0],
         limit=request.limit,
         asking=_asking(request, tell=report.tell),
     )
-    register_protocol(desk.workspace, actor)
+    register_protocol(queue.workspace, actor)
     draws = request.draws or 1
     watched = _counted(report, task, draws)
     found = run_draws(
-        desk.workspace, task, range(draws), watch=watched, actor=actor.name
+        queue.workspace, task, range(draws), watch=watched, actor=actor.name
     )
     for summary in found:
         report.runs.append(summary.run_id)
@@ -225,15 +225,17 @@ def _counted(report: _Report, task: Task, draws: int) -> Watch:
     return watch
 
 
-def _evaluate(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -> str:
+def _evaluate(
+    queue: JobQueue, request: JobRequest, actor: Actor, report: _Report
+) -> str:
     report.step(f"evaluating run {request.run}")
-    result = evaluate_run(desk.workspace, request.run, reference=request.reference)
-    record_evaluation(desk.workspace, result, actor)
+    result = evaluate_run(queue.workspace, request.run, reference=request.reference)
+    record_evaluation(queue.workspace, result, actor)
     report.runs.append(request.run)
     return ""
 
 
-def _matrix(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -> str:
+def _matrix(queue: JobQueue, request: JobRequest, actor: Actor, report: _Report) -> str:
     wanted = MatrixRequest(
         request.prompt,
         request.cohort,
@@ -242,9 +244,9 @@ def _matrix(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -
         _asking(request, tell=report.tell),
         actor.name,
     )
-    register_protocol(desk.workspace, actor)
+    register_protocol(queue.workspace, actor)
     asked = ask_engines(
-        desk.workspace,
+        queue.workspace,
         wanted,
         watch=lambda task: _counted(report, task, 1),
     )
@@ -253,8 +255,8 @@ def _matrix(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -
     return " ".join(failed)
 
 
-def _check(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) -> str:
-    total = len(read_cohort(desk.workspace, request.cohort).cases)
+def _check(queue: JobQueue, request: JobRequest, actor: Actor, report: _Report) -> str:
+    total = len(read_cohort(queue.workspace, request.cohort).cases)
 
     def watch(step: CheckStep) -> Watch:
         of = f"run {step.number} of {step.of}"
@@ -269,12 +271,12 @@ def _check(desk: JobDesk, request: JobRequest, actor: Actor, report: _Report) ->
         watch=watch,
         cohort=request.cohort,
     )
-    checked = check_draft_ref(desk.workspace, desk.store, request.draft, actor, how)
+    checked = check_draft_ref(queue.workspace, queue.store, request.draft, actor, how)
     report.runs += checked.runs
     return ""
 
 
-_WORK: dict[JobKind, Callable[[JobDesk, JobRequest, Actor, _Report], str]] = {
+_WORK: dict[JobKind, Callable[[JobQueue, JobRequest, Actor, _Report], str]] = {
     JobKind.RUN: _run,
     JobKind.EVALUATION: _evaluate,
     JobKind.MATRIX: _matrix,

@@ -219,7 +219,7 @@ MIGRATIONS = (
     -- who started the run; NULL from before this was kept
     ALTER TABLE runs ADD COLUMN actor TEXT;
     CREATE TABLE jobs (
-        -- work that goes on in a process of its own, see loop/run/jobs.py
+        -- work that goes on in a separate process, see loop/run/jobs.py
         number INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,              -- run, evaluate, matrix or check
         parameters TEXT NOT NULL,        -- JSON of the JobRequest, keys in order

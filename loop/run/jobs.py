@@ -1,4 +1,4 @@
-"""Work that goes on in a process of its own: asked for once, watched, stopped, resumed.
+"""Work that goes on in a separate process: asked for once, watched, stopped, resumed.
 
 A job is a row of the store; its process, the worker, belongs to no terminal and to no
 workbench. A worker holds a lock file from its first moment on, which the system lets go
@@ -230,6 +230,13 @@ class JobRecord:
     runs: tuple[str, ...]
     """Ids of the runs that it finished."""
 
+    @property
+    def step_begun(self) -> str | None:
+        """When the present step began, UTC, ISO 8601; None where the log lacks it."""
+        step = " ".join(self.step.split())
+        lines = (line.partition(" ") for line in reversed(self.log))
+        return next((time for time, _, said in lines if step and said == step), None)
+
 
 _COLUMNS = (
     "number, kind, parameters, actor, role, created, started, ended, state, step, "
@@ -302,7 +309,7 @@ def _record(store: Store, row: Sequence[Any]) -> JobRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobDesk:
+class JobQueue:
     """The jobs of one workspace: whoever may start work starts, stops, resumes it.
 
     Rights are asked for by whoever calls.
@@ -321,7 +328,7 @@ class JobDesk:
             The same work waits or goes on; says as which job and who started it.
         """
         text = json.dumps(request.data, sort_keys=True, ensure_ascii=False)
-        self.tend()
+        self.dispatch()
         try:
             with self.store.writing() as connection:
                 _refuse_twice(connection, request, text)
@@ -340,7 +347,7 @@ class JobDesk:
                 ).lastrowid
         except UnicodeEncodeError as error:
             raise DataError("the parameters of a job must be text.") from error
-        self.tend()
+        self.dispatch()
         return find_job(self.store, int(number or 0))
 
     def resume(self, number: int, actor: str, role: str) -> JobRecord:
@@ -353,7 +360,7 @@ class JobDesk:
         ConflictError
             It is done, waits or goes on, or the same work does as another job.
         """
-        self.tend()
+        self.dispatch()
         job = find_job(self.store, number)
         text = json.dumps(job.request.data, sort_keys=True, ensure_ascii=False)
         with self.store.writing() as connection:
@@ -369,7 +376,7 @@ class JobDesk:
                 f"job {number} is {find_job(self.store, number).state} and cannot be "
                 "resumed. Only one that was stopped or that failed can."
             )
-        self.tend()
+        self.dispatch()
         return find_job(self.store, number)
 
     def stop(self, number: int, actor: str, *, at_once: bool = False) -> JobRecord:
@@ -384,9 +391,9 @@ class JobDesk:
         Raises
         ------
         ConflictError
-            It has ended already.
+            It has ended already, or its process belongs to another user of the machine.
         """
-        self.tend()
+        self.dispatch()
         said = f"stopped by {actor}; it can be resumed"
         with self.store.writing() as connection:
             row = connection.execute(
@@ -401,9 +408,8 @@ class JobDesk:
                     _end(connection, number, JobState.STOPPED, self._time())
                 elif row[1] and self._lives(row[2]):
                     # Its worker cannot end this job and take another one meanwhile:
-                    # that takes a transaction of its own.
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(row[1], signal.SIGKILL if at_once else signal.SIGTERM)
+                    # that takes another transaction.
+                    self._signal(number, row[1], at_once)
         job = find_job(self.store, number)
         if row is None or not JobState(row[0]).open:
             raise ConflictError(
@@ -411,7 +417,17 @@ class JobDesk:
             )
         return job
 
-    def tend(self) -> None:
+    def _signal(self, number: int, pid: int, at_once: bool) -> None:
+        try:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if at_once else signal.SIGTERM)
+        except PermissionError as error:
+            raise ConflictError(
+                f"job {number} goes on: its process {pid} belongs to another user of "
+                "this machine. Ask them, or whoever administers it, to stop it."
+            ) from error
+
+    def dispatch(self) -> None:
         """Find jobs whose worker is gone, and start a worker for one that waits.
 
         Whoever looks at jobs calls it, so that nothing needs to run all the time.

@@ -174,8 +174,7 @@ def list_runs(workspace: WorkspacePaths, store: Store) -> list[RunRecord]:
     shown = {
         name
         for name in {run.spec.cohort for run in runs}
-        if (record := find_record(entries, name)) is not None
-        and record.added.get("role") != CohortRole.HOLDOUT
+        if (record := find_record(entries, name)) is not None and not record.is_holdout
     }
     return [run for run in runs if run.spec.cohort in shown]
 

@@ -404,10 +404,9 @@ class _Tracer:
 
     def _cost(self, completion: Completion) -> float | None:
         asked, given = completion.prompt_tokens, completion.completion_tokens
-        if self.price is None or (asked is None and given is None):
+        if self.price is None or asked is None or given is None:
             return None
-        cached = completion.cached_tokens or 0
-        return self.price.cost(asked or 0, given or 0, cached)
+        return self.price.cost(asked, given, completion.cached_tokens or 0)
 
     def compare(self, calls: Sequence[CallTrace], outcome: Outcome, label: str) -> None:
         """Remark where what is shown is not what the run kept."""

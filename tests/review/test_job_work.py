@@ -16,11 +16,11 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.review.job_work import start_job, work_off
+from loop.review.job_work import start_job, work_through
 from loop.review.start import start_workspace
 from loop.run.jobs import (
-    JobDesk,
     JobKind,
+    JobQueue,
     JobRequest,
     JobState,
     find_job,
@@ -56,11 +56,11 @@ def place(made, tmp_path):
 
 
 @pytest.fixture
-def desk(place, monkeypatch):
-    """Return the desk of the workspace, which starts no process by itself."""
-    monkeypatch.setattr(JobDesk, "_launch", lambda self, connection, number: None)
+def queue(place, monkeypatch):
+    """Return the queue of the workspace, which starts no process by itself."""
+    monkeypatch.setattr(JobQueue, "_launch", lambda self, connection, number: None)
     with open_store(place) as store:
-        yield JobDesk(workspace=place, store=store)
+        yield JobQueue(workspace=place, store=store)
 
 
 @pytest.fixture
@@ -70,117 +70,117 @@ def silent(place):
         yield f"openai:m@http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
 
-def work(desk):
+def work(queue):
     """Work off the queue in this process."""
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     try:
-        work_off(desk, "here", lambda name: None)
+        work_through(queue, "here", lambda name: None)
     finally:
         for one, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
             signal.signal(one, handler)
 
 
-def until(desk, number, state):
+def until(queue, number, state):
     """Wait until a job has a state and return it."""
     end = time.monotonic() + 60
-    while (job := find_job(desk.store, number)).state is not state:
-        desk.tend()
+    while (job := find_job(queue.store, number)).state is not state:
+        queue.dispatch()
         assert time.monotonic() < end, job
         time.sleep(0.05)
     return job
 
 
-def test_a_run_is_done_and_says_who_started_it(desk):
+def test_a_run_is_done_and_says_who_started_it(queue):
     """Progress, run and person are there for whoever looks later."""
-    job = start_job(desk, RUN, "Dr B", "editor")
+    job = start_job(queue, RUN, "Dr B", "editor")
     assert (job.state, job.request.prompt) == (JobState.QUEUED, "extractor@v1")
-    work(desk)
-    done = find_job(desk.store, job.number)
+    work(queue)
+    done = find_job(queue.store, job.number)
     assert (done.state, done.done, done.total) == (JobState.DONE, 2, 2)
-    (run,) = desk.store.find_runs(ids=done.runs)
+    (run,) = queue.store.find_runs(ids=done.runs)
     assert run.actor == "Dr B"
     assert "Wet lungs" not in " ".join(done.log)
 
 
-def test_a_run_of_before_has_nobody(desk, place):
+def test_a_run_of_before_has_nobody(queue, place):
     """Who started it is not guessed."""
     run_prompt(place, "extractor", "dev")
-    (run,) = desk.store.find_runs()
+    (run,) = queue.store.find_runs()
     assert run.actor is None
 
 
-def test_the_same_work_is_refused_while_it_is_under_way(desk):
+def test_the_same_work_is_refused_while_it_is_under_way(queue):
     """Two people do not pay for one run, however they name the version."""
-    first = start_job(desk, RUN, "Dr A", "editor")
+    first = start_job(queue, RUN, "Dr A", "editor")
     again = JobRequest(
         kind=JobKind.RUN, prompt="extractor@v1", cohort="dev", engines=("rules",)
     )
     with pytest.raises(ConflictError, match=f"job {first.number} already .*Dr A"):
-        start_job(desk, again, "Dr B", "editor")
-    work(desk)
-    assert start_job(desk, again, "Dr B", "editor").number != first.number
+        start_job(queue, again, "Dr B", "editor")
+    work(queue)
+    assert start_job(queue, again, "Dr B", "editor").number != first.number
 
 
-def test_an_engine_has_one_job_at_a_time_in_their_order(desk):
+def test_an_engine_has_one_job_at_a_time_in_their_order(queue):
     """A model's server is not shared by jobs; another engine need not wait."""
-    one = start_job(desk, RUN, "Dr A", "editor")
+    one = start_job(queue, RUN, "Dr A", "editor")
     limited = JobRequest(
         kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=("rules",), limit=1
     )
-    two = start_job(desk, limited, "Dr A", "editor")
-    run = run_prompt(desk.workspace, "extractor", "dev").run_id
+    two = start_job(queue, limited, "Dr A", "editor")
+    run = run_prompt(queue.workspace, "extractor", "dev").run_id
     other = start_job(
-        desk, JobRequest(kind=JobKind.EVALUATION, run=run), "Dr A", "editor"
+        queue, JobRequest(kind=JobKind.EVALUATION, run=run), "Dr A", "editor"
     )
-    assert desk.claim("a").number == one.number
-    with desk.store.writing() as connection:
+    assert queue.claim("a").number == one.number
+    with queue.store.writing() as connection:
         connection.execute("UPDATE jobs SET worker=NULL WHERE number=?", [one.number])
-    assert desk.claim("b").number == other.number
-    desk.end(one.number, JobState.DONE, "", ())
-    assert desk.claim("c").number == two.number
+    assert queue.claim("b").number == other.number
+    queue.end(one.number, JobState.DONE, "", ())
+    assert queue.claim("c").number == two.number
 
 
-def test_a_job_in_the_queue_is_stopped_and_resumed(desk):
+def test_a_job_in_the_queue_is_stopped_and_resumed(queue):
     """What nobody began needs no process to stop."""
-    job = start_job(desk, RUN, "Dr A", "editor")
-    stopped = desk.stop(job.number, "Dr B")
+    job = start_job(queue, RUN, "Dr A", "editor")
+    stopped = queue.stop(job.number, "Dr B")
     assert stopped.state is JobState.STOPPED
     assert "stopped by Dr B" in stopped.message
-    work(desk)
-    assert find_job(desk.store, job.number).state is JobState.STOPPED
-    resumed = desk.resume(job.number, "Dr C", "editor")
+    work(queue)
+    assert find_job(queue.store, job.number).state is JobState.STOPPED
+    resumed = queue.resume(job.number, "Dr C", "editor")
     assert (resumed.state, resumed.actor, resumed.message) == ("queued", "Dr C", "")
-    work(desk)
+    work(queue)
     with pytest.raises(ConflictError, match="is done"):
-        desk.resume(job.number, "Dr C", "editor")
+        queue.resume(job.number, "Dr C", "editor")
     with pytest.raises(ConflictError, match="nothing to stop"):
-        desk.stop(job.number, "Dr C")
+        queue.stop(job.number, "Dr C")
 
 
-def test_a_fault_is_told_without_its_values(desk, monkeypatch):
+def test_a_fault_is_told_without_its_values(queue, monkeypatch):
     """A message may be read by people who may not read cases."""
 
     def fail(*_, **__):
         raise ValueError("Wet lungs.")
 
     monkeypatch.setattr("loop.review.job_work.run_draws", fail)
-    job = start_job(desk, RUN, "Dr A", "editor")
-    work(desk)
-    failed = find_job(desk.store, job.number)
+    job = start_job(queue, RUN, "Dr A", "editor")
+    work(queue)
+    failed = find_job(queue.store, job.number)
     assert failed.state is JobState.FAILED
     assert "ValueError in fail" in failed.message
     assert "lungs" not in repr(failed)
 
 
-def test_a_matrix_says_which_engine_failed(desk):
+def test_a_matrix_says_which_engine_failed(queue):
     """The others keep their runs."""
     dead = "openai:m@http://127.0.0.1:9/v1"
     wanted = JobRequest(
         kind=JobKind.MATRIX, prompt="extractor", cohort="dev", engines=("rules", dead)
     )
-    job = start_job(desk, wanted, "Dr A", "editor")
-    work(desk)
-    ended = find_job(desk.store, job.number)
+    job = start_job(queue, wanted, "Dr A", "editor")
+    work(queue)
+    ended = find_job(queue.store, job.number)
     assert (ended.state, len(ended.runs)) == (JobState.FAILED, 1)
     assert dead in ended.message
 
@@ -209,22 +209,42 @@ def test_parameters_made_by_hand_are_refused(kind, data):
 def test_a_worker_is_stopped_killed_and_its_job_resumed(place, silent):
     """A server that never answers holds nobody up, and a killed worker is noticed."""
     with open_store(place) as store:
-        desk = JobDesk(workspace=place, store=store)
+        queue = JobQueue(workspace=place, store=store)
         wanted = JobRequest(
             kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=(silent,)
         )
-        number = start_job(desk, wanted, "Dr A", "editor").number
-        first = until(desk, number, JobState.RUNNING)
+        number = start_job(queue, wanted, "Dr A", "editor").number
+        first = until(queue, number, JobState.RUNNING)
         assert os.getsid(first.pid) == first.pid
         os.kill(first.pid, signal.SIGKILL)
-        lost = until(desk, number, JobState.STOPPED)
+        lost = until(queue, number, JobState.STOPPED)
         assert "its process ended before the work did" in lost.message
-        desk.resume(number, "Dr B", "editor")
-        until(desk, number, JobState.RUNNING)
-        desk.stop(number, "Dr C")
-        stopped = until(desk, number, JobState.STOPPED)
+        queue.resume(number, "Dr B", "editor")
+        until(queue, number, JobState.RUNNING)
+        queue.stop(number, "Dr C")
+        stopped = until(queue, number, JobState.STOPPED)
         assert "stopped by Dr C" in stopped.message
         assert not list((place.private / "locks").glob("worker-*"))
+
+
+def test_a_process_of_another_user_is_not_said_to_stop(queue, monkeypatch):
+    """The signal does not reach it: that is told, and nothing is noted as stopped."""
+
+    def refuse(pid, which):
+        raise PermissionError
+
+    number = queue.start(RUN, "Dr A", "editor").number
+    with queue.store.writing() as connection:
+        connection.execute(
+            "UPDATE jobs SET state='running', worker='w', pid=1 WHERE number=?",
+            [number],
+        )
+    monkeypatch.setattr(JobQueue, "_lives", lambda self, worker: True)
+    monkeypatch.setattr(os, "kill", refuse)
+    with pytest.raises(ConflictError, match="process 1 belongs to another user"):
+        queue.stop(number, "Dr B")
+    job = find_job(queue.store, number)
+    assert (job.state, job.message) == (JobState.RUNNING, "")
 
 
 @pytest.mark.parametrize(
@@ -235,24 +255,24 @@ def test_a_worker_is_stopped_killed_and_its_job_resumed(place, silent):
         ({"engines": ("nosuch:x",)}, "no engine 'nosuch'"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_it_waits(desk, change, reason):
+def test_what_cannot_be_run_is_refused_before_it_waits(queue, change, reason):
     """A holdout cannot be run here either, and nobody waits for what must fail."""
     with pytest.raises(LoopError, match=reason):
-        start_job(desk, replace(RUN, **change), "Dr A", "editor")
-    assert list_jobs(desk.store) == []
+        start_job(queue, replace(RUN, **change), "Dr A", "editor")
+    assert list_jobs(queue.store) == []
 
 
-def test_jobs_are_listed_and_shown(desk, monkeypatch):
+def test_jobs_are_listed_and_shown(queue, monkeypatch):
     """The command line shows what the store has."""
     monkeypatch.setenv("RANLOOP_ACTOR", "Dr A")
-    root = ["-w", str(desk.workspace.root)]
+    root = ["-w", str(queue.workspace.root)]
     shell = CliRunner()
     line = ["jobs", "start", "run", "extractor", "-c", "external", *root]
     assert shell.invoke(app, line).exit_code == 0
-    work(desk)
+    work(queue)
     listed = shell.invoke(app, ["jobs", *root])
     assert "done    2 of 2  Dr A" in listed.stdout
-    (job,) = list_jobs(desk.store)
+    (job,) = list_jobs(queue.store)
     assert job.runs[0] in shell.invoke(app, ["jobs", "show", "1", *root]).stdout
     assert (
         '"state": "done"'

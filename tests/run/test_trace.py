@@ -25,6 +25,7 @@ from loop.workspace import Workspace
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\u200f" + " " * 1_000_000
 TEXTS = {
     "clear": "Lungs are clear. No pleural effusion.",
+    "half": "The server counts what it read, and not what it wrote.",
     "twice": "Small left pleural effusion, first unreadable.",
     "never": "A case that is never answered in a readable way.",
     "dead": "The server fails on this one.",
@@ -60,6 +61,7 @@ class Scripted:
 
 SCRIPT = {
     "twice": [HOSTILE, Completion("", "stop", "", 0.5, 1000, 60, 0), None],
+    "half": [Completion('{"edema": "absent"}', "stop", "", 0.5, 1000, None)],
     "never": ["<think>Let me see.</think>I cannot tell."],
     "dead": [Completion("", "error", "the server refused it: 500")],
     "clear": [Completion('{"edema": "absent"}', thinking="Nothing is wrong here.")],
@@ -119,6 +121,15 @@ def test_every_attempt_is_there_with_its_measures(workspace, cohort):
     assert costs == pytest.approx([0.00105, 0.00248, 0.00105])
     assert trace.outcome.status is Status.ANSWERED and trace.currency == "USD"
     assert trace.identity["server"] == {"fingerprint": "fp-7"}
+
+
+def test_half_a_count_of_tokens_is_no_price(workspace, cohort):
+    """A server that does not count its answer did not give it for nothing."""
+    (workspace.private / "config.yaml").write_text(
+        "prices: {m: {input: 2.0, output: 8.0}}\n"
+    )
+    (call,) = read_trace(workspace, ask(workspace, cohort()), "half").calls
+    assert {one.cost for one in call.attempts} == {None}
 
 
 def test_the_messages_are_proved_by_the_key_of_the_answer(workspace, cohort):

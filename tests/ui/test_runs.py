@@ -1,12 +1,13 @@
 """Runs: every run in a table, and work that is started, watched and stopped there."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import UserRole
-from loop.run.jobs import JobDesk, JobState, find_job, list_jobs
+from loop.run.jobs import JobQueue, JobState, find_job, list_jobs
 from loop.ui.pages.runs import page as runs
 from loop.workspace import Workspace
 from tests.ui.visits import opened, visit
@@ -17,7 +18,7 @@ CHOSEN = ("extractor", "demo_dev", "extractor@v1", "rules", "1")
 @pytest.fixture
 def context(demo, monkeypatch):
     """Return a context on the demo, in which no process is started."""
-    monkeypatch.setattr(JobDesk, "_launch", lambda self, connection, number: None)
+    monkeypatch.setattr(JobQueue, "_launch", lambda self, connection, number: None)
     with opened(demo) as context:
         yield context
 
@@ -101,3 +102,45 @@ def test_whoever_may_only_see_gets_no_buttons(context):
     page = runs.refresh(visit(context, UserRole.APPROVER), "extractor", "demo_dev")
     assert "<button" not in page.jobs
     assert page.form.visible is False
+
+
+def test_a_job_that_goes_on_is_shown_however_old(context):
+    """Ten newer ones do not hide it, and the page goes on looking."""
+    runs.start(visit(context), *CHOSEN)
+    with context.store.writing() as connection:
+        for _ in range(runs.JOBS_SHOWN + 1):
+            connection.execute(
+                "INSERT INTO jobs (kind, parameters, actor, role, created, state, "
+                "step, done, total, message, log, runs) SELECT kind, parameters, "
+                "actor, role, created, 'done', '', 0, 0, '', '', '[]' FROM jobs "
+                "WHERE number = 1"
+            )
+    shown, timer, listed = runs.tick(visit(context), "")
+    assert "Stop job 1<" in shown
+    assert "job 2<" not in shown
+    assert timer.active
+    assert listed is runs.SAME
+    runs.act(visit(context, number="1", act="stop"))
+    _, timer, listed = runs.tick(visit(context), "")
+    assert not timer.active
+    assert "demo engineer" in listed
+
+
+def test_rate_and_time_left_are_of_the_present_step(context):
+    """The second draw has its own beginning: 20 cases in 10 s, 180 to go."""
+    runs.start(visit(context), *CHOSEN)
+    log = (
+        "2026-01-01T00:00:00Z started by Dr A\n2026-01-01T00:00:00Z draw 1\n"
+        "2026-01-01T01:00:00Z draw 2\n2026-01-01T01:00:05Z a remark\n"
+    )
+    with context.store.writing() as connection:
+        connection.execute(
+            "UPDATE jobs SET state='running', started='2026-01-01T00:00:00Z', "
+            "step='draw 2', done=20, total=200, log=?",
+            [log],
+        )
+    job = find_job(context.store, 1)
+    now = datetime(2026, 1, 1, 1, 0, 10, tzinfo=UTC)
+    assert runs._pace(job, now) == "2.0 cases/s, about 90 s left"
+    assert runs._pace(job, now - timedelta(hours=2)) == ""
+    assert runs._pace(replace(job, log=()), now) == ""

@@ -245,8 +245,8 @@ class Commitment:
     """Why it is committed all the same."""
 
     verdict_roles: Mapping[str, int] = field(default_factory=dict)
-    """Roles to the verdicts that people in these roles gave; without those of whom no
-    role is known."""
+    """Roles to the verdicts that people in these roles gave; a giver without a known
+    role is not counted."""
 
 
 def weigh(

@@ -86,7 +86,7 @@ def test_a_checked_draft_becomes_the_next_version(setting, store, draft):
 
 
 def test_a_commit_records_in_which_roles_its_verdicts_were_given(setting, store):
-    """An auditor has the ledger and no store; of whom nothing is known, none is."""
+    """An auditor has the ledger and no store; a giver without a role is not counted."""
     roles = [UserRole.REVIEWER, UserRole.EDITOR]
     add_user(setting.workspace, "dr b. example", roles, "a long password to keep")
     own = replace(FLUID, reviewer=OTHER.name, case_ids=("f2",))

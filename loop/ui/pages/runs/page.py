@@ -11,11 +11,11 @@ import gradio as gr
 from loop.core.config import ModelPrice, read_config
 from loop.core.errors import DataError
 from loop.core.people.users import Right
-from loop.engines.base import masked, split_name
+from loop.engines.base import masked
 from loop.prompts.catalog import list_versions
 from loop.review.job_work import start_job
-from loop.run.cost import estimate_run
-from loop.run.jobs import JobDesk, JobKind, JobRecord, JobRequest, JobState, list_jobs
+from loop.run.cost import asked_model, estimate_run
+from loop.run.jobs import JobKind, JobQueue, JobRecord, JobRequest, JobState, list_jobs
 from loop.run.manifest import list_runs
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
@@ -132,30 +132,37 @@ def refresh(
     )
 
 
-def _desk(context: AppContext) -> JobDesk:
-    return JobDesk(workspace=context.workspace, store=context.store, now=context.now)
+def _queue(context: AppContext) -> JobQueue:
+    return JobQueue(workspace=context.workspace, store=context.store, now=context.now)
 
 
 def _jobs(visit: Visit, said: str = "") -> tuple[str, Any]:
     """Return the table of jobs, and a timer that looks again while one goes on."""
     context = visit.context
-    desk = _desk(context)
-    desk.tend()
-    found = list_jobs(context.store, most=JOBS_SHOWN)
+    queue = _queue(context)
+    queue.dispatch()
+    going = list_jobs(context.store, states=(JobState.QUEUED, JobState.RUNNING))
+    latest = list_jobs(context.store, most=JOBS_SHOWN)
+    # However old it is, a job that goes on is shown.
+    found = {job.number: job for job in (*latest, *going)}
     shown = show(
         "runs_jobs.html.jinja",
-        jobs=[JobRow(job, _pace(job, context.now())) for job in found],
+        jobs=[
+            JobRow(job, _pace(job, context.now()))
+            for _, job in sorted(found.items(), reverse=True)
+        ],
         may=visit.user.may(Right.REVISE),
         said=said,
     )
-    return shown, gr.Timer(active=any(job.state.open for job in found))
+    return shown, gr.Timer(active=bool(going))
 
 
 def _pace(job: JobRecord, now: datetime) -> str:
     """Return rate and time left of the present step, as far as they can be told."""
-    if job.state is not JobState.RUNNING or not job.done or job.started is None:
+    begun = job.step_begun
+    if job.state is not JobState.RUNNING or not job.done or begun is None:
         return ""
-    spent = (now - datetime.fromisoformat(job.started)).total_seconds()
+    spent = (now - datetime.fromisoformat(begun)).total_seconds()
     # A clock that was set back tells no rate.
     if spent <= 0:
         return ""
@@ -206,30 +213,28 @@ def start(visit: Visit, prompt: Any, cohort: Any, *chosen: Any) -> tuple[str, An
     """Start the chosen run."""
     wanted = _request(visit, prompt, cohort, *chosen)
     who = visit.actor
-    job = start_job(_desk(visit.context), wanted, who.name, who.role)
+    job = start_job(_queue(visit.context), wanted, who.name, who.role)
     return _jobs(visit, f"Job {job.number} was started.")
 
 
 def act(visit: Visit) -> tuple[str, Any]:
     """Stop or resume the job that was clicked."""
-    number, desk = str(visit.data.get("number", "")), _desk(visit.context)
+    number, queue = str(visit.data.get("number", "")), _queue(visit.context)
     if not number.isascii() or not number.isdecimal() or len(number) > 18:
         raise DataError("there is no such job. Open the page again.")
     if visit.data.get("act") == "resume":
-        desk.resume(int(number), visit.actor.name, visit.actor.role)
+        queue.resume(int(number), visit.actor.name, visit.actor.role)
         return _jobs(visit, f"Job {number} was resumed.")
     now = visit.data.get("now") == "yes"
-    desk.stop(int(number), visit.actor.name, at_once=now)
+    queue.stop(int(number), visit.actor.name, at_once=now)
     return _jobs(visit, f"Job {number} was told to stop.")
 
 
 def tick(visit: Visit, words: str | None) -> tuple[str, Any, Any]:
     """Return the jobs as they are now; the runs too once the last job has ended."""
     jobs, timer = _jobs(visit)
-    goes_on = list_jobs(
-        visit.context.store, states=(JobState.QUEUED, JobState.RUNNING), most=1
-    )
-    return jobs, timer, SAME if goes_on else render_runs(visit.context, words or "", 1)
+    runs = SAME if timer.active else render_runs(visit.context, words or "", 1)
+    return jobs, timer, runs
 
 
 def turn(visit: Visit, words: str | None) -> str:
@@ -278,11 +283,9 @@ def _words(run: RunRecord) -> str:
 
 def _cost(run: RunRecord, prices: Mapping[str, ModelPrice]) -> str:
     """Return what the answers of `run` cost by the price of today; empty without."""
-    scheme, _, rest = run.spec.engine.partition(":")
-    if scheme not in ("openai", "vllm") or "prompt_tokens" not in run.counts:
-        return ""
-    price = prices.get(split_name(rest).model)
-    if price is None:
+    model = asked_model(run.spec.engine)
+    price = prices.get(model) if model else None
+    if price is None or "prompt_tokens" not in run.counts:
         return ""
     names = ("prompt_tokens", "completion_tokens", "cached_tokens")
     cost = price.cost(*(run.counts.get(name, 0) for name in names))
