@@ -9,6 +9,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     ProgressBar,
+    ReferenceOption,
     WorkspaceOption,
     note_part,
     open_workspace,
@@ -41,10 +42,7 @@ def compare(
     after: Annotated[str, typer.Argument(help="Later run; default: latest.")] = (
         "latest"
     ),
-    reference: Annotated[
-        int | None,
-        typer.Option("--reference", min=1, help="Reference version; default: newest."),
-    ] = None,
+    reference: ReferenceOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -68,6 +68,10 @@ RoleOption = Annotated[
     str, typer.Option("--role", help="Role of the actor, as recorded in the ledger.")
 ]
 
+ReferenceOption = Annotated[
+    int | None,
+    typer.Option("--reference", min=1, help="Reference version; default: newest."),
+]
 UnconstrainedOption = Annotated[
     bool,
     typer.Option(

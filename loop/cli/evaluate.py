@@ -13,6 +13,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     ProgressBar,
+    ReferenceOption,
     RoleOption,
     WorkspaceOption,
     acting,
@@ -75,10 +76,7 @@ def evaluate(
         str,
         typer.Argument(help="Run id, its beginning, latest, or latest:PROMPT."),
     ] = "latest",
-    reference: Annotated[
-        int | None,
-        typer.Option("--reference", min=1, help="Reference version; default: newest."),
-    ] = None,
+    reference: ReferenceOption = None,
     against: Annotated[
         str | None,
         typer.Option(

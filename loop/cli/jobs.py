@@ -14,9 +14,9 @@ import typer
 
 from loop.cli.console import (
     ActorOption,
-    DrawsOption,
     JsonOption,
     MaxDrawsOption,
+    ReferenceOption,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -25,7 +25,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.cli.run import LimitOption
+from loop.cli.run import LimitOption, MaxTokensOption, SeedOption, TemperatureOption
 from loop.core.errors import DataError
 from loop.release.keys import signer_for
 from loop.review.job_work import start_job, work_through
@@ -159,23 +159,21 @@ def start(
     ] = None,
     engine: EnginesOption = None,
     limit: LimitOption = None,
-    draws: DrawsOption = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--draws",
+            min=1,
+            max=100,
+            help="How often to ask; for a check, parent and draft each.",
+            show_default="1; for a check the protocol's, 3",
+        ),
+    ] = None,
     max_draws: MaxDrawsOption = None,
-    reference: Annotated[
-        int | None,
-        typer.Option("--reference", min=1, help="Reference version; default: newest."),
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option("--temperature", min=0.0, help="Sampling temperature."),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", min=1, help="Maximum output tokens per answer."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the first draw.")
-    ] = None,
+    reference: ReferenceOption = None,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    seed: SeedOption = None,
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,

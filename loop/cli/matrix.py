@@ -13,6 +13,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     ProgressBar,
+    ReferenceOption,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -90,10 +91,7 @@ def matrix(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
     ] = None,
-    reference: Annotated[
-        int | None,
-        typer.Option("--reference", min=1, help="Reference version; default: newest."),
-    ] = None,
+    reference: ReferenceOption = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the table as one HTML page.")
     ] = None,

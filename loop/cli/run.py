@@ -66,6 +66,28 @@ class AskAgain(StrEnum):
     UNPARSED = "unparsed"
 
 
+TemperatureOption = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        min=0.0,
+        help="Sampling temperature.",
+        show_default="0.0",
+    ),
+]
+MaxTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        min=1,
+        help="Maximum output tokens per answer.",
+        show_default="2048",
+    ),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", help="Seed of the first draw.", show_default="0"),
+]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
 ]
@@ -102,28 +124,9 @@ def run(
             "needs a --temperature above 0 to show how sure a model is.",
         ),
     ] = 1,
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            "--temperature",
-            min=0.0,
-            help="Sampling temperature.",
-            show_default="0.0",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--max-tokens",
-            min=1,
-            help="Maximum output tokens per answer.",
-            show_default="2048",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Seed of the first draw.", show_default="0"),
-    ] = None,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    seed: SeedOption = None,
     batch: Annotated[
         bool, typer.Option("--batch", help="Hand all to vLLM's offline batch runner.")
     ] = False,
