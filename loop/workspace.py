@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from loop.core.config import read_config
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, acting_name
@@ -32,7 +33,7 @@ from loop.evaluate.failures import (
     read_evidence,
 )
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.protocol import register_protocol
+from loop.evaluate.protocol import list_policies, register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, certify_evaluation
 from loop.evaluate.score_history import history_table, read_scores
@@ -64,8 +65,18 @@ from loop.release.label import label
 from loop.release.load import find_request, verify_release
 from loop.release.state import StatePart, list_removable, remove
 from loop.release.verify import Verification, verify_folder
+from loop.review.prompt_page import PromptPage, open_prompt_page
 from loop.review.revise.draft import render_shown
+from loop.review.revise.phrases import PhraseRequest, PhraseTryout, try_phrase
 from loop.review.revise.revision import Revision, RevisionRequest, revise
+from loop.review.revise.tryout import (
+    PairsTryout,
+    Tryout,
+    TryRequest,
+    try_case,
+    try_pairs,
+    try_text,
+)
 from loop.review.start import (
     SHIPPED_PROMPT,
     FirstVersion,
@@ -74,7 +85,8 @@ from loop.review.start import (
 )
 from loop.review.status import find_open
 from loop.review.verdict_files import ImportDefaults, ImportedVerdicts, take_file
-from loop.run.asking import EngineOptions
+from loop.run.asking import EngineOptions, hold_engine
+from loop.run.cost import price_run
 from loop.run.execute import RunSummary
 from loop.run.label_table import CellValues, LabelNames, write_labels
 from loop.run.manifest import list_runs
@@ -429,7 +441,7 @@ class Workspace:
         ----------
         source
             Version to begin with, of the workspace or else shipped, for example
-            ``"extractor@v10"``; empty to begin with the taxonomy. The command line's
+            ``"extractor@v11"``; empty to begin with the taxonomy. The command line's
             ``--from``.
         labels
             Ask only for the labels that this file lists; None for all.
@@ -471,6 +483,25 @@ class Workspace:
         """
         version = read_known(self.paths, prompt).version
         return render_shown(version).text if rendered else version_text(version)
+
+    def prompt_page(self, prompt: str, *, engine: str = "rules") -> PromptPage:
+        """Return a version or draft as a model reads it, and where it came from.
+
+        What changed since its parent, tokens by section and label, and who each line
+        is from: as ``prompt show`` does with ``--changes``, ``--tokens`` and
+        ``--blame``.
+
+        Parameters
+        ----------
+        engine
+            Engine whose tokens are counted.
+
+        Raises
+        ------
+        DataError
+            There is no such version.
+        """
+        return open_prompt_page(self.paths, prompt, engine)
 
     # Run and measure.
 
@@ -543,28 +574,38 @@ class Workspace:
 
         ``who`` is empty for a run from before this was kept, and ``finished`` for one
         that did not finish; what its cases came to is missing then. Draws count from 1.
+        ``policy`` is what uncertain answers counted as when it began. ``cost`` is of
+        all its answers by the price of today, those from the store included; missing
+        without a price.
         """
         with open_store(self.paths) as store:
             found = list_runs(self.paths, store)
+        prices, policies = read_config(self.paths).prices, list_policies(self.paths)
+        costs = {run.id: price_run(run, prices) for run in found}
         rows = [
             {
                 "run": run.id,
                 "prompt": run.spec.prompt,
                 "cohort": run.spec.cohort,
                 "engine": masked(run.spec.engine),
+                "policy": str(policies.get(run.spec.protocol_digest or "", "")),
                 "draw": run.spec.draw + 1,
                 "limit": run.part,
                 **{name: run.counts.get(name) for name in _COUNTS},
+                "cost": cost.amount if (cost := costs[run.id]) else None,
+                "currency": cost.currency if cost else "",
                 "created": run.created,
                 "finished": run.finished or "",
                 "who": run.actor or "",
             }
             for run in found
         ]
-        columns = ("run", "prompt", "cohort", "engine", "draw", "limit")
-        named = [*columns, *_COUNTS, "created", "finished", "who"]
+        columns = ("run", "prompt", "cohort", "engine", "policy", "draw", "limit")
+        ends = ("cost", "currency", "created", "finished", "who")
+        named = [*columns, *_COUNTS, *ends]
         table = pd.DataFrame(rows, columns=named).set_index("run")
-        return table.astype(dict.fromkeys(("draw", "limit", *_COUNTS), "Int64"))
+        whole = dict.fromkeys(("draw", "limit", *_COUNTS), "Int64")
+        return table.astype({**whole, "cost": "Float64"})
 
     def evaluate(
         self, run: str = "latest", *, reference: int | None = None
@@ -756,6 +797,106 @@ class Workspace:
             keep_draft=keep_draft,
         )
         return revise(self.paths, request, self._acting("editor"))
+
+    def try_prompt(
+        self,
+        prompt: str,
+        *,
+        case: str = "",
+        text: str = "",
+        engine: str = "rules",
+        cohort: str = "",
+        label: str = "",
+        language: str = "auto",
+        draws: int | None = None,
+    ) -> Tryout:
+        """Return what a draft or version answers, beside its parent, as ``try`` does.
+
+        Nothing of it becomes a run. What is returned holds the text, and shows it only
+        where it is asked for.
+
+        Parameters
+        ----------
+        case
+            Id of a dev case.
+        text
+            Words instead; they are kept nowhere.
+        language
+            Of the words, ISO 639-1; ``auto`` to tell it by letters and words.
+        cohort
+            Dev cohort of the case; empty for the one that the draft is for.
+        label
+            Only this label; empty for all.
+        draws
+            How often both are asked, of an engine with chance in it; None for once.
+
+        Raises
+        ------
+        DataError
+            There is no such prompt, case or label, or the case is a holdout's.
+        EngineError
+            The engine failed, or repeats itself and is to be asked several times.
+        """
+        if bool(case) == bool(text):
+            raise DataError("name either a case or a text to be tried.")
+        request = TryRequest(prompt=prompt, cohort=cohort, label=label, draws=draws)
+        with open_store(self.paths) as store, hold_engine(self.paths, engine) as held:
+            if text:
+                return try_text(
+                    self.paths, store, request, text, engine=held, language=language
+                )
+            who = self._acting("editor")
+            return try_case(self.paths, store, request, case, who, engine=held)
+
+    def try_pairs(
+        self,
+        prompt: str,
+        *,
+        engine: str = "rules",
+        cohort: str = "",
+        label: str = "",
+        draws: int | None = None,
+    ) -> PairsTryout:
+        """Return how a draft does on all pairs of its verdicts and the pinned ones.
+
+        As ``try --pairs``; what else the wording changes, only a check shows.
+        Parameters and errors are those of `try_prompt`.
+        """
+        request = TryRequest(prompt=prompt, cohort=cohort, label=label, draws=draws)
+        with open_store(self.paths) as store, hold_engine(self.paths, engine) as held:
+            who = self._acting("editor")
+            return try_pairs(self.paths, store, request, who, engine=held)
+
+    def try_phrase(
+        self,
+        prompt: str,
+        phrase: str,
+        *,
+        label: str,
+        cohort: str = "",
+        engine: str = "rules",
+    ) -> PhraseTryout:
+        """Return what a phrase could become in the guide of `label`, as ``try`` does.
+
+        For each part of the guide: the dev cases whose answer would change, and how.
+
+        Parameters
+        ----------
+        engine
+            Another one than `rules` is not asked: its counts are an estimate by
+            wording.
+
+        Raises
+        ------
+        DataError
+            There is no such prompt or label, the phrase holds no word, or the cohort is
+            none to revise on.
+        EngineError
+            There is no such engine.
+        """
+        request = PhraseRequest(prompt, label, phrase, cohort, engine)
+        with open_store(self.paths) as store:
+            return try_phrase(self.paths, store, request, self._acting("editor"))
 
     def history(self, prompt: str) -> pd.DataFrame:
         """Return a prompt's versions and drafts with their scores, a row a score."""

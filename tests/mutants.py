@@ -105,13 +105,13 @@ class Mutant:
     def text(self):
         """Return the module with the change; None where nothing is done otherwise."""
         before = (ROOT / self.path).read_text("utf-8")
-        after = mutate_code(
-            before, get_operator(f"core/{self.operator}")(), self.occurrence
-        )
+        operator = get_operator(f"core/{self.operator}")()
         try:
+            after = mutate_code(before, operator, self.occurrence)
             same = after is None or _meaning(before) == _meaning(after)
-        except SyntaxError:
-            # Cosmic Ray takes every star for a product.
+        except (AttributeError, SyntaxError):
+            # Cosmic Ray takes every star for a product, and cannot replace an exception
+            # that is named with its module.
             return None
         return None if same else after
 

@@ -9,7 +9,9 @@ from loop import Workspace
 from loop.labels.importing.importer import ImportReport
 from loop.release.backup import BackedUp
 from loop.release.freeze import Frozen
+from loop.review.revise.phrases import PhraseTryout
 from loop.review.revise.revision import Revision
+from loop.review.revise.tryout import PairsTryout, Tryout
 from loop.review.start import FirstVersion
 from loop.run.execute import RunSummary
 from loop.workspace import RunEvaluation
@@ -42,6 +44,11 @@ def make_study(folder: Path) -> Workspace:
     revised = study.revise("extractor", "dev", why="a word of the ward")
     assert_type(revised, Revision)
     assert revised.version and revised.version.ref == "extractor@v2"
+    assert_type(study.try_prompt("extractor", text="wet lungs"), Tryout)
+    assert_type(study.try_pairs("extractor", cohort="dev"), PairsTryout)
+    assert_type(
+        study.try_phrase("extractor", "wet", label="edema", cohort="dev"), PhraseTryout
+    )
     assert_type(study.new_key(), str)
     stopped = study.freeze("extractor", "dev", why="for the ward")
     assert_type(stopped, Frozen)

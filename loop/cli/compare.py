@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -26,8 +27,16 @@ from loop.documents.numbers import (
     signed,
     signed_interval,
 )
-from loop.evaluate.compare import Comparison, LabelChange, compare_runs
+from loop.evaluate.compare import (
+    AnswerDifference,
+    Comparison,
+    LabelChange,
+    compare_inputs,
+    list_differences,
+    share_answers,
+)
 from loop.evaluate.evaluation_json import comparison_data
+from loop.evaluate.inputs import read_inputs
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +51,12 @@ def compare(
     after: Annotated[str, typer.Argument(help="Later run; default: latest.")] = (
         "latest"
     ),
+    label: Annotated[
+        str,
+        typer.Option(
+            "--label", "-l", help="List each case on which they differ about it, by id."
+        ),
+    ] = "",
     reference: ReferenceOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -53,13 +68,54 @@ def compare(
     """
     place = open_workspace(workspace)
     with ProgressBar(f"compare {before} and {after}", quiet=as_json).shown():
-        result = compare_runs(place, before, after, reference=reference)
+        left, right = (
+            read_inputs(place, one, reference=reference) for one in (before, after)
+        )
+        result = compare_inputs(left, right)
     open_cases = result.cohort.role != "holdout"
     note_part(place, result.after.run_id)
+    differences = None
+    if label and open_cases:
+        known = right.taxonomy.find(label).id
+        differences = list_differences(share_answers([left.pairs, right.pairs]), known)
     if as_json:
-        print_json(comparison_data(result, with_cases=open_cases))
+        data = comparison_data(result, with_cases=open_cases)
+        if differences is not None:
+            data["differences"] = [_difference_data(one) for one in differences]
+        print_json(data)
+    elif differences is not None:
+        _show_differences(differences, result, label)
     else:
         show_comparison(result, with_cases=open_cases)
+
+
+def _difference_data(one: AnswerDifference) -> dict[str, str]:
+    before, after = one.answers
+    return {
+        "case_id": one.case_id,
+        "reference": one.reference.words,
+        "before": before.words,
+        "after": after.words,
+    }
+
+
+def _show_differences(
+    found: Sequence[AnswerDifference], comparison: Comparison, label: str
+) -> None:
+    """Print what each of two runs said of the cases on which they differ."""
+    if comparison.warning:
+        say(f"warning: {comparison.warning}")
+    runs = f"{comparison.before.run_id} and {comparison.after.run_id}"
+    if not found:
+        say(f"{label}: {runs} say the same of all {comparison.cases:,} cases")
+        return
+    print_table(
+        ("case", "reference", "before", "after"),
+        [tuple(_difference_data(one).values()) for one in found],
+        title=f"{label}: {runs} differ in {len(found):,} of {comparison.cases:,} cases",
+    )
+    say()
+    say(f"See one with: ranloop show {comparison.after.run_id} {found[0].case_id}")
 
 
 def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,9 +23,11 @@ import typer
 from loop.core.errors import DataError, LedgerError, LoopError, WorkspaceError
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
-from loop.core.safe_text import printable
+from loop.core.safe_text import exposed, printable
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
     from rich.progress import Progress
 
 GATE_EXIT = 100
@@ -44,7 +47,10 @@ _REDRAW_S = 0.2
 _SCREEN = RLock()
 """Held by whoever writes: a bar is drawn by another thread."""
 
-_BARS: list[Progress] = []
+_BELOW_ROWS = 8
+"""Most lines of a text that stand below a bar."""
+
+_BARS: list[Live] = []
 """The bars on the terminal."""
 
 _AT_WORK: list[Event] = []
@@ -372,6 +378,10 @@ class ProgressBar:
     every_s: float = 5.0
     """Between two lines."""
 
+    below: str = ""
+    """A text whose end stands below the bar, on a terminal and from its first word on;
+    it may be private, so it is shown nowhere else."""
+
     _done: int | None = None
     """Rows that have passed; None while nothing is counted."""
 
@@ -427,9 +437,14 @@ class ProgressBar:
 
     def _tick(self, over: Event) -> None:
         begun = time.monotonic()
-        if over.wait(self.after_s):
-            return
-        if sys.stderr.isatty():
+        on_terminal = sys.stderr.isatty()
+        until = begun + self.after_s
+        while (left := until - time.monotonic()) > 0:
+            if over.wait(min(left, _REDRAW_S)):
+                return
+            if self.below and on_terminal:
+                break
+        if on_terminal:
             self._bar(over, begun)
             return
         while True:
@@ -445,22 +460,24 @@ class ProgressBar:
 
     def _bar(self, over: Event, begun: float) -> None:
         from rich.console import Console
+        from rich.live import Live
         from rich.markup import escape
         from rich.progress import BarColumn, Progress, TextColumn
 
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            console=Console(stderr=True),
+        console = Console(stderr=True)
+        bar = Progress(TextColumn("{task.description}"), BarColumn(), console=console)
+        task = bar.add_task("", total=None)
+        screen = Live(
+            get_renderable=lambda: self._drawn(bar, console.width),
+            console=console,
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        task = bar.add_task("", total=None)
         with _SCREEN:
-            _BARS.append(bar)
-            bar.start()
+            _BARS.append(screen)
+            screen.start()
         try:
             while not over.wait(_REDRAW_S):
                 told = f"{self._told()}, {time.monotonic() - begun:,.0f} s"
@@ -471,13 +488,27 @@ class ProgressBar:
                         description=escape(printable(told)),
                         total=self.total if counted else None,
                         completed=done or 0,
-                        refresh=True,
                     )
+                    screen.refresh()
         finally:
             with _SCREEN:
-                bar.stop()
-                if bar in _BARS:
-                    _BARS.remove(bar)
+                screen.stop()
+                if screen in _BARS:
+                    _BARS.remove(screen)
+
+    def _drawn(self, bar: Progress, width: int) -> RenderableType:
+        """Return the bar, and the last lines of what stands below it."""
+        from rich.console import Group
+        from rich.text import Text
+
+        # More than fits in: a line has at most one character a column.
+        end = exposed(self.below[-_BELOW_ROWS * width :])
+        rows = [
+            row
+            for line in end.splitlines()
+            for row in textwrap.wrap(line, width, drop_whitespace=False) or [""]
+        ]
+        return Group(bar, *map(Text, rows[-_BELOW_ROWS:]))
 
 
 @contextmanager

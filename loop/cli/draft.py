@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,10 +65,12 @@ from loop.review.revise.edit import (
     SettingsEdit,
     edit_draft,
     find_guide_text,
+    restore_tried,
 )
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
 from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
+from loop.review.revise.tries import NotedTry, list_tries
 from loop.review.verdict_files import read_verdicts
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
@@ -215,6 +217,12 @@ def edit(
         CallPlan | None, typer.Option("--plan", help="How many calls a case takes.")
     ] = None,
     contract: ContractOption = "",
+    as_tried: Annotated[
+        str,
+        typer.Option(
+            "--as-tried", help="Wording of an earlier try, as `draft show` names it."
+        ),
+    ] = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
@@ -222,19 +230,26 @@ def edit(
 ) -> None:
     """Replace a guide of a draft, its instructions, its call plan or its contract.
 
-    Blocks that are marked as frozen stay as they are; they may be left empty.
+    Blocks that are marked as frozen stay as they are; they may be left empty. With
+    --as-tried all of it is again as it was when `ranloop try` was called.
     """
     if bool(label) != (file is not None):
         raise typer.BadParameter("a guide takes a label and a file")
-    if not (file or instructions or plan or contract):
+    edits = bool(file or instructions or plan or contract)
+    if edits == bool(as_tried):
         raise typer.BadParameter(
-            "name a label and a file, --instructions, --plan or --contract"
+            "name a label and a file, --instructions, --plan or --contract; or "
+            "--as-tried alone"
         )
+    place, who = open_workspace(workspace), acting(actor, role)
+    if as_tried:
+        print_drafted(restore_tried(place, ref, as_tried, who), as_json=as_json)
+        return
     made = edit_draft(
-        open_workspace(workspace),
+        place,
         ref,
         (GuideEdit(label=label, text=_read(file)),) if file else (),
-        acting(actor, role),
+        who,
         settings=SettingsEdit(
             instructions=_read(instructions) if instructions else "",
             plan=plan,
@@ -414,15 +429,26 @@ def say_drafted(made: Drafted) -> None:
         say(f"tokens before the case: {before} -> {after} ({remark})")
 
 
-def say_checked(checked: Checked) -> None:
-    """Print a check: lint, the labels, the cases, and what stands against it."""
+def say_checked(checked: Checked, *, stale: bool = False) -> None:
+    """Print a check: lint, the labels, the cases, objections, and what to do next.
+
+    One that is `stale` is of an earlier state of the draft.
+    """
     show_lint(checked.lint)
     if checked.check:
         show_check(checked.check)
         _say_changes(checked.changes)
+    if checked.tried:
+        wordings, cases = checked.tried
+        say(
+            f"tried before: {wordings:,} wording{'s' * (wordings != 1)} of this draft, "
+            f"on {cases:,} dev case{'s' * (cases != 1)}"
+        )
     for objection in checked.objections:
         say(f"  - {objection}")
-    if checked.passed:
+    if stale:
+        say(f"check it again: ranloop draft check {checked.draft}")
+    elif checked.passed:
         say(f"no objections: ranloop draft commit {checked.draft} --why ...")
 
 
@@ -483,6 +509,7 @@ def checked_data(checked: Checked) -> dict[str, Any]:
         "check": check_data(checked.check) if checked.check else None,
         "changes": _changes_data(checked.changes),
         "runs": list(checked.runs),
+        "tried": checked.tried and checked.tried._asdict(),
         "by": checked.by,
         "time": checked.time,
     }
@@ -549,16 +576,42 @@ def _show_prompt(
 def _show_all(place: WorkspacePaths, made: Drafted, *, as_json: bool) -> None:
     with open_store(place) as store:
         recalled = recall_check(place, store, made.draft.ref)
+    tries = list_tries(place, made.draft)
     if as_json:
         checked = checked_data(recalled.checked) if recalled else None
         stale = list(recalled.stale) if recalled else []
-        print_json({**drafted_data(made), "checked": checked, "stale": stale})
+        tried = [{**asdict(one), "wording": bool(one.wording)} for one in tries]
+        more = {"checked": checked, "stale": stale, "tries": tried}
+        print_json({**drafted_data(made), **more})
         return
     say_drafted(made)
+    _say_tries(tries, made.draft.digest)
     if recalled:
         for reason in recalled.stale:
             say(f"the check does not hold any more: {reason}")
-        say_checked(recalled.checked)
+        say_checked(recalled.checked, stale=bool(recalled.stale))
+
+
+def _say_tries(tries: Sequence[NotedTry], now: str) -> None:
+    """Print which wordings were tried, the last one first."""
+    if not tries:
+        return
+    say()
+    say("tried; `draft edit --as-tried WORDING` takes an earlier wording back")
+    rows = [
+        (
+            one.digest[:8],
+            "as it is now" if one.digest == now else "" if one.wording else "not kept",
+            one.engine,
+            f"{len(one.cases):,}",
+            one.by,
+            one.time,
+        )
+        for one in reversed(tries)
+    ]
+    print_table(("wording", "", "engine", "cases", "by", "at"), rows[:_MOST])
+    if len(rows) > _MOST:
+        say(f"and {len(rows) - _MOST} more (--json lists all)")
 
 
 def _watch(*, quiet: bool) -> Callable[[CheckStep], Watch]:

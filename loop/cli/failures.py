@@ -308,7 +308,7 @@ def _row(row: Failure | OpenCase) -> dict[str, Any]:
         "kind": row.kind.value,
         "predicted": row.predicted.value if row.predicted else "",
         "reference": row.reference.value if row.reference else "",
-        "spans": [list(span) for span in row.spans],
+        "spans": [span.data for span in row.spans],
         "problem": row.problem,
     }
 

@@ -128,7 +128,7 @@ def freeze(
     if as_json:
         print_json(_data(found))
     else:
-        _show(found, holdout)
+        _show(found, holdout, overridden=bool(override.strip()))
     if found.folder is None:
         raise typer.Exit(GATE_EXIT)
 
@@ -193,7 +193,7 @@ def _claimed(claim: ClaimFacts) -> str:
     return f"{claim.verdict}, {certified} of {len(labels)} labels certified"
 
 
-def _show(found: Frozen, holdout: str) -> None:
+def _show(found: Frozen, holdout: str, *, overridden: bool) -> None:
     for objection in found.objections:
         say(f"objection: {objection}")
     claim = found.claim
@@ -205,6 +205,13 @@ def _show(found: Frozen, holdout: str) -> None:
                 f"{holdout} has been opened for {found.name}, and that counts. What it "
                 "showed is kept: the same command does not open it again."
             )
+        if overridden:
+            say(
+                f"{found.name} was not released yet: an override answers what is "
+                "known, and what the holdout showed is news. Improve the version, or "
+                "give the same command again: its reason then stays on the card."
+            )
+            return
         say(
             f"{found.name} was not released. Improve the version, or release it "
             "against this by the same command with --override REASON, which stays on "

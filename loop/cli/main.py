@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "prompt": "Begin, read and edit prompts.",
         "review": "Open the workbench in a browser.",
         "verdict": "Submit, list, withdraw and export clinicians' verdicts.",
+        "try": "Try a draft on a case, pasted words, its pairs or a phrase.",
         "revise": "Build a draft from verdicts, check it and commit it.",
         "draft": "Revise a prompt in steps.",
         "history": "Show the versions of a prompt, their reasons and scores.",
@@ -75,8 +76,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """What ``ranloop --help`` shows; a verb's own help starts with the same sentence."""
 
-_MODULES = {"restore": "backup", "withdraw": "freeze"}
-"""Verbs that stand in the module of another one."""
+_MODULES = {"restore": "backup", "try": "tryout", "withdraw": "freeze"}
+"""Verbs that stand in the module of another one, or cannot name one in Python."""
 
 
 class _Verbs(UserDict[str, Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from loop.core.errors import DataError, LoopError
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
+from loop.core.safe_text import quoted
 from loop.labels.label_list import pick_listed
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known, read_version
@@ -37,6 +39,13 @@ from loop.prompts.instructions import (
 )
 from loop.prompts.lint import lint_data
 from loop.prompts.version import PromptVersion
+from loop.review.blame import LineOrigin, group_origins, name_origin
+from loop.review.prompt_page import (
+    PromptPage,
+    PromptTokens,
+    TokenShare,
+    open_prompt_page,
+)
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.commit import discard_draft
 from loop.review.revise.draft import Drafted, render_shown
@@ -68,7 +77,7 @@ def new(
         typer.Option(
             "--from",
             help="Version to begin with, of the workspace or else shipped, for "
-            "example extractor@v10.",
+            "example extractor@v11.",
         ),
     ] = "",
     labels: Annotated[
@@ -109,13 +118,48 @@ def show(
     rendered: Annotated[
         bool, typer.Option("--rendered", help="Print the messages a model receives.")
     ] = False,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="The same, marked against the parent's.")
+    ] = False,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Count tokens by section and by label.")
+    ] = False,
+    blame: Annotated[
+        bool,
+        typer.Option(
+            "--blame", help="Who each line is from: version, person, verdict."
+        ),
+    ] = False,
+    label: Annotated[
+        str, typer.Option("--label", "-l", help="With --blame: only this label, by id.")
+    ] = "",
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="Engine whose tokens are counted.")
+    ] = "rules",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a prompt version says: its instructions, its guides, its contract."""
     from loop.cli.draft import say_prompt, shown_data
 
-    version = read_known(material(find_place(workspace)), ref).version
+    if rendered + changes + tokens + blame > 1:
+        raise DataError(
+            "--rendered, --changes, --tokens and --blame each show something else. "
+            "Give one of them."
+        )
+    if label and not blame:
+        raise DataError("--label is for --blame. Give both.")
+    place = material(find_place(workspace))
+    if changes or tokens or blame:
+        page = open_prompt_page(place, ref, engine)
+        shows = "changes" if changes else "tokens" if tokens else "blame"
+        _require_told(page, shows)
+        if as_json:
+            print_json(page_data(page, shows, label))
+        else:
+            _print_page(page, shows, label)
+        return
+    version = read_known(place, ref).version
     if rendered:
         shown = render_shown(version)
         if as_json:
@@ -232,6 +276,142 @@ def _edited(path: Path, text: str) -> str:
             "`ranloop draft edit`."
         ) from error
     return read_text(path)
+
+
+def page_data(page: PromptPage, shows: str, label: str = "") -> dict[str, Any]:
+    """Return one part of a prompt's page as JSON data.
+
+    Parameters
+    ----------
+    shows
+        ``"changes"``, ``"tokens"`` or ``"blame"``.
+    label
+        Only lines of this label; empty for all.
+    """
+    data: dict[str, Any] = {
+        "prompt": page.version.ref,
+        "parent": page.parent.ref if page.parent else None,
+        "problems": list(page.problems),
+    }
+    if shows == "changes":
+        return {**data, "gone": list(page.gone), "calls": _calls_data(page)}
+    if shows == "tokens":
+        return {**data, "tokens": page.tokens and _tokens_data(page.tokens)}
+    return {**data, "lines": [*map(_line_data, _lines_of(page, label))]}
+
+
+def _require_told(page: PromptPage, shows: str) -> None:
+    """Refuse to print nothing, and note what else cannot be told."""
+    parts = {"changes": page.calls, "tokens": page.tokens, "blame": page.lines}
+    if not parts[shows]:
+        raise DataError(" ".join(page.problems))
+    for problem in page.problems:
+        note(problem)
+
+
+def _calls_data(page: PromptPage) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": call.name,
+            "tokens": call.tokens,
+            "changes": call.changes,
+            "messages": [
+                {
+                    "role": one.role,
+                    "lines": [
+                        {"sign": line.sign, "text": line.text} for line in one.lines
+                    ],
+                }
+                for one in call.messages
+            ],
+        }
+        for call in page.calls
+    ]
+
+
+def _tokens_data(tokens: PromptTokens) -> dict[str, Any]:
+    return {
+        "total": tokens.total._asdict(),
+        "labels": [one._asdict() for one in tokens.labels],
+        "sections": [one._asdict() for one in tokens.sections],
+        "exact": tokens.exact,
+        "remark": tokens.remark,
+    }
+
+
+def _line_data(one: LineOrigin) -> dict[str, Any]:
+    return {
+        **one.line._asdict(),
+        "version": one.version.ref,
+        "author": one.version.author,
+        "drafted_by": one.drafted_by or one.version.author,
+        "time": one.version.time,
+        "verdicts": [verdict._asdict() for verdict in one.verdicts],
+        "unknown_verdicts": list(one.unknown),
+    }
+
+
+def _lines_of(page: PromptPage, label: str) -> Sequence[LineOrigin]:
+    if label and page.version.guide(label) is None:
+        raise DataError(
+            f"{page.version.ref} has no guide for {quoted(label)}. Name one of "
+            f"{', '.join(page.version.labels)}."
+        )
+    return [one for one in page.lines if label in ("", one.line.label)]
+
+
+def _print_page(page: PromptPage, shows: str, label: str) -> None:
+    against = "the first version"
+    if page.version.parent:
+        against = f"against {page.parent.ref}" if page.parent else "its parent is gone"
+    say(f"{page.version.ref}, {against}")
+    if shows == "tokens" and page.tokens:
+        _print_tokens(page.tokens)
+    elif shows == "changes":
+        _print_changes(page)
+    elif shows == "blame":
+        _print_blame(_lines_of(page, label))
+
+
+def _print_changes(page: PromptPage) -> None:
+    for call in page.calls:
+        say()
+        say(f"# call {call.name}: {call.changes} lines changed")
+        for message in call.messages:
+            say(f"## {message.role}")
+            for line in message.lines:
+                say(f"{line.sign or ' '} {line.text}".rstrip())
+    if page.gone:
+        say()
+        say(f"calls that are made no more: {', '.join(page.gone)}")
+
+
+def _print_tokens(tokens: PromptTokens) -> None:
+    say(f"tokens of all calls about one case, without the case; {tokens.remark}")
+    for name, shares in (("section", tokens.sections), ("label", tokens.labels)):
+        say()
+        say(f"{name:<38} {'tokens':>8} {'parent':>8} {'change':>8}")
+        for one in (*shares, tokens.total) if name == "section" else shares:
+            tokens_of = "not told" if one.tokens is None else f"{one.tokens:,}"
+            say(f"{one.part:<38} {tokens_of:>8} {_before(one)}".rstrip())
+    say()
+    say("Each is what the prompt would be shorter by without it.")
+
+
+def _before(one: TokenShare) -> str:
+    if one.before is None or one.tokens is None:
+        return ""
+    return f"{one.before:>8,} {one.tokens - one.before:>+8,}"
+
+
+def _print_blame(lines: Sequence[LineOrigin]) -> None:
+    for label, groups in group_origins(lines).items():
+        say()
+        say(label or "instructions and settings")
+        for group in groups:
+            say(f"  {name_origin(group.origin)}")
+            for line in group.lines:
+                say(f"    {line.kind}: {line.text}")
 
 
 def say_first(made: FirstVersion) -> None:

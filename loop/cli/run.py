@@ -271,7 +271,7 @@ def _show_dry_run(found: DryRun) -> None:
 
 
 def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
-    cases = found.cases
+    cases, fewer = found.cases, found.times_fewer(shape)
     cells = (
         f"{shape.layout} *" if shape.chosen else shape.layout.value,
         shape.contract,
@@ -280,7 +280,7 @@ def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
         f"{shape.prompt_tokens / cases:,.0f}",
         f"{100 * shape.prefix_share:.1f} %",
         f"{shape.uncached_tokens / cases:,.1f}",
-        f"{found.times_fewer(shape):,.0f} x",
+        "-" if fewer is None else f"{fewer:,.0f} x",
         f"{shape.output_tokens / cases:,.1f}",
     )
     if shape.cost is None:
@@ -290,12 +290,17 @@ def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
 
 def _comparison(found: DryRun) -> list[str]:
     """Return the lines that say what the columns compare, and with what."""
-    return [
+    columns = [
         "requests    at most: what is stored already, or asked twice, is not sent",
         "in prefix   prompt tokens before the case text, the same in every case",
         "uncached    read anew if a server keeps that prefix: it is counted once;",
         "            with blocks of 16 tokens up to 15 more a request are read anew,",
         "            and llama.cpp reads the prefix once in each of its slots",
+    ]
+    if found.published is None:
+        return columns
+    return [
+        *columns,
         "fewer       uncached tokens than the layout 'reference': the same guides,",
         f"            asked as the {SOURCE} does,",
         "            one call a label, the case before the guidance",
@@ -317,7 +322,9 @@ def _dry_run_data(found: DryRun) -> dict[str, Any]:
         "output": found.expectation.basis,
         "currency": found.price.currency if found.price else None,
         "layouts": [_shape_data(one, found) for one in found.shapes],
-        "published": {"source": SOURCE, **FIGURE._asdict()},
+        "published": {"source": SOURCE, **FIGURE._asdict()}
+        if found.published
+        else None,
     }
 
 

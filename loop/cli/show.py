@@ -117,10 +117,10 @@ def _print_unanswered(found: UnansweredCases) -> None:
     say(f"{found.cases:,} cases without an answer:")
     for one in found.causes:
         say()
-        _say_wrapped(f"{len(one.cases):,} {one.status.value}: {one.problem}", "")
+        say_wrapped(f"{len(one.cases):,} {one.status.value}: {one.problem}", "")
         more = len(one.cases) - 8
         rest = f" and {more:,} more" if more > 0 else ""
-        _say_wrapped(" ".join(one.cases[:8]) + rest, "  ")
+        say_wrapped(" ".join(one.cases[:8]) + rest, "  ")
     say()
     example = found.causes[0].cases[0]
     say(f"See one with: ranloop show {run.id} {example}")
@@ -130,7 +130,7 @@ def _print_trace(trace: Trace, label: str, raw: bool) -> None:
     run, spec, outcome = trace.run, trace.run.spec, trace.outcome
     say(f"case {trace.item.id}: {outcome.status.value}")
     if outcome.problem:
-        _say_wrapped(outcome.problem, "  ")
+        say_wrapped(outcome.problem, "  ")
     say()
     draw = f", draw {spec.draw + 1}" if spec.draw else ""
     _fact("run", f"{run.id}{draw}, {run.finished}")
@@ -153,11 +153,11 @@ def _print_trace(trace: Trace, label: str, raw: bool) -> None:
     _print_fields(shown, trace.item.variables["text"], outcome.repairs)
     for call in trace.calls:
         if call.rules is not None:
-            _print_rules(call.rules, label, trace.item.variables["text"])
+            _print_why(call.rules, label, trace.item.variables["text"])
     say()
     say("case text, evidence in brackets")
     spans = [span for field in shown.values() for span in field.spans]
-    _print_text(trace.item.variables["text"], spans, whole=raw)
+    print_text(trace.item.variables["text"], spans, whole=raw)
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -193,7 +193,7 @@ def _print_call(trace: Trace, call: CallTrace, raw: bool) -> None:
     else:
         shared = [f"{one.role} {len(one.content):,}" for one in call.shared]
         schema = json.dumps(call.schema, ensure_ascii=False)
-        _say_wrapped(
+        say_wrapped(
             f"the same for every case: {', '.join(shared)} characters; schema "
             f"{len(schema):,} (--raw shows them)",
             "  ",
@@ -203,7 +203,7 @@ def _print_call(trace: Trace, call: CallTrace, raw: bool) -> None:
     for number, attempt in enumerate(call.attempts, 1):
         _print_attempt(number, attempt, trace.currency, raw)
     if call.failure:
-        _say_wrapped(f"no answer, the engine failed: {call.failure}", "  ")
+        say_wrapped(f"no answer, the engine failed: {call.failure}", "  ")
 
 
 def _print_attempt(number: int, attempt: CallAnswer, currency: str, raw: bool) -> None:
@@ -211,9 +211,9 @@ def _print_attempt(number: int, attempt: CallAnswer, currency: str, raw: bool) -
     if given is None:
         say(f"  answer {number}: {attempt.reading.problem}")
         return
-    _say_wrapped(f"answer {number}: {_measures(given, attempt, currency)}", "  ")
+    say_wrapped(f"answer {number}: {_measures(given, attempt, currency)}", "  ")
     if attempt.reading.problem:
-        _say_wrapped(f"unreadable: {attempt.reading.problem}", "    ")
+        say_wrapped(f"unreadable: {attempt.reading.problem}", "    ")
     if attempt.thinking:
         say(f"    thinking, {len(attempt.thinking):,} characters:")
         _print_block(attempt.thinking, whole=raw)
@@ -242,21 +242,26 @@ def _print_fields(
         if not field.spans:
             bare.setdefault(str(field.value), []).append(name)
             continue
-        places = " ".join(f"{start}-{end}" for start, end in field.spans)
-        quote = " ... ".join(text[start:end] for start, end in field.spans)
+        places = " ".join(f"{one.start}-{one.end}" for one in field.spans)
+        quote = " ... ".join(text[one.start : one.end] for one in field.spans)
         short = exposed(" ".join(quote.split()))[:120]
-        _say_wrapped(f"{name}: {field.value}, [{short}] at {places}", "  ")
+        say_wrapped(f"{name}: {field.value}, [{short}] at {places}", "  ")
     for value, names in bare.items():
-        _say_wrapped(f"{value}, without evidence: {', '.join(names)}", "  ")
+        say_wrapped(f"{value}, without evidence: {', '.join(names)}", "  ")
     if not fields:
         say("  nothing")
     for repair in repairs:
-        _say_wrapped(f"repaired: {repair}", "  ")
+        say_wrapped(f"repaired: {repair}", "  ")
 
 
-def _print_rules(rules: RulesExplanation, label: str, text: str) -> None:
+def _print_why(rules: RulesExplanation, label: str, text: str) -> None:
     say()
     say("why rules answers so")
+    print_rules(rules, label, text)
+
+
+def print_rules(rules: RulesExplanation, label: str, text: str) -> None:
+    """Print what `rules` found of a label, or of all, and what decided."""
     shown = [one for one in rules.mentions if not label or one.label == label]
     for one in shown:
         _print_mention(one, text)
@@ -273,22 +278,24 @@ def _print_rules(rules: RulesExplanation, label: str, text: str) -> None:
 def _print_mention(one: RulesMention, text: str) -> None:
     value = one.value.value if one.value else "nothing"
     mark = "*" if one.decides else " "
-    _say_wrapped(
-        f"{mark} {one.label}: {value}, [{_quote(text, one.span)}] at "
+    say_wrapped(
+        f"{mark} {one.label}: {value}, [{quote_span(text, one.span)}] at "
         f"{one.span.start}-{one.span.end}",
         " ",
     )
-    _say_wrapped(f"{one.part} {one.wording!r}; {one.why}", "     ")
+    say_wrapped(f"{one.part} {one.wording!r}; {one.why}", "     ")
     if one.cue is not None and one.scope is not None:
-        governed = _quote(text, one.scope)
-        _say_wrapped(f"cue [{_quote(text, one.cue)}], governs [{governed}]", "     ")
+        governed = quote_span(text, one.scope)
+        say_wrapped(f"cue [{quote_span(text, one.cue)}], governs [{governed}]", "     ")
 
 
-def _quote(text: str, span: Span) -> str:
+def quote_span(text: str, span: Span) -> str:
+    """Return the words of a span on one line, safe to print."""
     return exposed(" ".join(text[span.start : span.end].split()))[:120]
 
 
-def _say_wrapped(text: str, before: str) -> None:
+def say_wrapped(text: str, before: str) -> None:
+    """Print a text of unknown origin in 80 columns, indented after the first line."""
     for number, line in enumerate(wrap(exposed(text), _WIDTH - len(before) - 2)):
         say(f"{before}{'  ' * bool(number)}{line}")
 
@@ -303,21 +310,24 @@ def _print_block(text: str, *, whole: bool) -> None:
         say(f"    | {line}".rstrip())
 
 
-def _print_text(text: str, spans: Iterable[Span], *, whole: bool) -> None:
+def print_text(text: str, spans: Iterable[Span], *, whole: bool) -> None:
     """Print the case with its evidence marked; of a long one, what is around it."""
     merged = _merged(spans)
     ranges = [Span(0, len(text))]
     if not whole and len(text) > _LONG:
         around = (
-            Span(max(a - _AROUND, 0), min(b + _AROUND, len(text))) for a, b in merged
+            Span(max(one.start - _AROUND, 0), min(one.end + _AROUND, len(text)))
+            for one in merged
         )
         ranges = _merged([Span(0, min(_END, len(text))), *around])
     at = 0
-    for start, end in ranges:
+    for start, end, _ in ranges:
         if start > at:
             say(f"  ({start - at:,} characters not shown)")
         inside = [
-            Span(max(a, start), min(b, end)) for a, b in merged if a < end and b > start
+            Span(max(a, start), min(b, end))
+            for a, b, _ in merged
+            if a < end and b > start
         ]
         for line in _marked(text, start, end, inside):
             say_marked(f"  {line}".rstrip(), _OPEN, _CLOSE)
@@ -329,7 +339,7 @@ def _print_text(text: str, spans: Iterable[Span], *, whole: bool) -> None:
 def _marked(text: str, start: int, end: int, spans: Sequence[Span]) -> list[str]:
     """Return a stretch of text as lines, every marked part closed at a line's end."""
     pieces, at = [], start
-    for low, high in spans:
+    for low, high, _ in spans:
         pieces += [exposed(text[at:low]), _OPEN, exposed(text[low:high]), _CLOSE]
         at = high
     pieces.append(exposed(text[at:end]))
@@ -349,7 +359,7 @@ def _wrapped(lines: Iterable[str]) -> Iterator[str]:
 def _merged(spans: Iterable[Span]) -> list[Span]:
     """Return spans in order, those that overlap as one."""
     merged: list[Span] = []
-    for start, end in sorted(spans):
+    for start, end, _ in sorted(spans):
         if merged and start <= merged[-1].end:
             merged[-1] = Span(merged[-1].start, max(end, merged[-1].end))
         else:

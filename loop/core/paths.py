@@ -25,7 +25,7 @@ _FOR_GIT = {
 """Files of a workspace for git: what is private, and what it must not touch, because
 the ledger or a signature has its digest."""
 
-_OF_ANY_TASK = ("protocol.yaml", "cues")
+_OF_ANY_TASK = ("protocol.yaml", "cues", "errors.yaml")
 
 _OF_CHEST_XRAY = ("taxonomy.yaml", "crosswalks")
 
@@ -183,7 +183,7 @@ def find_workspace(start: Path, explicit: Path | None = None) -> WorkspacePaths:
 def init_workspace(target: Path, taxonomy: str | None = None) -> WorkspacePaths:
     """Make an empty workspace at `target`: no prompt, no ledger, no release.
 
-    It gets the protocol and the cues as they ship.
+    It gets the protocol, the cues and the categories of errors as they ship.
 
     Parameters
     ----------

@@ -28,6 +28,19 @@ class Value(StrEnum):
     what the protocol says (`UncertainAnswers`)."""
 
 
+class PromptTask(StrEnum):
+    """What a prompt is for; its output contract says which."""
+
+    EXTRACT = "extract"
+    """Says what one text states of each label."""
+
+    JUDGE = "judge"
+    """Says what is right and wrong in a candidate, against a reference."""
+
+    REWRITE = "rewrite"
+    """Gives a text back with something changed."""
+
+
 class UncertainAnswers(StrEnum):
     """What an uncertain answer counts as where the reference decides."""
 
@@ -103,6 +116,11 @@ class ValueCode(IntEnum):
     NOT_VOTED = -8
     """The reader gave no vote on the pair."""
 
+    @property
+    def words(self) -> str:
+        """What it says, in words: "present", "not coded", "unparsed"."""
+        return self.name.lower().replace("_", " ")
+
 
 class Status(StrEnum):
     """How a case ended in a run: exactly one of these."""
@@ -123,10 +141,18 @@ class Note(StrEnum):
 
 
 class Span(NamedTuple):
-    """Characters ``start`` to ``end`` (exclusive) of a case text."""
+    """Characters ``start`` to ``end`` (exclusive) of a text of an item."""
 
     start: int
     end: int
+    input: str = "text"
+    """Name of the text: ``"reference"`` or ``"candidate"`` of a judged pair."""
+
+    @property
+    def data(self) -> list[int | str]:
+        """Start and end as JSON data, and the name of another text than ``"text"``."""
+        place: list[int | str] = [self.start, self.end]
+        return place if self.input == "text" else [*place, self.input]
 
 
 class Message(NamedTuple):
@@ -295,7 +321,7 @@ class PromptFrame:
     """Answer fields wanted, for example label ids, in order."""
 
     schema: Mapping[str, object]
-    """JSON schema of the answer."""
+    """JSON schema of the answer; empty where it is free text."""
 
     guides: tuple[Guide, ...] = ()
     """Guides rendered into the messages, for engines that read data, not prose."""
@@ -346,6 +372,25 @@ class Field(NamedTuple):
 
     spans: tuple[Span, ...] = ()
     """Where in the case text the evidence stands; empty when nothing was mentioned."""
+
+    entries: tuple[Entry, ...] = ()
+    """What a judge lists of the field, for example each error of a category."""
+
+
+class Entry(NamedTuple):
+    """One thing that an answer lists: an error, or a finding that matches."""
+
+    words: str
+    """As the answer has them. They may quote a case: clinical text."""
+
+    category: str = ""
+    """What kind it is, for example the id of a category of errors."""
+
+    weight: str = ""
+    """How much it matters: ``"significant"``, ``"insignificant"``; empty: not said."""
+
+    spans: tuple[Span, ...] = ()
+    """Where in the texts of the pair it stands, as far as that was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ class Engine(Protocol):
 
     An engine that holds something open, such as a server, is a context manager too:
     it is entered before anything is asked of it, its identity included. It may be
-    `Accounting`, `Redrawing` and `Repeatable` besides.
+    `Accounting`, `Redrawing`, `Repeatable` and `Streaming` besides.
     """
 
     def identity(self) -> Mapping[str, object]:
@@ -125,6 +125,26 @@ class Repeatable(Protocol):
     @property
     def retry_unreadable(self) -> int:
         """How often to ask a prompt again whose answer cannot be read."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Engine, Protocol):
+    """An engine that can tell what it writes while it writes it."""
+
+    def stream(
+        self, prompts: Iterable[Prompt], tell: Callable[[int, str], None]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Yield what `Engine.complete` yields; the completions are the same.
+
+        Parameters
+        ----------
+        tell
+            Told the index of a prompt and all that is written of its answer so far,
+            reasoning that stands apart left out, from the thread that draws the
+            completions; shorter than before where an answer begins again. One that
+            takes its time holds up no server: it is told less often.
+        """
         ...
 
 

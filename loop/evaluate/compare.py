@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -110,6 +110,87 @@ def pair_answers(before: AlignedPairs, after: AlignedPairs) -> PairedAnswers:
         before=before.predicted[left],
         after=after.predicted[right],
     )
+
+
+class SharedAnswers(NamedTuple):
+    """What several runs said of the cases that all of them hold, in one order."""
+
+    case_ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    reference: Codes
+    """Marks as `ValueCode`, shape (cases, labels)."""
+
+    answers: tuple[Codes, ...]
+    """Of each run, as `ValueCode`, shape (cases, labels)."""
+
+    @property
+    def differing(self) -> Mask:
+        """Where not all runs say the same, whatever the reference says."""
+        first, *others = self.answers
+        different = [one != first for one in others]
+        return np.asarray(np.any(different, axis=0), dtype=np.bool_)
+
+
+def share_answers(runs: Sequence[AlignedPairs]) -> SharedAnswers:
+    """Return what all of `runs` said of the cases that each of them holds.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two runs.
+    """
+    if len(runs) < 2:
+        raise ValueError(f"runs are compared from two on, got {len(runs)}")
+    first = runs[0]
+    held = [{case: row for row, case in enumerate(one.case_ids)} for one in runs]
+    ids = [case for case in first.case_ids if all(case in one for one in held[1:])]
+    rows = [np.array([one[case] for case in ids], dtype=np.int64) for one in held]
+    return SharedAnswers(
+        case_ids=tuple(ids),
+        labels=first.labels,
+        reference=first.reference[rows[0]],
+        answers=tuple(
+            one.predicted[place] for one, place in zip(runs, rows, strict=True)
+        ),
+    )
+
+
+class AnswerDifference(NamedTuple):
+    """What several runs said of one case and label, not all of them the same."""
+
+    case_id: str
+    label: str
+    reference: ValueCode
+    answers: tuple[ValueCode, ...]
+    """Of each run, in their order."""
+
+
+def list_differences(
+    shared: SharedAnswers, label: str = "", *, start: int = 0, most: int | None = None
+) -> list[AnswerDifference]:
+    """Return the cases on which runs differ, in the order of the cases.
+
+    Parameters
+    ----------
+    label
+        Only about this label; empty for every one, each in a row of its own.
+    start, most
+        How many to pass over, and how many to return at most; None for all.
+    """
+    differing = shared.differing
+    if label:
+        differing = differing & (np.array(shared.labels) == label)[None, :]
+    rows, columns = np.nonzero(differing)
+    part = slice(start, None if most is None else start + most)
+    return [
+        AnswerDifference(
+            shared.case_ids[row],
+            shared.labels[column],
+            ValueCode(int(shared.reference[row, column])),
+            tuple(ValueCode(int(codes[row, column])) for codes in shared.answers),
+        )
+        for row, column in zip(rows[part], columns[part], strict=True)
+    ]
 
 
 class Transitions(NamedTuple):
@@ -513,15 +594,21 @@ def find_engine_changes(
 
     Compared are the identity of the engine that answered, also through replays, and
     the parameters it was asked with; the seed and spacing of a further draw are no
-    difference. A server that does not tell which weights it holds may have changed
-    them unseen.
+    difference. Of two kinds of engine only kind, model and parameters are named: the
+    rest has no like. A server that does not tell which weights it holds may have
+    changed them unseen.
     """
     then, now = _flatten(_asked(before)), _flatten(_asked(after))
+    other_kind = then.get("engine") != now.get("engine")
     return tuple(
         f"{name}: {then.get(name, 'not told')}, then {now.get(name, 'not told')}"
         for name in sorted({*then, *now})
         if then.get(name) != now.get(name)
+        if not other_kind or name in _OF_ANY_KIND or name.startswith("parameters.")
     )
+
+
+_OF_ANY_KIND = frozenset({"engine", "model"})
 
 
 def _asked(manifest: Mapping[str, Any]) -> dict[str, Any]:

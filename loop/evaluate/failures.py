@@ -380,7 +380,7 @@ def failures_table(
             "kind": row.kind.value,
             "predicted": row.predicted.value if row.predicted else "",
             "reference": row.reference.value if row.reference else "",
-            "spans": " ".join(f"{start}-{end}" for start, end in row.spans),
+            "spans": " ".join(f"{one.start}-{one.end}" for one in row.spans),
             "problem": row.problem,
             "on_run": found.run_id,
             "on_cohort": found.cohort,

@@ -226,6 +226,26 @@ def find_registration(workspace: WorkspacePaths, digest: str) -> LedgerEntry | N
     return None
 
 
+def list_policies(workspace: WorkspacePaths) -> dict[str, UncertainAnswers]:
+    """Return what uncertain answers count as by each protocol that was ever used.
+
+    By the digest that runs record. A protocol whose entry cannot be understood is
+    left out.
+
+    Raises
+    ------
+    LedgerError
+        The ledger's chain is broken.
+    """
+    found: dict[str, UncertainAnswers] = {}
+    for entry in read_ledger(workspace.ledger):
+        if entry.action == "protocol_set":
+            said = entry.payload.get("uncertain_answers", UncertainAnswers.EXCLUDED)
+            if said in tuple(UncertainAnswers):
+                found[str(entry.payload.get("digest"))] = UncertainAnswers(str(said))
+    return found
+
+
 def register_protocol(
     workspace: WorkspacePaths,
     actor: Actor,

@@ -14,6 +14,7 @@ from loop.core.files import locked, write_atomic
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
+from loop.labels.error_categories import ERRORS
 from loop.labels.taxonomy import TAXONOMY
 
 _FOLDERS = ("cues", "crosswalks")
@@ -105,7 +106,7 @@ def compare_labels(workspace: WorkspacePaths) -> tuple[LabelsCopy, ...]:
     for name, raw in _read_shipped().items():
         here = _read(workspace, name)
         own = known and TAXONOMY not in known
-        if own and name not in known and not name.startswith("cues/"):
+        if own and name not in known and not name.startswith(("cues/", ERRORS)):
             continue
         rows.append(
             LabelsCopy(
@@ -205,6 +206,7 @@ def _read_shipped() -> dict[str, bytes]:
     source = bundled() / "labels"
     files: Sequence[str] = [
         TAXONOMY,
+        ERRORS,
         *(
             path.relative_to(source).as_posix()
             for folder in _FOLDERS

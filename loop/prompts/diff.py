@@ -125,7 +125,7 @@ def _rule_changes(
 
 
 def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[PromptChange]:
-    old, new = list(_facts(before)), list(_facts(after))
+    old, new = list(guide_facts(before)), list(guide_facts(after))
     gone, come = set(old) - set(new), set(new) - set(old)
     for kind, text in old:
         if (kind, text) in gone:
@@ -137,7 +137,7 @@ def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[Prompt
         yield PromptChange(_ADDED, "order", "same content in another order")
 
 
-def _facts(guide: Guide | None) -> Iterator[tuple[str, str]]:
+def guide_facts(guide: Guide | None) -> Iterator[tuple[str, str]]:
     """Yield everything a guide says as (kind, text), in reading order."""
     if guide is None:
         return

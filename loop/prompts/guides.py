@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,8 +104,11 @@ class _GuidesModel(RootModel[dict[str, _GuideModel]]):
     """Label id to guide, in the order asked."""
 
 
+@lru_cache(maxsize=128)
 def parse_guides(text: str, source: Path | str) -> tuple[Guide, ...]:
     """Return the guides of a ``guides.yaml`` text, in file order.
+
+    The same text is parsed once: a history reads every version of a prompt.
 
     Raises
     ------

@@ -11,7 +11,7 @@ label, are a list in them::
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ _HEADING = re.compile(r"[#*\s]*rules of reading[*:\s]*", re.IGNORECASE)
 
 _ITEM = re.compile(r"[-*] +(?=\S)")
 
-_REASON = re.compile(r"\{# verdict [\w-]+ #\}")
+_REASON = re.compile(r"\{# verdict ([\w-]+) #\}")
 """A line above a rule: the verdict that asked for it. It renders to nothing."""
 
 _WIDTH = 88
@@ -192,6 +192,9 @@ class _Rules(NamedTuple):
 
     name: str
     """Field of the version that holds it: ``"system"`` or ``"user"``."""
+
+    start: int
+    """Index of the line after the heading."""
 
     end: int
     """Index of the line after the last rule."""
@@ -214,7 +217,7 @@ def _find_rules(version: PromptVersion) -> _Rules | None:
         for number, line in enumerate(lines, 1):
             if _HEADING.fullmatch(line):
                 end, texts = _read_list(lines, number)
-                return _Rules(name, end, tuple(texts))
+                return _Rules(name, number, end, tuple(texts))
     return None
 
 
@@ -242,6 +245,52 @@ def read_rules(version: PromptVersion) -> tuple[str, ...]:
     """
     found = _find_rules(version)
     return tuple(map(_unescaped, found.texts)) if found else ()
+
+
+def rule_verdicts(version: PromptVersion) -> dict[str, str]:
+    """Return each rule of reading that a verdict asked for to the id of that verdict.
+
+    It stands in the comment above the rule, which `add_rules` writes.
+    """
+    found = _find_rules(version)
+    if found is None:
+        return {}
+    lines = getattr(version, found.name).split("\n")
+    named: dict[str, str] = {}
+    for number in range(found.start, found.end):
+        reason = _REASON.fullmatch(lines[number])
+        _, texts = _read_list(lines[: found.end], number + 1) if reason else (0, [])
+        if reason and texts:
+            named[_unescaped(texts[0])] = reason[1]
+    return named
+
+
+def list_lines(version: PromptVersion) -> Iterator[tuple[str, str]]:
+    """Yield what the instructions say, as (kind, text), in order.
+
+    The kind is ``"general rule"``, or else the template's file; empty lines are left
+    out, and so are the comments above rules.
+    """
+    found = _find_rules(version)
+    for name, file in _TEMPLATES.items():
+        for number, line in enumerate(getattr(version, name).split("\n")):
+            if found and name == found.name and found.start <= number < found.end:
+                continue
+            if line.strip():
+                yield file, line.rstrip()
+            if found and name == found.name and number == found.start - 1:
+                yield from (("general rule", rule) for rule in read_rules(version))
+
+
+def without_rules(version: PromptVersion) -> PromptVersion:
+    """Return `version` without the items of its rules of reading."""
+    found = _find_rules(version)
+    if found is None:
+        return version
+    lines = getattr(version, found.name).split("\n")
+    del lines[found.start : found.end]
+    changes: dict[str, Any] = {found.name: "\n".join(lines)}
+    return replace(version, **changes)
 
 
 def _with_heading(version: PromptVersion) -> PromptVersion:

@@ -11,11 +11,11 @@ from jinja2 import TemplateError, meta
 
 from loop.core.check_findings import Finding, FindingSeverity, broken, warning
 from loop.core.errors import DataError
-from loop.core.records import Guide, Lexicon, Value
-from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.core.records import Guide, Lexicon, PromptTask, Value
+from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.render import environment, plan_prompts
-from loop.prompts.version import PromptVersion, frozen_blocks
+from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
 
 MAX_SUFFIX = 200
 """Characters of static text allowed after the case: more would defeat the cache."""
@@ -83,6 +83,7 @@ def lint_version(
     """
     findings = [
         *_lint_variables(version),
+        *_lint_inputs(version),
         *_lint_rendering(version),
         *_lint_frozen(version, parent),
         *_lint_answer(version),
@@ -141,6 +142,26 @@ def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
         yield _error("templates", f"variable {name!r} is never used")
 
 
+def _lint_inputs(version: PromptVersion) -> Iterator[Finding]:
+    """Find texts of the contract that the prompt does not show, and calls too many."""
+    contract = CONTRACTS.get(version.contract)
+    extracts = contract is None or contract.task is PromptTask.EXTRACT
+    if not extracts and version.plan is not CallPlan.JOINT:
+        yield _error(
+            "prompt.yaml",
+            f"the contract {version.contract} is answered in one call, and the call "
+            f"plan is {version.plan}: set it to {CallPlan.JOINT}",
+        )
+    missing = set(contract.inputs) - set(version.inputs) if contract else ()
+    for name in sorted(missing):
+        yield _error(
+            "prompt.yaml",
+            f"the contract {version.contract} is about {name!r}, which is none of the "
+            f"inputs ({', '.join(version.inputs)}): add it there and to user.jinja, or "
+            "choose another contract",
+        )
+
+
 def _templates(version: PromptVersion) -> tuple[tuple[str, str], ...]:
     return (("system.jinja", version.system), ("user.jinja", version.user))
 
@@ -194,8 +215,8 @@ def _lint_frozen(
 def _lint_answer(version: PromptVersion) -> Iterator[Finding]:
     """Find a block that asks for the answer of another contract than is read."""
     asked = {
-        name: get_contract(name).instruction.strip()
-        for name in CONTRACTS
+        name: contract.instruction.strip()
+        for name, contract in CONTRACTS.items()
         if name != version.contract
     }
     for file, source in _templates(version):

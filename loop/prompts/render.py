@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
-from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
@@ -114,6 +114,7 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
             f"{version.ref} has no guides, so it asks for nothing. Add a guide to its "
             "guides.yaml."
         )
+    check_inputs(version)
     if version.plan is CallPlan.JOINT:
         return PromptPlan(calls=(_call(version, "joint", version.guides, schema),))
     return PromptPlan(
@@ -123,7 +124,7 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     )
 
 
-def space_out(plan: PromptPlan, lines: int) -> PromptPlan:
+def space_out(plan: PromptPlan, lines: int, blank: str = "") -> PromptPlan:
     """Return `plan` with `lines` more blank lines wherever it has a blank line.
 
     What is asked stays the same, and the words that ask it. A model at temperature 0
@@ -131,25 +132,30 @@ def space_out(plan: PromptPlan, lines: int) -> PromptPlan:
     as soon as the prompt is another: so this shows how far an answer hangs on chance.
     Where a prompt has no blank line, every line break counts as one.
 
+    Parameters
+    ----------
+    blank
+        White space that each line more holds: what differs in it is another prompt.
+
     References
     ----------
     Sclar M et al. Quantifying language models' sensitivity to spurious features in
     prompt design. ICLR 2024.
     """
-    return PromptPlan(calls=tuple(_space_call(call, lines) for call in plan.calls))
+    more = f"{blank}\n" * lines
+    return PromptPlan(calls=tuple(_space_call(call, more) for call in plan.calls))
 
 
-def _space_call(call: Call, lines: int) -> Call:
+def _space_call(call: Call, more: str) -> Call:
     messages = call.frame.messages
     paragraphs = any(_BLANK.search(one.content) for one in messages)
     blank = _BLANK if paragraphs else _BREAK
-    more = "\\n" * lines
     return replace(
         call,
         frame=replace(
             call.frame,
             messages=tuple(
-                Message(one.role, blank.sub(rf"\g<0>{more}", one.content))
+                Message(one.role, blank.sub(lambda at: at[0] + more, one.content))
                 for one in messages
             ),
         ),
@@ -166,7 +172,6 @@ def _call(
         "name": version.name,
     }
     marks = {text: f"\ue000{text}\ue001" for text in version.inputs}
-    check_inputs(version)
     system = _render(version, "system.jinja", version.system, shared)
     user = _render(version, "user.jinja", version.user, shared | marks)
     first, pieces = _cut(version, user, marks)
@@ -187,7 +192,7 @@ def _render(
 ) -> str:
     """Render one template; a failure names the template and what Jinja said."""
     try:
-        return environment().from_string(source).render(values)
+        return _compiled(source).render(values)
     except (TemplateError, *_RUNTIME) as error:
         line = getattr(error, "lineno", None)
         where = f"{file}, line {line}" if line else file
@@ -196,6 +201,12 @@ def _render(
             f"use {', '.join(values)} and nothing else; see `ranloop lint "
             f"{version.ref}`."
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: str) -> Template:
+    """Return a template, compiled once: a plan renders it for each of its calls."""
+    return environment().from_string(source)
 
 
 def _cut(

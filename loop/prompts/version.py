@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
@@ -166,17 +167,7 @@ class PromptVersion:
         Number, parent, author, time, reason and verdicts are not part of it: the same
         wording under another number is the same prompt.
         """
-        return digest_json(
-            {
-                "name": self.name,
-                "system": self.system,
-                "user": self.user,
-                "guides": [guide.identity for guide in self.guides],
-                "plan": self.plan,
-                "contract": self.contract,
-                "inputs": self.inputs,
-            }
-        )
+        return _digest(self)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -186,6 +177,22 @@ class PromptVersion:
     def guide(self, label: str) -> Guide | None:
         """Return the guide of `label`, or None when the prompt does not ask for it."""
         return next((guide for guide in self.guides if guide.label == label), None)
+
+
+@lru_cache(maxsize=128)
+def _digest(version: PromptVersion) -> str:
+    """Return the digest, worked out once: a history asks for it at every turn."""
+    return digest_json(
+        {
+            "name": version.name,
+            "system": version.system,
+            "user": version.user,
+            "guides": [guide.identity for guide in version.guides],
+            "plan": version.plan,
+            "contract": version.contract,
+            "inputs": version.inputs,
+        }
+    )
 
 
 _BLOCK = "answer"

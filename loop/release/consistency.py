@@ -418,7 +418,7 @@ def shipped_digest(labels: Sequence[LabelFacts]) -> str:
 def _average_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
     rows = [tuple(label.confusion) for label in evaluation.comparable]
     counts = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    least = max(protocol.min_positives, 1) * evaluation.draws
+    least = protocol.min_positives * evaluation.draws
     enough = counts[:, 0] + counts[:, 2] >= least
     for name, said, chosen, mean in (
         ("macro", evaluation.macro, counts, average_f1),

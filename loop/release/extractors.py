@@ -134,7 +134,7 @@ def score_reports(
     ... )
     >>> document = score_reports(
     ...     joined,
-    ...     extractor=ExtractorOptions(release="extractor-v10"),
+    ...     extractor=ExtractorOptions(release="extractor-v11"),
     ...     counting=Counting(metrics=()),
     ... )
     >>> document.score.systems[0].ran_score.value

@@ -78,14 +78,6 @@ class FrozenFacts(ReleaseModel):
     override: str
 
 
-class SupersededFacts(ReleaseModel):
-    """The release whose place this one takes."""
-
-    name: str
-    statement_sha256: Hex
-    ref: str
-
-
 class EngineFacts(ReleaseModel):
     """The engine, every parameter, and what it says it is."""
 
@@ -93,6 +85,23 @@ class EngineFacts(ReleaseModel):
     parameters: dict[str, Any]
     identity: dict[str, Any]
     digest: Hex
+
+
+class SupersededFacts(ReleaseModel):
+    """The release whose place this one takes."""
+
+    name: str
+    statement_sha256: Hex
+    ref: str
+    engine: EngineFacts | None = None
+    """What it was released with; not written down where its folder does not hold."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_unknown_engine(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.engine is None:
+            written.pop("engine", None)
+        return written
 
 
 class ProtocolFacts(ReleaseModel):

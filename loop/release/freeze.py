@@ -56,6 +56,7 @@ from loop.release.facts import (
     predicate_of,
 )
 from loop.release.keys import PublicKey
+from loop.release.load import verify_release
 from loop.release.provenance import (
     ceiling_facts,
     cohort_facts,
@@ -452,7 +453,7 @@ def _gather(
         format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
         release=_version_facts(workspace, candidate),
         frozen=_frozen(evidence, actor, time),
-        supersedes=_supersedes(evidence.compared.base.release),
+        supersedes=_supersedes(workspace, evidence.compared.base.release),
         engine=candidate.engine,
         protocol=protocol_facts(dev),
         cohorts=[
@@ -514,11 +515,17 @@ def _frozen(evidence: ReleaseEvidence, actor: Actor, time: datetime) -> FrozenFa
     )
 
 
-def _supersedes(release: Released | None) -> SupersededFacts | None:
+def _supersedes(
+    workspace: WorkspacePaths, release: Released | None
+) -> SupersededFacts | None:
     if release is None:
         return None
+    found = verify_release(workspace, release.name)
     return SupersededFacts(
-        name=release.name, statement_sha256=release.statement, ref=release.ref
+        name=release.name,
+        statement_sha256=release.statement,
+        ref=release.ref,
+        engine=found.facts.engine if found.holds and found.facts else None,
     )
 
 

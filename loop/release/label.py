@@ -53,9 +53,9 @@ def label(
         Id to report, a Series, or a list, whose ids are its places from 0. None and
         a text without a word are kept as rows without labels.
     release
-        Release that reads, for example ``"extractor-v10"``; it is verified first.
+        Release that reads, for example ``"extractor-v11"``; it is verified first.
     extractor
-        Version that reads instead, for example ``"extractor@v10"``; or
+        Version that reads instead, for example ``"extractor@v11"``; or
         `ExtractorOptions`, which also say how an engine is asked. With neither, the
         newest release that was not withdrawn, else as `ExtractorOptions` says.
     engine
@@ -94,7 +94,7 @@ def label(
     --------
     >>> found = label(
     ...     {"a": "Small left pleural effusion. No pneumothorax.", "b": None},
-    ...     release="extractor-v10",
+    ...     release="extractor-v11",
     ... )
     >>> found[["status", "Pleural Effusion", "Pneumothorax"]].values.tolist()
     [['answered', 'present', 'absent'], ['no_text', nan, nan]]

@@ -265,7 +265,7 @@ def find_earlier_looks(workspace: WorkspacePaths, holdout: str) -> tuple[str, ..
     entries = read_ledger(workspace.ledger)
     return (
         *_same_cases(entries, holdout, digest),
-        *_same_source(workspace, entries, holdout, digest),
+        *_same_source(workspace, entries, holdout),
     )
 
 
@@ -306,7 +306,7 @@ def _same_cases(
 
 
 def _same_source(
-    workspace: WorkspacePaths, entries: Sequence[LedgerEntry], holdout: str, digest: str
+    workspace: WorkspacePaths, entries: Sequence[LedgerEntry], holdout: str
 ) -> Iterator[str]:
     """Yield that an open cohort of the same file is gone: some cases may be both's."""
     here = {
@@ -315,7 +315,7 @@ def _same_source(
     files = _files(_newest_import(entries, holdout))
     for entry in entries:
         other = entry.payload.get("cohort_digest")
-        if entry.action != "cohort_added" or other in here or other == digest:
+        if entry.action != "cohort_added" or other in here:
             continue
         if _tells_of_open(entry) and files & _files(entry):
             yield (

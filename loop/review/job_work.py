@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor, Signer
@@ -14,13 +14,20 @@ from loop.core.paths import WorkspacePaths
 from loop.engines.base import masked
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.matrix.runs import MatrixRequest, ask_engines
-from loop.evaluate.protocol import register_protocol
+from loop.evaluate.protocol import read_protocol, register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.labels.cohort import read_cohort
+from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.draft_files import read_about, read_line
-from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
+from loop.review.revise.run_check import (
+    CheckStep,
+    Examination,
+    check_draft_ref,
+    choose_looks,
+)
 from loop.run.asking import EngineOptions, check_engine
+from loop.run.cost import DryRun, asked_model, estimate_run
 from loop.run.jobs import JobKind, JobQueue, JobRecord, JobRequest, JobState
 from loop.run.manifest import find_run
 from loop.run.task import Task, Watch, prepare_run, require_answers, run_draws
@@ -70,6 +77,53 @@ def _settled(workspace: WorkspacePaths, request: JobRequest) -> JobRequest:
     return replace(request, prompt=tasks[0].spec.prompt)
 
 
+class JobPart(NamedTuple):
+    """What a job asks one engine of one wording."""
+
+    estimate: DryRun
+    """Of asking once."""
+
+    draws: int
+    """How often at most."""
+
+
+def estimate_job(workspace: WorkspacePaths, request: JobRequest) -> tuple[JobPart, ...]:
+    """Return what a job would ask, without sending anything; nothing of an evaluation.
+
+    Answers that are stored already are not asked again, and not known here. The check
+    of a draft asks its parent as often; undecided, up to as often as it may.
+
+    Raises
+    ------
+    DataError
+        The version, cohort or draft cannot be used; a holdout never can.
+    EngineError
+        There is no such engine.
+    """
+    if request.kind is JobKind.EVALUATION:
+        return ()
+    wordings: Sequence[str | PromptVersion] = (request.prompt,)
+    draws, cohort = request.draws or 1, request.cohort
+    if request.kind is JobKind.CHECK:
+        line = read_line(workspace, request.draft)
+        wordings = (line.parent, line.draft)
+        about = read_about(workspace, line.draft).cohort
+        cohort = require_dev(workspace, cohort or about).name
+        protocol = read_protocol(workspace)
+        draws = choose_looks(protocol, request.draws, request.max_draws)[-1]
+    return tuple(
+        JobPart(
+            estimate_run(
+                workspace, wording, cohort, engine=engine, limit=request.limit
+            ),
+            # What is no model repeats itself, so that a check asks it once.
+            draws if request.kind is JobKind.RUN or asked_model(engine) else 1,
+        )
+        for engine in request.engines
+        for wording in wordings
+    )
+
+
 def _asking(request: JobRequest, **more: Any) -> EngineOptions:
     given = {
         name: value
@@ -105,7 +159,7 @@ def work_through(
     signal.signal(signal.SIGTERM, stop.interrupt)
     signal.signal(signal.SIGINT, stop.interrupt)
     try:
-        while (job := queue.claim(worker)) is not None:
+        while (job := stop.claim(queue, worker)) is not None:
             _do(queue, job, signer, stop)
     finally:
         queue.forget(worker)
@@ -113,14 +167,31 @@ def work_through(
 
 @dataclass(slots=True)
 class _StopSignal:
-    """Turns a signal into an interrupt while there is something to interrupt."""
+    """Turns a signal into an interrupt while there is something to interrupt.
+
+    One that comes after a job is claimed and before it is begun is kept until then: as
+    soon as the job is seen to be running, somebody may ask to stop it.
+    """
 
     working: bool = False
+    asked: bool = False
+
+    def claim(self, queue: JobQueue, worker: str) -> JobRecord | None:
+        """Take the next job; what was asked about the one before is forgotten."""
+        self.asked = False
+        return queue.claim(worker)
+
+    def begin(self) -> None:
+        """Let signals interrupt from now on; one that was kept does at once."""
+        self.working = True
+        if self.asked:
+            self.interrupt(signal.SIGTERM, None)
 
     def interrupt(self, number: int, frame: object) -> None:
         if self.working:
             self.working = False
             raise KeyboardInterrupt
+        self.asked = True
 
 
 def _do(
@@ -133,7 +204,7 @@ def _do(
     report = _Report(queue, job.number)
     state, message = JobState.DONE, ""
     try:
-        stop.working = True
+        stop.begin()
         actor = Actor(name=job.actor, role=job.role, signer=signer(job.actor))
         message = _WORK[job.request.kind](queue, job.request, actor, report)
         stop.working = False

@@ -51,7 +51,7 @@ class PromptOrigin:
     """The version that a first version was taken from."""
 
     ref: str
-    """For example ``"extractor@v10"``."""
+    """For example ``"extractor@v11"``."""
 
     digest: str
     shipped: bool

@@ -14,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
+from loop.core.people.roster import require_distinct
 from loop.core.records import Value
 from loop.core.safe_text import quoted
 from loop.review.verdict import Verdict
@@ -116,6 +118,25 @@ def load_verdicts(
             f"SELECT created, id, payload FROM verdicts WHERE id IN ({marks})", part
         )
     return tuple(decode(key, text)[0] for _, key, text in sorted(rows))
+
+
+def require_distinct_reviewers(
+    workspace: WorkspacePaths, store: runs.Store, verdicts: Iterable[Verdict]
+) -> None:
+    """Refuse a new reviewer whose name looks like that of another one.
+
+    Others are who is known in the workspace, and who gave a verdict that is kept.
+
+    Raises
+    ------
+    DataError
+        It does; or the users or the ledger are broken.
+    StoreError
+        The store cannot be read.
+    """
+    given = store.read("SELECT DISTINCT actor FROM verdicts")
+    names = dict.fromkeys(one.reviewer for one in verdicts)
+    require_distinct(workspace, *names, others=[name for (name,) in given])
 
 
 def decode(key: str, text: str) -> tuple[Verdict, VerdictContext]:

@@ -64,7 +64,12 @@ from loop.labels.importing.table_files import csv_rows
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.revise.blocked import refuse_blocked
 from loop.review.status import KeptVerdict
-from loop.review.submit import VerdictContext, load_verdicts, submit_verdicts
+from loop.review.submit import (
+    VerdictContext,
+    load_verdicts,
+    require_distinct_reviewers,
+    submit_verdicts,
+)
 from loop.review.verdict import (
     Edits,
     Verdict,
@@ -331,8 +336,8 @@ def take_file(
     Raises
     ------
     DataError
-        The file, a verdict, the cohort or the run is wrong, or no draft could be made
-        of a verdict; nothing was kept.
+        The file, a verdict, the cohort or the run is wrong, no draft could be made of
+        a verdict, or a reviewer's name looks like another one's; nothing was kept.
     UnknownLabelError
         A label is not in the taxonomy; nothing was kept.
     StoreError
@@ -362,7 +367,9 @@ def take_file(
         source=path.name,
         run=record.id if record else "",
     )
-    kept = load_verdicts(known_in or store, name, [one.id for one in verdicts])
+    known = known_in or store
+    require_distinct_reviewers(workspace, known, verdicts)
+    kept = load_verdicts(known, name, [one.id for one in verdicts])
     refuse_blocked(
         workspace,
         verdicts,

@@ -20,6 +20,7 @@ from loop.engines.base import (
     Redrawing,
     Repeatable,
     Settings,
+    Streaming,
     check_scheme,
     get_engine,
     ignore_progress,
@@ -160,9 +161,27 @@ class HeldEngine:
         self.parameters = chosen.parameters
         self.inner = chosen.engine
         self._stack: ExitStack | None = stack
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End what is asked, from another thread; whoever waits for it gets an error.
+
+        Nothing can be asked afterwards.
+        """
+        self._stopped = True
+        if isinstance(self.inner, AbstractContextManager):
+            self.inner.__exit__(None, None, None)
 
     def identity(self) -> Mapping[str, object]:
-        """Return the engine's identity, opening it if nobody has yet."""
+        """Return the engine's identity, opening it if nobody has yet.
+
+        Raises
+        ------
+        EngineError
+            It was stopped, or cannot be opened.
+        """
+        if self._stopped:
+            raise EngineError(f"{self.name} was stopped. Ask it again.")
         if self._stack is not None:
             self._stack.enter_context(opened(self.inner))
             self._stack = None
@@ -175,6 +194,14 @@ class HeldEngine:
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield what the engine answers; see `Engine.complete`."""
+        return self.inner.complete(prompts)
+
+    def stream(
+        self, prompts: Iterable[Prompt], tell: Callable[[int, str], None]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Yield what the engine answers; told is nothing by one that cannot stream."""
+        if isinstance(self.inner, Streaming):
+            return self.inner.stream(prompts, tell)
         return self.inner.complete(prompts)
 
     def redraw(self, draw: int) -> Engine:

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
 from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Item, Mark
-from loop.engines.base import split_name
+from loop.core.records import Item, Mark, PromptTask
+from loop.engines.base import masked, split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort, read_cohort_file
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.prompts.outputs.base import get_contract, list_contracts
+from loop.prompts.outputs.judged import MATCHES
+from loop.prompts.outputs.mean_answer import EVIDENCE
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
 from loop.run.reference_implementation import ANSWER, in_published_layout
+from loop.run.store import RunRecord
 from loop.run.task import check_open
 from loop.run.tokens import Count, TokenCounter, find_counter
-
-EVIDENCE = "mild prominence of the right hilum"
-"""What an answer is taken to quote for one label: six words."""
 
 _FOUND = 2.1
 """Labels of a case that are not absent, without a reference: `rules` on Open-i."""
 
 _NEGATED = 2.6
 """Labels of a case that its text negates by name: `rules` on Open-i."""
+
+_ERRORS = 2.6
+"""Errors of a judged pair: radiologists on RadPref."""
 
 _END = 1
 """Tokens that end an answer."""
@@ -76,6 +79,16 @@ def expect_findings(
     return Expectation(dict.fromkeys(labels, _FOUND / len(labels)), negated, basis)
 
 
+def expect_errors(categories: Sequence[str]) -> Expectation:
+    """Return what is assumed of pairs that a judge is asked about."""
+    words = len(EVIDENCE.split())
+    basis = (
+        f"no counts; assumed: {_ERRORS} errors and {MATCHES} matched findings a pair, "
+        f"{words} words each"
+    )
+    return Expectation(dict.fromkeys(categories, _ERRORS / len(categories)), 0.0, basis)
+
+
 def _share(reference: Reference, label: str) -> float:
     """Share of the cases somebody looked at in which a label is not absent."""
     counts = reference.counts(label)
@@ -91,38 +104,11 @@ def count_answer(
 
     Raises
     ------
-    ValueError
-        Nobody has said here what an answer in that contract looks like.
+    DataError
+        There is no such contract.
     """
-    if contract == "findings":
-        return _END + _count_list(labels, expected, count)
-    if contract in ("label_values", "binary"):
-        return _END + _count_values(labels, expected, count)
-    raise ValueError(
-        f"contract must be one of {', '.join(CONTRACTS)}, got {contract!r}"
-    )
-
-
-def _count_values(labels: Sequence[str], expected: Expectation, count: Count) -> float:
-    entry = {"value": "present", "evidence": EVIDENCE}
-    longer = count(json.dumps(entry)) - count('"absent"')
-    plain = count(json.dumps(dict.fromkeys(labels, "absent")))
-    often = sum(expected.found[label] + expected.negated for label in labels)
-    return plain + often * longer
-
-
-def _count_list(labels: Sequence[str], expected: Expectation, count: Count) -> float:
-    entries = (
-        expected.found[label]
-        * count(
-            json.dumps({"label": label, "value": "present", "evidence": EVIDENCE}) + ","
-        )
-        for label in labels
-    )
-    return count(json.dumps({"findings": []})) + sum(entries)
-
-
-_MILLION = 1_000_000
+    parts = get_contract(contract).mean_answer(labels, expected.found, expected.negated)
+    return _END + sum(part.times * count(part.text) for part in parts)
 
 
 class PromptLayout(StrEnum):
@@ -193,7 +179,7 @@ class DryRun:
     expectation: Expectation
     price: ModelPrice | None
     shapes: tuple[Shape, ...]
-    """The chosen one first, the published layout last."""
+    """The chosen one first, the published layout last, where there is one."""
 
     @property
     def chosen(self) -> Shape:
@@ -201,12 +187,15 @@ class DryRun:
         return self.shapes[0]
 
     @property
-    def published(self) -> Shape:
-        """The same content in the published layout."""
-        return self.shapes[-1]
+    def published(self) -> Shape | None:
+        """The same content in the published layout, which only asks for labels."""
+        last = self.shapes[-1]
+        return last if last.layout is PromptLayout.REFERENCE else None
 
-    def times_fewer(self, shape: Shape) -> float:
+    def times_fewer(self, shape: Shape) -> float | None:
         """How many times the uncached tokens of `shape` the published layout has."""
+        if self.published is None:
+            return None
         return self.published.uncached_tokens / shape.uncached_tokens
 
 
@@ -260,7 +249,10 @@ def estimate_run(
     ways = tuple(list_ways(version))
     items = islice(iter_items(workspace, members), limit)
     read = _read_cohort(items, ways[0].plan, counter.count)
-    expectation = expect_findings(workspace, cohort, version.labels)
+    if get_contract(version.contract).task is PromptTask.EXTRACT:
+        expectation = expect_findings(workspace, cohort, version.labels)
+    else:
+        expectation = expect_errors(version.labels)
     price = config.prices.get(model) if model else None
     return DryRun(
         prompt=version.ref,
@@ -278,6 +270,123 @@ def estimate_run(
     )
 
 
+class RunCost(NamedTuple):
+    """What all answers of a run cost by the prices of today."""
+
+    amount: float
+    currency: str
+
+
+def price_run(run: RunRecord, prices: Mapping[str, ModelPrice]) -> RunCost | None:
+    """Return what the answers of `run` cost, those from the store included.
+
+    None without a price for its model, or where its server counted no tokens.
+    """
+    model = asked_model(run.spec.engine)
+    price = prices.get(model) if model else None
+    if price is None or "prompt_tokens" not in run.counts:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+    tokens = (run.counts.get(name, 0) for name in names)
+    return RunCost(price.cost(*tokens), price.currency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSum:
+    """The runs of one prompt with one engine in one week, and what they cost."""
+
+    week: str
+    """ISO 8601 of when they began, ``2026-W48``, UTC."""
+
+    prompt: str
+    """Without its version."""
+
+    engine: str
+    """Without secrets of its address."""
+
+    runs: int
+    asked: int
+    """Prompts the engine was asked."""
+
+    stored: int
+    """Prompts whose answer was there already."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    unpriced: int
+    """Runs with a model without a price, or without a count of tokens."""
+
+    amount: float
+    """Of all answers of the others, those from the store included."""
+
+    fresh: float
+    """Of `amount`, the part of what these runs asked anew, by the number of prompts.
+
+    What a run had asked before it was interrupted counts as stored.
+    """
+
+    currency: str
+    """Empty where nothing has a price."""
+
+
+def sum_costs(
+    runs: Iterable[RunRecord], prices: Mapping[str, ModelPrice]
+) -> tuple[CostSum, ...]:
+    """Return what runs cost by week, prompt and engine, the newest week first."""
+    groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+    for run in runs:
+        week = "{}-W{:02}".format(*datetime.fromisoformat(run.created).isocalendar())
+        prompt = run.spec.prompt.partition("@")[0]
+        groups.setdefault((week, prompt, masked(run.spec.engine)), []).append(run)
+    sums = [
+        _sum_cost(key, found, [price_run(run, prices) for run in found])
+        for key, found in groups.items()
+    ]
+    return tuple(
+        sorted(sorted(sums, key=_place), key=lambda one: one.week, reverse=True)
+    )
+
+
+def _place(one: CostSum) -> tuple[str, str]:
+    return one.prompt, one.engine
+
+
+def _sum_cost(
+    key: tuple[str, str, str],
+    runs: Sequence[RunRecord],
+    costs: Sequence[RunCost | None],
+) -> CostSum:
+    def total(name: str) -> int:
+        return sum(run.counts.get(name, 0) for run in runs)
+
+    known = [one for one in costs if one is not None]
+    fresh = [
+        one.amount * _fresh_share(run)
+        for run, one in zip(runs, costs, strict=True)
+        if one is not None
+    ]
+    models = sum(asked_model(run.spec.engine) is not None for run in runs)
+    return CostSum(
+        week=key[0],
+        prompt=key[1],
+        engine=key[2],
+        runs=len(runs),
+        asked=total("asked"),
+        stored=total("cached"),
+        prompt_tokens=total("prompt_tokens"),
+        completion_tokens=total("completion_tokens"),
+        unpriced=models - len(known),
+        amount=sum(one.amount for one in known),
+        fresh=sum(fresh),
+        currency=known[0].currency if known else "",
+    )
+
+
+def _fresh_share(run: RunRecord) -> float:
+    asked, stored = run.counts.get("asked", 0), run.counts.get("cached", 0)
+    return asked / (asked + stored) if asked + stored else 1.0
+
+
 def asked_model(engine: str) -> str | None:
     """Return the model an engine asks; None where there is none to count for."""
     scheme, _, rest = engine.partition(":")
@@ -291,10 +400,16 @@ def _revision(engine: str, config: Config) -> str | None:
 
 
 def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
-    """Yield the version's own way first, then the others, the published one last."""
+    """Yield the version's own way first, then the others, the published one last.
+
+    A version that does not extract labels is asked in its own call plan only.
+    """
     chosen = (version.plan, version.contract)
-    names = CONTRACTS if can_exchange(version) else (version.contract,)
-    pairs = [(plan, name) for plan in CallPlan for name in names]
+    task = get_contract(version.contract).task
+    extracts = task is PromptTask.EXTRACT
+    names = list_contracts(task) if can_exchange(version) else (version.contract,)
+    plans = tuple(CallPlan) if extracts else (version.plan,)
+    pairs = [(plan, name) for plan in plans for name in names]
     for plan, name in (chosen, *(pair for pair in pairs if pair != chosen)):
         contract = get_contract(name)
         asked = version
@@ -302,6 +417,8 @@ def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
             asked = with_contract(version, name, contract.instruction)
         calls = plan_prompts(replace(asked, plan=plan), contract.schema)
         yield LayoutPlan(PromptLayout(plan), name, calls)
+    if not extracts:
+        return
     published = plan_prompts(in_published_layout(version), lambda fields: {})
     yield LayoutPlan(PromptLayout.REFERENCE, "one digit", published)
 
@@ -355,11 +472,6 @@ def _priced(shape: Shape, price: ModelPrice | None, chosen: bool) -> Shape:
     """Return `shape` with what it costs where the frames stay cached."""
     if price is None:
         return replace(shape, chosen=chosen)
-    cached_price = price.input if price.cached_input is None else price.cached_input
     cached = shape.prompt_tokens - shape.uncached_tokens
-    cost = (
-        shape.uncached_tokens * price.input
-        + cached * cached_price
-        + shape.output_tokens * price.output
-    ) / _MILLION
+    cost = price.cost(shape.prompt_tokens, shape.output_tokens, cached)
     return replace(shape, chosen=chosen, cost=cost)

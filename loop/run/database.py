@@ -2,6 +2,9 @@
 
 A field without evidence is its value, ``{"edema": "absent"}``; with evidence a list of
 the value and the start and end of each span, ``{"edema": ["present", [[12, 20]]]}``.
+What a judge lists follows, each with words, category, weight and spans, and a span of
+another text than ``text`` names it:
+``{"omission": [1, [], [["edema", "omission", "", [[4, 9, "reference"]]]]]}``.
 """
 
 from __future__ import annotations
@@ -10,16 +13,17 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from json.encoder import encode_basestring
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json
 
 from loop.core.errors import StoreError, WriteError
 from loop.core.files import make_folder
-from loop.core.records import Field, Span, Value
+from loop.core.records import Entry, Field, Span, Value
 
 _WORDS: Mapping[object, Value] = {value.value: value for value in Value}
 """Values come back as the enum they were written from."""
@@ -53,7 +57,7 @@ class FieldEncoder:
 
     def _learn(self, fields: Mapping[str, Field]) -> None:
         """Keep the spelling of the first field without evidence, for every name."""
-        bare = [answer for answer in fields.values() if not answer.spans]
+        bare = [one for one in fields.values() if not one.spans and not one.entries]
         self._names = tuple(fields)
         self._usual = bare[0] if bare else None
         self._parts = [_spell(name, bare[0]) if bare else "" for name in fields]
@@ -61,15 +65,22 @@ class FieldEncoder:
 
 def _spell(name: str, answer: Field) -> str:
     """Return one pair, without the set-up cost of a JSON encoder for words."""
-    value, spans = answer
+    value, spans, entries = answer
     text = _quote(value) if isinstance(value, str) else _encode(value)
+    if entries:
+        rows = [(*entry[:3], _places(entry.spans)) for entry in entries]
+        return f"{_quote(name)}:[{text},{_encode(_places(spans))},{_encode(rows)}]"
     if not spans:
         return f"{_quote(name)}:{text}"
     if len(spans) == 1:
-        ((start, end),) = spans
-        return f"{_quote(name)}:[{text},[[{start},{end}]]]"
-    places = ",".join([f"[{start},{end}]" for start, end in spans])
-    return f"{_quote(name)}:[{text},[{places}]]"
+        ((start, end, source),) = spans
+        if source == "text":
+            return f"{_quote(name)}:[{text},[[{start},{end}]]]"
+    return f"{_quote(name)}:[{text},{_encode(_places(spans))}]"
+
+
+def _places(spans: Sequence[Span]) -> list[list[int | str]]:
+    return [span.data for span in spans]
 
 
 def decode_fields(text: str) -> dict[str, Field]:
@@ -86,8 +97,30 @@ def decode_fields(text: str) -> dict[str, Field]:
 def _decode(answer: object) -> Field:
     if not isinstance(answer, list):
         return Field(_value(answer))
-    value, spans = answer
-    return Field(_value(value), tuple(Span(start, end) for start, end in spans))
+    if len(answer) == 2:
+        value, spans = answer
+        return Field(_value(value), _spans(spans))
+    value, spans, entries = answer
+    return Field(_value(value), _spans(spans), tuple(map(_entry, entries)))
+
+
+def _spans(places: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
+    try:
+        return tuple([Span(start, end) for start, end in places])
+    except ValueError:
+        # One of them names its text: only judges' do.
+        spans = tuple([Span(*place) for place in places])
+    if any(not isinstance(span.input, str) for span in spans):
+        raise ValueError("the input of a span is no name")
+    return spans
+
+
+def _entry(raw: Sequence[Any]) -> Entry:
+    *said, places = raw
+    words, category, weight = said
+    if any(not isinstance(one, str) for one in said):
+        raise ValueError("an entry says something that is not text")
+    return Entry(words, category, weight, _spans(places))
 
 
 def _value(raw: object) -> str | int | float:

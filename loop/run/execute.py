@@ -21,13 +21,21 @@ from loop.core.clock import Clock, utc_now
 from loop.core.digests import canonical_json, digest_json, framed
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.files import locked
-from loop.core.records import Completion, Field, Item, Prompt, PromptFrame, Status
+from loop.core.records import (
+    Completion,
+    Field,
+    Item,
+    Outcome,
+    Prompt,
+    PromptFrame,
+    Status,
+)
 from loop.engines.base import Engine
 from loop.prompts.outputs.base import Contract
-from loop.run.database import FieldEncoder
+from loop.run.database import FieldEncoder, decode_fields
 from loop.run.prune import starting
 from loop.run.spec import RunSpec, run_id, spec_data
-from loop.run.store import RunRecord, Store, Writer
+from loop.run.store import CompletionRow, OutcomeRow, RunRecord, Store, Writer
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -291,6 +299,9 @@ class Work:
     again: bool = False
     """Whether to ask anew, `retries` times or once, what was not readable earlier."""
 
+    ended: Callable[[], object] | None = None
+    """Called as soon as an item has its outcome; None to tell nobody."""
+
 
 class RunSummary(NamedTuple):
     """What a run did, and how its items ended."""
@@ -371,6 +382,57 @@ def execute(
         seal(record)
         store.finish_run(record.id, ended, record.counts)
     return summary
+
+
+class _Aside(Writer):
+    """Hands outcomes back instead of storing them; stores answers only where told."""
+
+    def __init__(self, store: Store, *, keep: bool) -> None:
+        super().__init__(store)
+        self._keep = keep
+        self.rows: list[OutcomeRow] = []
+
+    def add_completion(self, row: CompletionRow) -> None:
+        if self._keep:
+            super().add_completion(row)
+
+    def add_outcome(self, row: OutcomeRow) -> None:
+        self.rows.append(row)
+
+
+def ask_aside(
+    spec: RunSpec, work: Work, engine: Engine, store: Store, *, keep: bool
+) -> tuple[Outcome, ...]:
+    """Return how each item of `work` would end in a run; there is no run of it.
+
+    Asked, asked again, read and found among stored answers is as in `execute`.
+
+    Parameters
+    ----------
+    keep
+        Whether new answers are stored for the next who asks the same.
+
+    Raises
+    ------
+    EngineError
+        The engine as a whole failed; what it answered until then is stored with `keep`.
+    StoreError
+        The store cannot be read or written.
+    """
+    writer = _Aside(store, keep=keep)
+    with writer:
+        keys = KeyMaker(spec, engine.identity())
+        _Runner(0, work, keys, writer, store).run(engine)
+    return tuple(
+        Outcome(
+            item_id=item_id,
+            status=Status(status),
+            fields=decode_fields(fields),
+            repairs=tuple(json.loads(repairs)) if repairs else (),
+            problem=problem,
+        )
+        for _, _, item_id, status, fields, repairs, problem, _ in sorted(writer.rows)
+    )
 
 
 _ONLY_IF_ANY = frozenset({"retried", "recovered"})
@@ -673,6 +735,8 @@ class _Runner:
     def _close(self, slot: Slot) -> None:
         status = slot.status
         self._ends[status] += 1
+        if self._work.ended is not None:
+            self._work.ended()
         problem = "; ".join(slot.problems)
         if status:
             self._problems.add(problem, slot.item.id)

@@ -245,19 +245,45 @@ _COLUMNS = (
 
 
 def list_jobs(
-    store: Store, *, states: Sequence[JobState] = (), most: int = 100
+    store: Store,
+    *,
+    states: Sequence[JobState] = (),
+    ended_from: str = "",
+    draft: str = "",
+    most: int = 100,
 ) -> list[JobRecord]:
     """Return the newest jobs first, of all states or of those named.
+
+    Parameters
+    ----------
+    ended_from
+        Only those that ended then or later, UTC, ISO 8601; empty for any.
+    draft
+        Only the checks of this draft; empty for any job.
 
     Raises
     ------
     StoreError
         The store cannot be read, or a row was changed by something else.
     """
-    where = f"WHERE state IN ({','.join('?' * len(states))})" if states else ""
+    where: list[str] = []
+    values: list[object] = []
+    if states:
+        where.append(f"state IN ({','.join('?' * len(states))})")
+        values += states
+    if ended_from:
+        where.append("ended >= ?")
+        values.append(ended_from)
+    if draft:
+        where.append(
+            "kind = ? AND CASE WHEN json_valid(parameters) "
+            "THEN json_extract(parameters, '$.draft') = ? END"
+        )
+        values += [JobKind.CHECK, draft]
     rows = store.read(
-        f"SELECT {_COLUMNS} FROM jobs {where} ORDER BY number DESC LIMIT ?",
-        [*states, most],
+        f"SELECT {_COLUMNS} FROM jobs WHERE {' AND '.join(where) or '1'} "
+        "ORDER BY number DESC LIMIT ?",
+        [*values, most],
     )
     return [_record(store, row) for row in rows]
 

@@ -220,14 +220,16 @@ def _read_cases(
         for answers in read_values(store, record):
             yield _Labelled(answers, {}, "")
         return
-    for one, item in zip(store.read_outcomes(record.id), items, strict=False):
+    outcomes = store.read_outcomes(record.id)
+    for outcome, item in zip(outcomes, items, strict=False):
         text = item.variables["text"]
-        values = {label: found.value for label, found in one.fields.items()}
+        values = {label: found.value for label, found in outcome.fields.items()}
         quotes = {
-            label: " … ".join(text[start:end] for start, end in found.spans)
-            for label, found in one.fields.items()
+            label: " … ".join(text[one.start : one.end] for one in found.spans)
+            for label, found in outcome.fields.items()
         }
-        yield _Labelled(Values(one.item_id, one.status, values), quotes, text)
+        answers = Values(outcome.item_id, outcome.status, values)
+        yield _Labelled(answers, quotes, text)
 
 
 class _Table:

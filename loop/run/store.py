@@ -90,7 +90,7 @@ class RunRecord:
     @property
     def part(self) -> int | None:
         """Number of the first cases that it asked, with ``--limit``; None for all."""
-        asked = sum(self.counts.get(status.value, 0) for status in Status)
+        asked = self.counts.get("items", 0)
         limit = self.spec.limit
         # Of a cohort with fewer cases, all were asked.
         return None if limit is None or 0 < asked < limit else limit
@@ -299,6 +299,17 @@ class Store:
             [run.number, Status.ANSWERED.value],
         )
         return [(item_id, Status(status), problem) for item_id, status, problem in rows]
+
+    def list_items(
+        self, run: RunRecord, start: int, most: int
+    ) -> list[tuple[str, Status]]:
+        """Return id and status of at most `most` items from place `start` on."""
+        rows = self.read(
+            "SELECT item_id, status FROM outcomes "
+            "WHERE run = ? AND seq >= ? AND seq < ? ORDER BY seq",
+            [run.number, start, start + most],
+        )
+        return [(item_id, Status(status)) for item_id, status in rows]
 
     def _outcome(self, row: Sequence[Any]) -> Outcome:
         _, item_id, status, fields, repairs, problem = row

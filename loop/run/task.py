@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -162,7 +163,7 @@ def _calls(version: PromptVersion) -> tuple[str, ...]:
     return version.labels
 
 
-Watch = Callable[[Iterable[Item]], Iterable[Item]]
+Watch = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +296,8 @@ def run_task(
     Parameters
     ----------
     watch
-        Wraps the items to show progress; None for none.
+        Wraps rows, of which one passes for each item that has its outcome; None to
+        show no progress.
     actor
         Who starts it; None where nobody is to be named.
 
@@ -339,15 +341,34 @@ def run_draws(
             asked = engine if draw == 0 else _redraw(engine, draw)
             seal = _sealer(workspace, asked, environment)
             spec = _drawn(task.spec, draw, spaced=spaced)
-            work = _watched(task.work, watch)
+            work = task.work
             if draw and spaced:
                 work = replace(work, plan=space_out(task.plan, draw))
-            yield execute(spec, work, asked, store, now=now, seal=seal, actor=actor)
+            with _watched(work, task.total, watch) as told:
+                done = execute(
+                    spec, told, asked, store, now=now, seal=seal, actor=actor
+                )
+            yield done
 
 
-def _watched(work: Work, watch: Watch | None) -> Work:
-    """Return `work` to be read once more: what `watch` returns may end after one."""
-    return work if watch is None else replace(work, items=watch(work.items))
+@contextmanager
+def _watched(work: Work, total: int, watch: Watch | None) -> Iterator[Work]:
+    """Have `watch` count the items that have their outcome, while `work` is done.
+
+    What is asked for is no measure of how far a run is: a slow engine has taken all
+    cases of a small cohort before it answers the first.
+    """
+    if watch is None:
+        yield work
+        return
+    ended = iter(watch(iter(range(total))))
+    # A row has passed once the next one is asked for.
+    next(ended, None)
+    try:
+        yield replace(work, ended=partial(next, ended, None))
+    finally:
+        if isinstance(ended, Generator):
+            ended.close()
 
 
 def _drawn(spec: RunSpec, draw: int, *, spaced: bool) -> RunSpec:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop.core.config import ModelPrice, read_config
@@ -27,7 +26,7 @@ from loop.core.records import (
     Status,
 )
 from loop.core.safe_text import quoted
-from loop.engines.rules.engine import RulesEngine, RulesExplanation
+from loop.engines.rules.engine import RulesEngine, RulesExplanation, RulesMention
 from loop.labels.cohort import (
     CohortRole,
     cohort_folder,
@@ -39,8 +38,9 @@ from loop.labels.cohort import (
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import Contract, get_contract
 from loop.prompts.outputs.tolerant import strip_thinking
-from loop.prompts.render import PromptPlan, plan_prompts, space_out
+from loop.prompts.render import PromptPlan
 from loop.prompts.version import PromptVersion
+from loop.run.aside import plan_version, rules_for
 from loop.run.asking import EngineOptions, choose_engine
 from loop.run.cost import asked_model
 from loop.run.execute import CUT_OFF, KeyMaker, next_key
@@ -282,7 +282,7 @@ class _Tracer:
         try:
             version = read_version(self._workspace, spec.prompt)
             contract = get_contract(version.contract)
-            plan = _plan(version, spec.parameters.get(BLANK_LINES, 0))
+            plan = plan_version(version, spec.parameters.get(BLANK_LINES, 0))
         except LoopError as error:
             self.remarks.append(
                 f"{spec.prompt} cannot be read any more, so the messages are not "
@@ -320,7 +320,7 @@ class _Tracer:
                 "they make of the case today."
             )
         cues = digest_json(dict(engine.identity()))
-        return _rules(self._workspace, self._version, cues)
+        return rules_for(self._workspace, self._version, cues)
 
     def calls(
         self, item: Item, keys: bytes, outcome: Outcome, label: str
@@ -437,25 +437,6 @@ class _Tracer:
             )
 
 
-@lru_cache(maxsize=4)
-def _plan(version: PromptVersion, lines: int) -> PromptPlan:
-    """Return what a version asks; kept, since one looks at many cases of one run."""
-    plan = plan_prompts(version, get_contract(version.contract).schema)
-    return space_out(plan, lines) if lines else plan
-
-
-@lru_cache(maxsize=4)
-def _rules(workspace: WorkspacePaths, version: PromptVersion, cues: str) -> RulesEngine:
-    """Return `rules` for the prompts of one version, which it compiles only once.
-
-    `cues` is the digest of its identity: other cues are another engine.
-    """
-    engine = choose_engine(workspace, "rules", EngineOptions()).engine
-    if not isinstance(engine, RulesEngine):
-        raise TypeError(f"rules is made as {type(engine).__name__}")
-    return engine
-
-
 def _chain(first: bytes, last: bytes) -> list[bytes]:
     """Return the keys of the answers from the first to the last; none if they part."""
     keys = [first]
@@ -534,11 +515,19 @@ def _rules_data(rules: RulesExplanation | None) -> dict[str, Any] | None:
     if rules is None:
         return None
     return {
-        "mentions": [one._asdict() for one in rules.mentions],
+        "mentions": [_mention_data(one) for one in rules.mentions],
         "implied": dict(rules.implied),
         "disputed": list(rules.disputed),
     }
 
 
+def _mention_data(mention: RulesMention) -> dict[str, Any]:
+    places = (("span", mention.span), ("cue", mention.cue), ("scope", mention.scope))
+    return {
+        **mention._asdict(),
+        **{name: place and place.data for name, place in places},
+    }
+
+
 def _field(field: Field) -> dict[str, Any]:
-    return {"value": field.value, "spans": [list(span) for span in field.spans]}
+    return {"value": field.value, "spans": [span.data for span in field.spans]}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTRACTOR", "RanScoreResult", "ScoreOptions", "ran_score"]
 
-EXTRACTOR = "extractor@v10"
+EXTRACTOR = "extractor@v11"
 """Extractor that is asked unless another one is named: it ships with ranloop, and is
 taken from there where the workspace has no such version."""
 
@@ -131,7 +131,7 @@ def ran_score(
     >>> result.table["ran_score"].to_dict()
     {'copy': 1.0, 'normal': 0.0}
     >>> result.score, result.signature.partition(":")[0]
-    (1.0, 'ran|extractor@v10')
+    (1.0, 'ran|extractor@v11')
     """
     chosen = check_options(options)
     if isinstance(extractor, Extractor):

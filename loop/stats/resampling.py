@@ -52,6 +52,9 @@ random stream must not depend on the machine."""
 _LEAST_ROWS = 16
 """Resamples per block at least, so that a large table is not read again for each."""
 
+_COUNTED = 2**14
+"""Draws counted at once: of a small table many resamples, and still in the cache."""
+
 ROWS = 256
 """Rows of weights from which much is made at once."""
 
@@ -226,10 +229,15 @@ def resample_weights(
     Efron B, Tibshirani RJ. An Introduction to the Bootstrap. 1993, chapter 6 (a
     resample as a vector of weights).
     """
+    rows = max(1, _COUNTED // n_units)
+    apart = np.arange(rows, dtype=np.intp)[:, None] * n_units
     for drawn in draw_units(n_units, resamples, rng):
         weights = np.empty(drawn.shape, dtype=np.float32)
-        for row, units in zip(weights, drawn, strict=True):
-            row[:] = np.bincount(units, minlength=n_units)
+        for start in range(0, len(drawn), rows):
+            piece = drawn[start : start + rows]
+            places = (piece + apart[: len(piece)]).ravel()
+            counts = np.bincount(places, minlength=piece.size)
+            weights[start : start + rows] = counts.reshape(piece.shape)
         yield weights
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from loop.core.errors import LoopError
 from loop.core.people.users import Right
 from loop.ui.context import AppContext
 from loop.ui.header import (
@@ -17,6 +18,7 @@ from loop.ui.header import (
     open_header,
     page_kept,
 )
+from loop.ui.html import show
 from loop.ui.loading import SlimBlocks
 from loop.ui.pages import overview
 from loop.ui.pages.base import SAME, Page
@@ -25,6 +27,12 @@ from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
 from loop.ui.pages.revise import page as revise
 from loop.ui.pages.runs import page as runs
+from loop.ui.pages.runs.state import (
+    NEWS_SHOWN,
+    find_news,
+    follow_run,
+    take_news,
+)
 from loop.ui.pages.versions import page as versions
 from loop.ui.wiring import EventRegistry, Visit
 
@@ -57,9 +65,11 @@ def build_workbench(context: AppContext) -> Workbench:
     with SlimBlocks(
         registry, title="ranloop", analytics_enabled=False, fill_width=True
     ) as blocks:
-        prompt, cohort, who = build_header()
+        prompt, cohort, ended, who = build_header()
         with gr.Tabs(elem_id="pages", selected=NOWHERE) as tabs:
-            header = PageHeader(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
+            header = PageHeader(
+                prompt=prompt, cohort=cohort, ended=ended, who=who, tabs=tabs
+            )
             pages = [build(registry, header) for build in BUILDERS]
         for page in pages:
             # Gradio shows a hidden tab when it is told to, and never hides one again.
@@ -77,7 +87,9 @@ def _connect_page(registry: EventRegistry, header: PageHeader, page: Page) -> No
 
     def see(visit: Visit, *values: Any) -> Any:
         keep_page(visit, page.name)
-        return page.refresh(visit, *values)
+        shown = page.refresh(visit, *values)
+        shown = shown if isinstance(shown, list | tuple) else [shown]
+        return [_show_ended(visit, page), *shown]
 
     registry.on(
         page.tab.select,
@@ -85,8 +97,22 @@ def _connect_page(registry: EventRegistry, header: PageHeader, page: Page) -> No
         right=page.right,
         name=f"see_{page.name}",
         inputs=(*header.selection, *page.inputs),
-        outputs=page.outputs,
+        outputs=(header.ended, *page.outputs),
     )
+
+
+def _show_ended(visit: Visit, page: Page) -> str:
+    """Return how many jobs ended since the visitor last looked at the page Runs."""
+    if page.name == "runs" or not visit.user.may(Right.SEE):
+        return ""
+    try:
+        news = find_news(visit)
+        if not news.known:
+            take_news(visit)
+    except LoopError:
+        # The page Runs says why; this one is not about jobs.
+        return show("ended.html.jinja", count=None, most=NEWS_SHOWN)
+    return show("ended.html.jinja", count=len(news.ended), most=NEWS_SHOWN)
 
 
 def _connect_links(
@@ -103,19 +129,20 @@ def _connect_links(
         if label and wanted in ("", queue.name):
             shown = queue.open_on_label(visit, prompt, cohort, label, place, case)
             return [gr.Tabs(selected=queue.name), *shown]
+        if visit.data.get("act") == "unanswered":
+            follow_run(visit, visit.context.latest_run(prompt, cohort).id)
         chosen = gr.Tabs(selected=wanted) if wanted in names else SAME
         return [chosen, *(SAME for _ in queue.outputs)]
 
-    for page in pages:
-        for panel in page.links:
-            registry.on(
-                panel.act,
-                go,
-                right=Right.SEE,
-                name=f"go_from_{panel.elem_id}".replace("-", "_"),
-                inputs=(*header.selection, queue.place),
-                outputs=(header.tabs, *queue.outputs),
-            )
+    for panel in (header.ended, *(one for page in pages for one in page.links)):
+        registry.on(
+            panel.act,
+            go,
+            right=Right.SEE,
+            name=f"go_from_{panel.elem_id}".replace("-", "_"),
+            inputs=(*header.selection, queue.place),
+            outputs=(header.tabs, *queue.outputs),
+        )
 
 
 def _connect_opening(

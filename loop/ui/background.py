@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
+from time import sleep
 from typing import Any, TypeVar
 
 from loop.core.errors import ConflictError, LoopError
+from loop.run.aside import Heard
 from loop.ui.error_log import log_bug
 
 _LOG = logging.getLogger("loop.ui")
 
 Row = TypeVar("Row")
+
+_CALLS_HEARD = 4
+"""Calls whose answers are kept while they are written."""
+
+_AGAIN_S = 0.2
+"""Seconds after which work that was stopped and goes on is stopped again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,9 @@ class JobProgress:
     by: str = ""
     """Who started it."""
 
+    heard: tuple[Heard, ...] = field(default=(), repr=False)
+    """What a server is writing, the calls that were heard last. Private."""
+
 
 Work = Callable[["Job"], Any]
 
@@ -47,6 +59,10 @@ class Job:
 
     progress: JobProgress
     lock: Lock = field(default_factory=Lock)
+    on_stop: Callable[[], None] | None = None
+    """Ends the work from another thread; None until there is something to end."""
+
+    stopped: bool = False
 
     def step(self, what: str, total: int = 0) -> None:
         """Say what is done next."""
@@ -57,6 +73,11 @@ class Job:
         for done, row in enumerate(rows, 1):
             yield row
             self._set(done=done)
+
+    def hear(self, heard: Heard) -> None:
+        """Keep what a server has written so far."""
+        others = [one for one in self.progress.heard if one[:3] != heard[:3]]
+        self._set(heard=(*others, heard)[-_CALLS_HEARD:])
 
     def finish(self, result: Any) -> None:
         """Leave the result."""
@@ -103,12 +124,30 @@ class Jobs:
             job = self._jobs.get(key)
         return job.progress if job else None
 
+    def stop(self, prefix: str) -> None:
+        """Stop the work under way whose key begins so; nobody waits until it has."""
+        with self._lock:
+            found = [job for key, job in self._jobs.items() if key.startswith(prefix)]
+        for job in found:
+            if not job.progress.finished and not job.stopped:
+                job.stopped = True
+                Thread(target=_stop, args=(job,), name="stop", daemon=True).start()
+
     def forget(self, key: str) -> None:
         """Drop the result of finished work."""
         with self._lock:
             job = self._jobs.get(key)
             if job is not None and job.progress.finished:
                 del self._jobs[key]
+
+
+def _stop(job: Job) -> None:
+    """Stop work until it has ended: what it waits for may just begin."""
+    while not job.progress.finished:
+        if job.on_stop is not None:
+            with suppress(LoopError, RuntimeError):
+                job.on_stop()
+        sleep(_AGAIN_S)
 
 
 def _run(job: Job, work: Work) -> None:
@@ -121,7 +160,8 @@ def _run(job: Job, work: Work) -> None:
     except LoopError as refused:
         error = str(refused)
     except Exception as bug:  # noqa: BLE001  a thread would print it with its values
-        log_bug(_LOG, bug)
+        if not job.stopped:
+            log_bug(_LOG, bug)
     finally:
         if error:
-            job.fail(error)
+            job.fail("Stopped." if job.stopped else error)

@@ -17,6 +17,7 @@ from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_record
+from loop.run.jobs import JobQueue
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
 from loop.ui.access.access import Access
@@ -76,6 +77,11 @@ class AppContext:
     now: Clock
     cache: ResultCache = field(default_factory=ResultCache)
     jobs: Jobs = field(default_factory=Jobs)
+
+    @property
+    def queue(self) -> JobQueue:
+        """The jobs of the workspace, which go on without the workbench."""
+        return JobQueue(workspace=self.workspace, store=self.store, now=self.now)
 
     def without_root(self, text: str) -> str:
         """Return `text` with paths that begin at the workspace.

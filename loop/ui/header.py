@@ -38,6 +38,9 @@ class PageHeader:
 
     prompt: gr.Dropdown
     cohort: gr.Dropdown
+    ended: gr.HTML
+    """How many jobs ended since a person last looked, where there are any."""
+
     who: gr.HTML
     tabs: gr.Tabs
 
@@ -52,8 +55,8 @@ class PageHeader:
         return self.prompt, self.cohort
 
 
-def build_header() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
-    """Return the selectors and the box that says who is signed in."""
+def build_header() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML, gr.HTML]:
+    """Return the selectors, the place of news, and who is signed in."""
     with gr.Row(elem_id="bar", equal_height=True):
         panel(show("brand.html.jinja"), elem_id="brand")
         prompt = gr.Dropdown(
@@ -62,8 +65,9 @@ def build_header() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
         cohort = gr.Dropdown(
             [], label="Cohort", elem_id="cohort", min_width=150, scale=1
         )
+        ended = panel(elem_id="jobs-ended")
         who = panel(elem_id="who")
-    return prompt, cohort, who
+    return prompt, cohort, ended, who
 
 
 def open_header(visit: Visit) -> list[Any]:

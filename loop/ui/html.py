@@ -68,6 +68,22 @@ def panel(
     )
 
 
+def form_panel(value: str = "", *, elem_id: str) -> gr.HTML:
+    """Return an area of server-made HTML whose boxes and radios go with its buttons.
+
+    Its events are ``act``, ``do`` (with what is ticked and chosen) and ``tick``.
+    """
+    return gr.HTML(
+        value,
+        # Gradio looks for the names of events in the script.
+        js_on_load=(
+            "// 'act', 'do', 'tick'\nwindow.ranloopForm(element, trigger, watch);"
+        ),
+        elem_id=elem_id,
+        apply_default_css=False,
+    )
+
+
 def typing_in(selector: str, *, elem_id: str) -> gr.HTML:
     """Return an unseen panel whose event ``typed`` says that a text box has changed.
 
@@ -105,6 +121,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         interval=numbers.interval,
         signed_interval=numbers.signed_interval,
         percent=numbers.percent,
+        p_value=numbers.p_value,
         count=numbers.count,
         listed=numbers.listed,
         when=_when,

@@ -47,6 +47,7 @@ _UNREAD_PROPS = frozenset(
     {
         "_retryable",
         "_undoable",
+        "delete_callback",
         "likeable",
         "link_target",
         "preserved_by_key",
@@ -54,7 +55,19 @@ _UNREAD_PROPS = frozenset(
         "streamable",
     }
 )
-"""Properties that only the chatbot, links and other servers' components have."""
+"""Properties that only the chatbot, links, state and other servers' components have."""
+
+_USUAL_PROPS: Mapping[str, Any] = {
+    "autofocus": False,
+    "autoscroll": False,
+    "component_class_name": "HTML",
+    "css_template": "",
+    "html_template": "${value}",
+    "rtl": False,
+    "stop_btn": False,
+    "submit_btn": False,
+}
+"""What the front end takes where a property is missing."""
 
 _UNREAD_OF_EVENTS = frozenset(
     {
@@ -121,7 +134,12 @@ class SlimBlocks(GuardedBlocks):
 
 def _slim_component(component: Mapping[str, Any]) -> dict[str, Any]:
     kept = _without(component, _UNREAD)
-    kept["props"] = _without(component["props"], _UNREAD_PROPS)
+    props = _without(component["props"], _UNREAD_PROPS)
+    kept["props"] = {
+        name: value
+        for name, value in props.items()
+        if name not in _USUAL_PROPS or value != _USUAL_PROPS[name]
+    }
     return kept
 
 

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from loop.core.clock import utc_now
 from loop.core.errors import LoopError
 from loop.core.paths import WorkspacePaths
 from loop.run.store import open_store
+from loop.run.trace import read_trace
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from loop.ui.access.http_protocol import server_config
@@ -106,13 +108,20 @@ def build_app(context: AppContext) -> ASGIApp:
 
 
 def warm(context: AppContext) -> None:
-    """Make ready what the first visitor would wait for: the newest run's overview."""
+    """Make ready what the first visitor would wait for.
+
+    That is the overview of the newest run, and what the trace of any of its cases
+    takes: its prompt rendered, and compiled where `rules` answered.
+    """
     import_module("matplotlib")
-    runs = context.store.find_runs(finished=True)
-    if runs:
+    for run in context.store.find_runs(finished=True)[:1]:
         # What cannot be shown is said to the visitor who asks for it.
         with suppress(LoopError):
-            overview.render(context, runs[0])
+            overview.render(context, run)
+        with suppress(LoopError):
+            for outcome in islice(context.store.read_outcomes(run.id), 1):
+                case = outcome.item_id
+                read_trace(context.workspace, run.id, case, store=context.store)
 
 
 class AnnouncedServer(uvicorn.Server):

@@ -56,6 +56,9 @@ _REVIEW = (
     ("G", _choice("action", "general_rule"), "suggest a general rule"),
     ("0", _choice("action", "none"), "suggest no change"),
     ("g", "#review-take", "take the marked words as phrase"),
+    ("b", "#review-phrase-turn", "what the marked words could become, and change"),
+    ("B", "#review-phrase-cases", "the cases that the words would change"),
+    ("T", "#review-try-turn", "try the form on the open case; stop a try"),
     ("f", _typed("phrase"), "write the phrase"),
     ("i", _typed("paraphrase", "rule"), "write the statement or the rule"),
     ("w", _typed("comment"), "write a note for the team"),
@@ -98,16 +101,30 @@ _ADJUDICATE = (
 
 _REVISE = (
     ("ctrl+s", "#revise-save", "save the guide, also while typing"),
+    ("ctrl+Enter", "#revise-again", "save the guide and try it, also while typing"),
+    ("t", "#revise-try-turn", "try the draft, or try it again; stop a try"),
     ("W", "#revise-why textarea", "write the reason"),
+)
+
+_OVERVIEW = (
+    ("u", "#overview-unanswered", "unparsed and failed cases of this run, by cause"),
+)
+
+_RUNS = (
+    ("s", "#runs-trace-turn", "fold up what was asked and what came back"),
+    ("x", "#runs-detail [data-act=close]", "close the cases, or the comparison"),
+    ("/", "#runs-words input, #runs-words textarea", "find runs"),
 )
 
 _OPEN_TAB = '[role="tab"][aria-selected="true"]'
 
 _GROUPS = (
+    ("Overview", _OVERVIEW),
     ("Review", _REVIEW),
     ("Label", _LABEL),
     ("Adjudicate", _ADJUDICATE),
     ("Revise", _REVISE),
+    ("Runs", _RUNS),
 )
 
 SHORTCUTS = (

@@ -221,6 +221,22 @@ def read_on(tab: Tab, cases: int) -> Iterator[tuple[float, float]]:
         yield rest, tab.do("label_act", {"act": "next", **where})
 
 
+def try_meanwhile(
+    tab: Tab, work: Callable[[], tuple[list[float], list[float]]]
+) -> tuple[list[float], tuple[list[float], list[float]]]:
+    """Try one wording after another while `work` goes on; return the times of both."""
+    tab["review-judgement"], tab["review-value"] = "model_wrong", "present"
+    tab["review-action"], times = "term", []
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(work)
+        while not going.done():
+            tab["review-phrase"] = f"serial number {len(times)}"
+            times.append(tab.do("review_try", {}))
+            if "Nothing of it is a run" not in tab["review-tried"]:
+                raise RuntimeError(f"nothing was tried: {tab['review-tried']}")
+    return times, going.result()
+
+
 def together(
     people: Sequence[Reviewer],
     work: Callable[[Reviewer], Iterator[tuple[float, float]]],
@@ -334,15 +350,22 @@ def time_submitting(server: Server, people: Sequence[Reviewer]) -> list[Line]:
     before = server.cpu_s
     kept, spent = together(people, review_apart)
     each = (server.cpu_s - before) * 1e3 / len(spent)
+    trying = open_tab(server, people[0].name)
+    trying.do("see_review")
+    case, label = next(one for one in pairs_of(trying) if one[1] != NO_FINDING)
+    trying.do("review_choose", {"act": "open", "case": case, "label": label})
     first = people[0].tab
     first.do("review_choose", {"act": "page", "start": "5200"})
     pairs = pairs_of(first)[:SHARED]
-    _, same = together(people, lambda one: review_same(one, pairs))
+    tried, (_, same) = try_meanwhile(
+        trying, lambda: together(people, lambda one: review_same(one, pairs))
+    )
     crowd = f"{len(people)} reviewers at once,"
     lines = [
         measure(server, f"{crowd} a field kept", 500, kept),
         measure(server, f"{crowd} submit and next", 500, spent),
         measure(server, f"{crowd} the same pairs", 500, same),
+        measure(server, f"{crowd} a wording tried beside them", 300, tried),
     ]
     print(f"server time of a verdict, its field kept included: {each:.1f} ms")
     return lines

@@ -1,7 +1,8 @@
 """A synthetic workspace of any size: the demo's cases, many times over.
 
 Run ``python -m tests.bench.large_workspace 200000`` to see how long the trace of one
-case takes in a run over so many.
+case takes in a run over so many, and ``python -m tests.bench.large_workspace 300 2000``
+how long a workbench takes for its page Runs with 2,000 runs of 300 cases.
 """
 
 import csv
@@ -10,6 +11,8 @@ import shutil
 import sys
 import tempfile
 import zlib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -25,6 +28,7 @@ from loop.labels.votes import import_votes
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from loop.run.trace import read_trace, read_unanswered
+from tests.bench.workbench_client import Session, Tab, serving
 from tests.conftest import shipped_workspace
 
 COHORT = "large"
@@ -134,6 +138,48 @@ def time_traces(root: Path, cases: int) -> None:
         print(f"the list of unanswered cases: {(perf_counter() - began) * 1000:.0f} ms")
 
 
+def time_runs(root: Path, cases: int, runs: int) -> None:
+    """Print how long the page Runs takes with so many runs, each with its outcomes."""
+    workspace = make_large(root, cases)
+    workspace.config.write_text("prices: {m: {input: 0.2, output: 0.8}}\n")
+    with open_store(workspace) as store:
+        (first,) = store.find_runs()
+        counts = {**first.counts, "prompt_tokens": 10**6, "completion_tokens": 10**5}
+        manifest = workspace.private / "runs" / first.id
+        for number in range(runs - 1):
+            began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=3 * number)
+            engine = ("rules", f"openai:m@http://127.0.0.1:{8000 + number % 5}/v1")
+            spec = replace(first.spec, engine=engine[number % 2], draw=number % 3)
+            run = store.add_run(f"r{number:05}", began.isoformat(), "m", spec, "bench")
+            with store.writing() as connection:
+                connection.execute(
+                    "INSERT INTO outcomes SELECT ?, seq, item_id, status, fields, "
+                    "repairs, problem, keys FROM outcomes WHERE run = ?",
+                    [run.number, first.number],
+                )
+            store.finish_run(run.id, began.isoformat(), counts)
+            shutil.copytree(manifest, manifest.with_name(run.id))
+    command = ("loop", "review", "-w", str(root), "--port", "0", "--json")
+    with serving(*command) as server:
+        tab = Tab(Session(server.url), "bench")
+        tab.do("open")
+        tab["runs-words"] = ""
+        _time(tab, "the page", "see_runs")
+        _time(tab, "its second page", "runs_act", do="turn", page="2")
+        _time(tab, "the cases of a run", "runs_act", do="cases", run=first.id)
+        tab["runs-words"] = "r0000"
+        _time(tab, "the runs that a word finds", "runs_find")
+        chosen = {"do": "compare", "ticked": ["r00000", "r00001"]}
+        _time(tab, "two runs compared, the first time", "runs_act", 1, **chosen)
+        _time(tab, "two runs compared again", "runs_act", **chosen)
+
+
+def _time(tab: Tab, what: str, event: str, often: int = 15, **data: object) -> None:
+    times = [tab.do(event, data) * 1000 for _ in range(often)]
+    print(f"{what}: {median(times):.0f} ms, the longest {max(times):.0f} ms")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        time_traces(Path(made) / "ws", int(sys.argv[1]))
+        place, sizes = Path(made) / "ws", [int(one) for one in sys.argv[1:]]
+        time_runs(place, *sizes) if len(sizes) > 1 else time_traces(place, *sizes)

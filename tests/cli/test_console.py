@@ -6,15 +6,30 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import Event
 
 import pandas
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from loop.cli import console, export, freeze
-from loop.cli.console import ProgressBar, note, print_table, reported_errors, say
+from loop.cli.console import (
+    ProgressBar,
+    _break,
+    _fit,
+    _width,
+    note,
+    print_json,
+    print_table,
+    read_secret,
+    reported_errors,
+    say,
+    say_marked,
+)
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.paths import bundled
@@ -221,6 +236,36 @@ def test_a_bar_makes_room_for_lines_and_is_gone_at_the_end(monkeypatch):
     assert shown.rindex("\x1b[2K") > shown.rindex("audit")
 
 
+def test_the_end_of_a_text_stands_below_a_bar_and_does_nothing(monkeypatch):
+    """From its first word on, however long until a bar would be there; and it goes."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(console, "_REDRAW_S", 0.001)
+    bar = ProgressBar("asking", after_s=3600)
+    with bar.shown():
+        bar.below = "gone\n" * 50 + "\x1b[31m[red]left[/red]\n" + "word " * 20 + "base"
+        while "base" not in screen.getvalue():
+            pass
+    shown = screen.getvalue()
+    assert "\\x1b[31m[red]left[/red]" in shown and "\x1b[31m[red]" not in shown
+    *_, drawn = (one for one in shown.split("asking") if "base" in one)
+    frame, _, _ = drawn.partition("base")
+    rows = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame).splitlines()[1:]
+    assert len(rows) == 8 and max(map(len, rows)) <= 40
+    assert shown.rindex("\x1b[2K") > shown.rindex("base")
+
+
+def test_a_text_below_a_bar_is_shown_on_no_other_stream(monkeypatch):
+    """It may be private: a log must not hold it."""
+    enough, told = wait_for_lines(monkeypatch, 2)
+    bar = ProgressBar("asking", after_s=0, every_s=0.001, below="Fluid")
+    with bar.shown():
+        assert enough.wait(60)
+    assert all(line.startswith("asking, ") for line in told)
+
+
 def test_an_error_ends_what_was_shown(monkeypatch, capsys):
     """What counts rows is not closed when a reader of them fails: nothing draws on."""
     enough, _ = wait_for_lines(monkeypatch, 1)
@@ -270,3 +315,116 @@ def test_what_may_take_long_shows_progress(monkeypatch, tmp_path, words):
     asked = [str(names.get(word, word)) for word in words.split()]
     CliRunner().invoke(app, asked, input="a long passphrase\n")
     assert shown
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=5),
+    st.integers(1, 120),
+)
+def test_columns_become_no_narrower_than_they_must(sizes, room):
+    """They fit if they can, and the widest give way first."""
+    widths = [max(pair) for pair in sizes]
+    least = [min(pair) for pair in sizes]
+    narrow = _fit(widths, least, room)
+    gaps = 2 * (len(sizes) - 1)
+    fewest = max(sum(least) + gaps, min(room, sum(widths) + gaps))
+    assert sum(narrow) + gaps == fewest
+    assert all(
+        word <= now <= before
+        for word, now, before in zip(least, narrow, widths, strict=True)
+    )
+    free = [now for now, word in zip(narrow, least, strict=True) if now > word]
+    given_way = [now for now, was in zip(narrow, widths, strict=True) if now < was]
+    if free and given_way:
+        assert max(free) <= min(given_way) + 1
+
+
+@given(st.text("ab 肺", max_size=30), st.integers(2, 12))
+def test_a_cell_is_broken_between_words_only(text, width):
+    """No word is lost or cut, and no line is wider than it must be."""
+    lines = _break(text, width)
+    assert " ".join(" ".join(lines).split()) == " ".join(text.split())
+    for line in lines:
+        assert _width(line) <= width or " " not in line
+    for line, following in pairwise(lines):
+        assert not line or _width(f"{line} {following.split()[0]}") > width
+
+
+def test_a_table_is_aligned(capsys):
+    """First column left, the others right, by what a terminal makes of a character."""
+    assert _width("\N{FULLWIDTH LATIN CAPITAL LETTER A}肺é") == 5
+    print_table(["case", "n"], [["肺", "1"], ["a", "1,000"]], title="Cases")
+    assert capsys.readouterr().out == (
+        "Cases\ncase      n\n----  -----\n肺        1\na     1,000\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("terminal", "plain", "shown"),
+    [
+        (True, False, "a \x1b[1;33m[b]\x1b[0m \\x1b\n"),
+        (True, True, "a [b] \\x1b\n"),
+        (False, False, "a [b] \\x1b\n"),
+    ],
+)
+def test_what_is_marked_stands_in_brackets(monkeypatch, capsys, terminal, plain, shown):
+    """In colour only where it is seen and wanted; the text itself colours nothing."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if plain:
+        monkeypatch.setenv("NO_COLOR", "")
+    say_marked("a <b> \x1b", "<", ">")
+    assert capsys.readouterr().out == shown
+
+
+def test_an_object_is_json_or_a_fault(capsys):
+    """Letters of any script stay readable; what is no number is no JSON."""
+    print_json({"肺": [1.5, None]})
+    assert capsys.readouterr().out == '{\n  "肺": [\n    1.5,\n    null\n  ]\n}\n'
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="JSON"):
+            print_json({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("given_", "secret"),
+    [("word\n", "word"), ("word", "word"), (" a b \r\nc\n", " a b "), ("\n", "")],
+)
+def test_a_secret_is_the_first_line_of_stdin(monkeypatch, given_, secret):
+    """With the spaces that belong to it."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(given_))
+    assert read_secret("password", True) == secret
+
+
+@pytest.mark.parametrize(
+    ("from_stdin", "said"),
+    [
+        (True, "stdin held no pass phrase"),
+        (False, "first line of stdin, with --pass phrase-stdin"),
+    ],
+)
+def test_where_there_is_no_secret_it_is_said_how_to_give_it(
+    monkeypatch, from_stdin, said
+):
+    """Nobody is asked where nobody can answer."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(DataError, match=said):
+        read_secret("pass phrase", from_stdin)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "told"),
+    [
+        (None, None, "reading"),
+        (None, 5, "reading"),
+        (0, 5, "reading: 0 of 5"),
+        (1234, 5678, "reading: 1,234 of 5,678"),
+        (1234, None, "reading: 1,234"),
+        (1, 0, "reading: 1"),
+    ],
+)
+def test_progress_is_told_as_far_as_it_is_known(done, total, told):
+    """What is counted, and of how much."""
+    bar = ProgressBar("reading", total)
+    bar._done = done
+    assert bar._told() == told

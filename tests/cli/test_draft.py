@@ -114,6 +114,22 @@ def test_the_steps_lead_to_a_version(call, place):
     assert "has no open draft" in call("draft", "list", "tiny").stdout
 
 
+def test_a_check_of_before_an_edit_is_no_leave_to_commit(call, place):
+    """It is shown, and what comes next is another check."""
+    ref = begin(call)
+    call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM)
+    call("draft", "check", ref)
+    assert f"no objections: ranloop draft commit {ref}" in (
+        call("draft", "show", ref).stdout
+    )
+    more = TERM + "  - fluid ... bases\n"
+    call("draft", "edit", ref, "pleural_effusion", "-", stdin=more)
+    shown = call("draft", "show", ref).stdout
+    assert "the check does not hold any more: the draft was edited since" in shown
+    assert shown.endswith(f"check it again: ranloop draft check {ref}\n")
+    assert "no objections" not in shown
+
+
 def test_every_step_has_its_json(call, place, tmp_path):
     """One object on stdout each time."""
     ref = begin(call)

@@ -295,6 +295,22 @@ def test_compare_lists_fixed_cases(call):
     assert "too few" in result.stdout
 
 
+def test_compare_lists_the_cases_on_which_two_runs_differ_about_a_label(call):
+    """Both answers beside the reference, of every case; of no other label."""
+    asked = ("compare", "latest:tiny@v1", "--label", "Pleural Effusion")
+    data = json.loads(call(*asked, "--json").stdout)["differences"]
+    assert [one["case_id"] for one in data] == ["f0", "f1", "f2", "f3", "f4"]
+    assert {(one["before"], one["after"]) for one in data} == {("absent", "present")}
+    result = call(*asked)
+    assert result.exit_code == 0, result.output
+    assert "differ in 5 of 20 cases" in result.stdout
+    assert "ranloop show" in result.stdout
+    same = call("compare", "latest:tiny@v1", "--label", "edema").stdout
+    assert "say the same of all 20 cases" in same
+    wrong = call("compare", "latest:tiny@v1", "--label", "oedma")
+    assert "no label 'oedma'" in str(wrong.exception)
+
+
 def test_failures_are_filtered_and_hold_no_text(call):
     """Ids, labels and kinds; text only when asked for."""
     result = call("failures", "latest:tiny@v1", "--kind", "false-negative")

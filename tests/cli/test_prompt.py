@@ -1,7 +1,9 @@
 """The verbs ``init`` and ``prompt``: begin, read and edit prompts of one's own."""
 
 import json
+import shutil
 import stat
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -12,11 +14,17 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled, init_workspace
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import list_drafts, list_prompts, read_version
+from loop.prompts.catalog import (
+    list_drafts,
+    list_prompts,
+    read_version,
+    write_version,
+)
 from loop.prompts.version import PromptVersion
 from loop.review import start
 from loop.run.task import require_labels
 from loop.score import ran_score
+from loop.workspace import Workspace
 
 LABELS = (
     "name,definition\n"
@@ -73,11 +81,11 @@ def test_a_new_workspace_has_no_history_but_its_own(chest):
         "digest": shipped.digest,
         "same_digest": True,
         "shipped": True,
-        "release": "extractor-v10",
+        "release": "extractor-v11",
         "ranloop": "",
     }
     assert (version.author, version.verdicts, version.parent) == ("Dr A", (), None)
-    assert "the same prompt as the shipped extractor@v10" in version.why
+    assert "the same prompt as the shipped extractor@v11" in version.why
     assert not chest.releases.exists() and not (chest.labels / "demo").exists()
     assert (
         chest.protocol.read_bytes()
@@ -154,6 +162,94 @@ def test_a_first_prompt_speaks_of_any_report_and_lints(own):
     assert "## ischaemic_infarct: Ischaemic infarct" in rendered.stdout
 
 
+@pytest.fixture
+def changed(chest):
+    """Add a version in which one label has another term."""
+    first = read_version(chest, "extractor")
+    guides = tuple(
+        replace(one, terms=("feeding button", *one.terms))
+        if one.label == "support_devices"
+        else one
+        for one in first.guides
+    )
+    second = replace(first, number=2, parent=first.digest, guides=guides, author="Dr B")
+    write_version(chest, second)
+    return chest
+
+
+def test_a_version_is_shown_with_what_changed_since_its_parent(changed):
+    """The messages whole, each line of the parent's that is another marked."""
+    shown = call("prompt", "show", "extractor", "--changes", workspace=changed)
+    assert shown.exit_code == 0, shown.output
+    marked = [one for one in shown.stdout.splitlines() if one[:1] in ("+", "-")]
+    assert [one[:2] for one in marked] == ["- ", "+ "]
+    assert "feeding button" in marked[1] and "button" not in marked[0]
+    data = json.loads(
+        call(
+            "prompt", "show", "extractor", "--changes", "--json", workspace=changed
+        ).stdout
+    )
+    assert (data["prompt"], data["parent"]) == ("extractor@v2", "extractor@v1")
+    assert data["calls"][0]["changes"] == 2 and data["gone"] == []
+
+
+def test_tokens_are_counted_by_section_and_by_label(changed):
+    """Beside the parent's; whose tokens they are is said."""
+    shown = call("prompt", "show", "extractor", "--tokens", workspace=changed).stdout
+    assert "estimated" in shown
+    (devices,) = (
+        one.split() for one in shown.splitlines() if one.startswith("support_devices ")
+    )
+    assert int(devices[1]) - int(devices[2]) == int(devices[3]) > 0
+    words = ("prompt", "show", "extractor", "--tokens", "--json")
+    tokens = json.loads(call(*words, workspace=changed).stdout)["tokens"]
+    assert sum(one["tokens"] for one in tokens["sections"]) == tokens["total"]["tokens"]
+    assert tokens["exact"] is False
+    page = Workspace(changed.root).prompt_page("extractor")
+    assert page.tokens.total.tokens == tokens["total"]["tokens"]
+    assert repr(page).startswith("<page of extractor@v2: ") and len(repr(page)) < 80
+
+
+def test_who_each_line_is_from_is_shown(changed):
+    """The newest first; a label's own with --label."""
+    words = ("prompt", "show", "extractor", "--blame", "--label", "support_devices")
+    shown = call(*words, workspace=changed).stdout
+    lines = shown.splitlines()
+    assert lines[2] == "support_devices" and lines[3].endswith("Dr B")
+    assert lines[4] == "    term: feeding button"
+    assert lines[5].endswith("Dr A") and "cardiomegaly" not in shown
+    data = json.loads(call(*words, "--json", workspace=changed).stdout)
+    (new,) = (one for one in data["lines"] if one["version"] == "extractor@v2")
+    assert (new["label"], new["text"], new["author"], new["verdicts"]) == (
+        *("support_devices", "feeding button"),
+        *("Dr B", []),
+    )
+
+
+def test_what_cannot_be_told_is_no_empty_list(changed):
+    """The first version is gone: nobody is named, and the command fails."""
+    shutil.rmtree(changed.prompts / "extractor" / "v1")
+    done = call("prompt", "show", "extractor", "--blame", workspace=changed)
+    assert "Restore the missing folder" in str(done.exception)
+    tokens = call("prompt", "show", "extractor", "--tokens", workspace=changed)
+    assert tokens.exit_code == 0 and "Restore the missing folder" in tokens.stderr
+    assert tokens.stdout.startswith("extractor@v2, its parent is gone")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tokens", "--blame"), "Give one of them"),
+        (("--label", "support_devices"), "--label is for --blame"),
+        (("--blame", "--label", "spleen"), "has no guide for 'spleen'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(chest, words, message):
+    """With what to give instead."""
+    done = call("prompt", "show", "extractor", *words, workspace=chest)
+    assert isinstance(done.exception, DataError) and message in str(done.exception)
+
+
 def test_a_second_prompt_begins_with_a_version_or_with_labels(chest, tmp_path):
     """A shipped version where the workspace has none of that number."""
     made = call("prompt", "new", "short", "--from", "extractor@v7", workspace=chest)
@@ -176,7 +272,7 @@ def test_a_second_prompt_begins_with_a_version_or_with_labels(chest, tmp_path):
 
 def test_a_prompt_of_other_labels_is_refused(own):
     """Before it exists, and where it exists all the same, before it is run."""
-    done = call("prompt", "new", "chest", "--from", "extractor@v10", workspace=own)
+    done = call("prompt", "new", "chest", "--from", "extractor@v11", workspace=own)
     assert "asks for no label of labels/taxonomy.yaml" in str(done.exception)
     assert list_prompts(own) == ("extractor",)
     shipped: PromptVersion = read_version(WorkspacePaths(bundled()), "extractor@v1")
@@ -232,16 +328,16 @@ def test_shipped_versions_still_score_in_a_workspace_of_ones_own(chest, tmp_path
         (tmp_path / f"{name}.csv").write_text(f"case_id,text\na,{text}\nb,No edema.\n")
     files = (tmp_path / "ref.csv", tmp_path / "ours.csv")
     for how, said in (
-        ((), "extractor@v1:c2bc1c"),
+        ((), "extractor@v1:1da4a3"),
         (("--extractor", "extractor@v7"), "extractor@v7:"),
-        (("--release", "extractor-v10"), "extractor@v10:c2bc1c"),
+        (("--release", "extractor-v11"), "extractor@v11:1da4a3"),
     ):
         done = call("score", "--reference", *files, *how, "--json", workspace=chest)
         assert done.exit_code == 0, done.output
         assert said in done.stdout
     texts = {"a": "Edema.", "b": "No edema."}
     found = ran_score(texts, texts, workspace=chest, resamples=10, permutations=10)
-    assert found.signature.startswith("ran|extractor@v10:c2bc1c")
+    assert found.signature.startswith("ran|extractor@v11:1da4a3")
 
 
 def add_dev(own, tmp_path):

@@ -103,13 +103,13 @@ def fresh(tmp_path):
 
 def test_a_shipped_release_is_asked_in_a_workspace_of_ones_own(fresh):
     """What is frozen is used without its history, and nothing of it is copied."""
-    dry = ask(fresh, "--release", "extractor-v10", "--dry-run", "--json")
-    assert (dry.exit_code, json.loads(dry.stdout)["prompt"]) == (0, "extractor@v10")
-    result = ask(fresh, "--release", "extractor-v10", "--json")
+    dry = ask(fresh, "--release", "extractor-v11", "--dry-run", "--json")
+    assert (dry.exit_code, json.loads(dry.stdout)["prompt"]) == (0, "extractor@v11")
+    result = ask(fresh, "--release", "extractor-v11", "--json")
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
-    assert (data["prompt"], data["answered"]) == ("extractor@v10", 2)
-    assert not (fresh.prompts / "extractor/v10").exists()
+    assert (data["prompt"], data["answered"]) == ("extractor@v11", 2)
+    assert not (fresh.prompts / "extractor/v11").exists()
     assert not fresh.releases.exists() or not list(fresh.releases.iterdir())
     labels = fresh.root / "labels.csv"
     called = ["labels", data["run_id"], "-o", str(labels), "-w", str(fresh.root)]
@@ -119,8 +119,8 @@ def test_a_shipped_release_is_asked_in_a_workspace_of_ones_own(fresh):
 
 def test_a_folder_with_a_shipped_releases_name_is_not_passed_over(fresh):
     """What stands here is judged here: it is not replaced by what ships."""
-    (fresh.releases / "extractor-v10").mkdir(parents=True)
-    result = ask(fresh, "--release", "extractor-v10")
+    (fresh.releases / "extractor-v11").mkdir(parents=True)
+    result = ask(fresh, "--release", "extractor-v11")
     assert isinstance(result.exception, DataError)
     assert "does not hold" in str(result.exception)
 

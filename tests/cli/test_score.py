@@ -26,7 +26,7 @@ FINDINGS = (
 )
 NORMAL = "The lungs are clear. No pleural effusion or pneumothorax."
 QUICK = ("--resamples", "50", "--permutations", "50", "--metric", "none")
-NEWEST = "extractor-v10"
+NEWEST = "extractor-v11"
 """The newest release that ships."""
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
@@ -78,7 +78,7 @@ def test_systems_are_ranked_and_every_number_is_signed(folder):
     first, second = data["systems"]
     assert (first["system"], first["ran_score"]["value"]) == ("copy", 1.0)
     assert second["system"] == "normal" and second["ran_score"]["value"] < 0.5
-    assert first["signature"].startswith("ran|extractor@v10:")
+    assert first["signature"].startswith("ran|extractor@v11:")
     assert "unc:wrong|zd:skip|nf:ran" in first["signature"]
     assert first["perfect_copy"] == 1.0
     assert data["differences"][0]["better"] == "copy"

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import stat
+from contextlib import ExitStack
 
 import pytest
 from pydantic import BaseModel, ConfigDict
@@ -118,6 +120,27 @@ def test_private_mode_is_kept(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(
+    ("umask", "mode", "kept"),
+    [
+        (0o022, None, 0o644),
+        (0o077, None, 0o600),
+        (0o077, 0o644, 0o644),
+        (0o022, 0o600, 0o600),
+        (0o022, 0, 0),
+    ],
+)
+def test_a_file_may_be_read_by_whom_the_machine_lets(tmp_path, umask, mode, kept):
+    """Unless its mode is said; and the umask stays as it was."""
+    before = os.umask(umask)
+    try:
+        write_atomic(tmp_path / "a", "x", mode=mode)
+    finally:
+        after = os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == kept
+    assert after == umask
+
+
 def test_held_lock_is_reported_when_not_waiting(tmp_path):
     """The second process learns why it cannot go on."""
     path = tmp_path / "lock"
@@ -176,6 +199,26 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
     with folder_beside(target) as living, folder_beside(target) as folder:
         left = {path.name for path in tmp_path.iterdir()}
         assert left == {".made.other-dead", ".made2.new-dead", living.name, folder.name}
+
+
+def test_what_lives_keeps_nobody_from_removing_the_dead(tmp_path):
+    """Whichever is come by first; links lead nowhere."""
+    target, elsewhere = tmp_path / "made", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a").write_text("1")
+    (tmp_path / ".made.new-link").symlink_to(elsewhere)
+    (tmp_path / ".made.new-file").write_text("1")
+    with ExitStack() as stack:
+        living = {stack.enter_context(folder_beside(target)) for _ in range(3)}
+        dead = [tmp_path / f".made.new-{name}" for name in "abcdefgh"]
+        for path in dead:
+            path.mkdir()
+        living.add(stack.enter_context(folder_beside(target)))
+        assert all(path.exists() for path in living)
+        assert not any(path.exists() for path in dead)
+    assert (elsewhere / "a").exists()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"elsewhere", ".made.new-link", ".made.new-file"}
 
 
 def test_a_folder_that_cannot_replace_another_leaves_it_there(tmp_path):

@@ -64,8 +64,41 @@ def test_git_revision_and_dirty_flag(git):
     write(git.root / "file", "a")
     commit = commit_paths(git.root, [git.root / "file"], "one", "Dr A")
     assert read_git(git.root) == (commit, False)
+    write(git.root / "new", "a")
+    assert read_git(git.root) == (commit, False)
     write(git.root / "file", "b")
     assert read_git(git.root) == (commit, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Dr A", "Dr A"),
+        (" .,:;\"'Dr. A.", "Dr. A"),
+        ("A <a@b>\n", "A  a@b"),
+        ("...", "unnamed"),
+        ("<>", "unnamed"),
+        ("", "unnamed"),
+    ],
+)
+def test_a_name_is_written_as_git_takes_it(name, written):
+    """It strips what it calls crud, and refuses a name of nothing else."""
+    assert module._person(name) == written
+
+
+@pytest.mark.parametrize(
+    ("complaint", "said"),
+    [
+        (b"hint: x\nfatal: no.\nerror: y", "no"),
+        (b"warning: w\nerror: y", "y"),
+        (b"w\nx", "w"),
+        (b"", "it does not say why"),
+        (b"fatal: \x1b[31m\xff", "\\x1b[31m\ufffd"),
+    ],
+)
+def test_the_line_that_says_what_is_wrong_is_told(complaint, said):
+    """The first such line, as a sentence, with nothing that acts."""
+    assert module._fault(complaint) == said
 
 
 def test_without_git_or_a_repository_nothing_happens(tmp_path, monkeypatch, caplog):

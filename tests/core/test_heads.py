@@ -72,6 +72,19 @@ def test_going_on_after_a_rollback_does_not_hide_it(place):
         assert find_rollback(place).hash == lost.hash
 
 
+def test_the_newest_of_several_lost_heads_is_named(place):
+    """What was lost first is part of it."""
+    before = place.ledger.read_bytes()
+    append(place)
+    place.ledger.write_bytes(before)
+    for subject in "yz":
+        event = Event(action="evaluated", subject=f"{subject}@v1", reason="r")
+        newest = append_event(place.ledger, event, ACTOR, now=lambda: NOON)
+    place.ledger.write_bytes(before)
+    found = find_rollback(place)
+    assert (found.seq, found.hash) == (4, newest.hash)
+
+
 def test_bringing_back_what_was_lost_ends_it(place):
     """A restore by mistake, taken back."""
     before = place.ledger.read_bytes()
@@ -106,7 +119,13 @@ def test_a_broken_ledger_can_be_asked_too(place):
     assert find_rollback(place).seq == 2
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"seq": "2"}', '{"lost": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", "7", '{"seq": "2"}', '{"lost": 1}'),
+        *('{"seq": "2", "hash": "a"}', '{"seq": true, "hash": "a"}'),
+    ],
+)
 def test_what_was_garbled_is_nothing_remembered(place, tmp_path, content):
     """A damaged second look must not stop the work."""
     record(tmp_path).write_text(content)
@@ -124,6 +143,15 @@ def test_without_a_private_folder_nothing_is_remembered(tmp_path, monkeypatch):
     assert find_rollback(place) is None
     assert not (tmp_path / "state").exists()
     assert not place.private.exists()
+
+
+def test_a_place_that_is_none_is_not_used(place, tmp_path, monkeypatch):
+    """The XDG specification: a relative path there is to be ignored."""
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    append(place)
+    kept = tmp_path / ".local" / "state" / "ranloop" / "heads"
+    assert len(list(kept.iterdir())) == 1
 
 
 @pytest.mark.parametrize("home", ["/proc/nowhere", "relative"])
@@ -148,6 +176,7 @@ def test_an_id_that_is_none_is_made_anew(place, tmp_path, name):
     path.write_text(name)
     append(place)
     assert len(path.read_text().strip()) == 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(list((tmp_path / "state" / "ranloop" / "heads").iterdir())) == 2
 
 

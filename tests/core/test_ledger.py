@@ -514,9 +514,29 @@ def test_a_clock_that_was_ahead_is_recorded_and_then_no_hindrance(tmp_path):
     assert found.reason == "the clock was ahead when entry 1 was written"
     assert is_clock_repair(found)
     append_event(path, event(), ACTOR, now=_at(10, 5))
-    assert record_wrong_clock(path, ACTOR, now=_at(10, 4, 55)) is None
+    for second in (55, 50):
+        assert record_wrong_clock(path, ACTOR, now=_at(10, 4, second)) is None
     with pytest.raises(LedgerError, match="entry 3 of"):
         append_event(path, event(), ACTOR, now=_at(9))
+
+
+def test_the_last_repair_of_a_clock_is_the_one_that_counts(tmp_path):
+    """A clock may be ahead more than once; eleven seconds are too many."""
+    path = tmp_path / "ledger.jsonl"
+    for wrong, right in ((20, 10), (22, 12), (23, 14)):
+        append_event(path, event(), ACTOR, now=_at(wrong))
+        found = record_wrong_clock(path, ACTOR, now=_at(right))
+        assert found.payload["clock"] == f"2126-03-01T{wrong}:00:00Z"
+    assert record_wrong_clock(path, ACTOR, now=_at(13, 59, 49)).payload["line"] == 6
+
+
+def test_two_entries_of_one_time_are_in_their_order(tmp_path):
+    """The later one is the one that is named."""
+    path = tmp_path / "ledger.jsonl"
+    for _ in range(2):
+        append_event(path, event(), ACTOR, now=_at(12))
+    with pytest.raises(LedgerError, match="entry 2 of"):
+        append_event(path, event(), ACTOR, now=_at(10))
 
 
 def test_an_act_that_began_before_another_was_recorded_has_its_time(tmp_path):

@@ -172,6 +172,8 @@ def test_labels_are_stacked_to_their_number():
     passed, _, failed = (float(one.get("height")) + 1 for one in bars)
     assert passed / failed == pytest.approx(10 / 6, rel=0.01)
     assert {"10", "5", "6"} <= set(words(root))
+    # The fullest bar fills the panel, whose top and bottom are 80 pixels apart.
+    assert sum(float(one.get("height")) + 1 for one in bars) == pytest.approx(80, abs=1)
 
 
 @pytest.mark.parametrize("count", [1, 3, 60])

@@ -40,6 +40,50 @@ def chat(text="{}", finish="stop", **message):
     }
 
 
+DONE = b"data: [DONE]\n\n"
+
+CUT = object()
+"""In place of a piece of a stream: the connection breaks."""
+
+
+def event(data):
+    """Return an event that carries `data`."""
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def part(finish=None, **delta):
+    """Return the event that carries one piece of an answer."""
+    return event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+def events(data, size=4):
+    """Return what a server streams instead of `data`, `size` characters at a time."""
+    (choice,) = data["choices"]
+    message = dict(choice["message"])
+    pieces = [part(role=message.pop("role"), content="")]
+    for name in sorted(message, reverse=True):
+        text = message[name] or ""
+        cuts = range(0, len(text), size)
+        pieces += [part(**{name: text[at : at + size]}) for at in cuts]
+    pieces.append(part(choice["finish_reason"]))
+    if "usage" in data:
+        pieces.append(event({"choices": [], "usage": data["usage"]}))
+    return [*pieces, DONE]
+
+
+def streaming(script, size=4):
+    """Return `script` as a server does it that streams where it is asked to."""
+
+    def answer(body):
+        data = script(body)
+        if not body.get("stream"):
+            return data
+        assert body["stream_options"] == {"include_usage": True}
+        return events(data, size)
+
+    return answer
+
+
 def obey(body):
     """Answer as a server that enforces the schema."""
     wanted = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
@@ -61,7 +105,8 @@ class Scripted:
     """Answers cases with `case`, everything else with `other`; keeps what it saw.
 
     A script takes a request's body and returns a body, ``(status, body)`` or
-    ``(status, body, headers)``, or a coroutine that does.
+    ``(status, body, headers)``, or a coroutine that does. A list is a body that is
+    streamed: bytes, `CUT`, and functions, each of which is waited for in a thread.
     """
 
     def __init__(self, case=obey, other=obey, pages=None):
@@ -90,8 +135,23 @@ class Scripted:
             *(said if isinstance(said, tuple) else (200, said)),
             {},
         )[:3]
+        if isinstance(data, list):
+            return await self._stream(request, status, data, headers)
         raw = data if isinstance(data, bytes) else json.dumps(data).encode()
         return web.Response(status=status, body=raw, headers=headers)
+
+    async def _stream(self, request, status, pieces, headers):
+        response = web.StreamResponse(status=status, headers=headers)
+        response.content_type = "text/event-stream"
+        await response.prepare(request)
+        for piece in pieces:
+            if piece is CUT:
+                request.transport.abort()
+            elif callable(piece):
+                await asyncio.to_thread(piece)
+            else:
+                await response.write(piece)
+        return response
 
 
 @contextmanager

@@ -79,6 +79,19 @@ def answer(request):
     return 200, {"object": "chat.completion", "choices": [choice], "usage": usage}
 
 
+def streamed(data):
+    """Return an answer as vLLM streams it, one event a character."""
+    (choice,) = data["choices"]
+    deltas = [{"content": letter} for letter in choice["message"]["content"]]
+    parts = [
+        *({"choices": [{"index": 0, "delta": delta}]} for delta in deltas),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": data["usage"]},
+    ]
+    events = [*map(json.dumps, parts), "[DONE]"]
+    return "".join(f"data: {event}\n\n" for event in events).encode()
+
+
 class Chat(BaseHTTPRequestHandler):
     """The server's answers."""
 
@@ -115,12 +128,20 @@ class Chat(BaseHTTPRequestHandler):
                 stream.write(json.dumps(body["messages"][-1]["content"]) + "\n")
         if number == int(os.environ.get("STAND_IN_DIES", "0")) and may_die():
             os.kill(os.getpid(), signal.SIGKILL)
-        self.reply(*answer(body))
+        status, data = answer(body)
+        if status == 200 and body.get("stream"):
+            self.send(200, streamed(data), "text/event-stream")
+        else:
+            self.reply(status, data)
 
     def reply(self, status, data):
         """Send JSON."""
-        body = json.dumps(data).encode()
+        self.send(status, json.dumps(data).encode(), "application/json")
+
+    def send(self, status, body, kind):
+        """Send a body."""
         self.send_response(status)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

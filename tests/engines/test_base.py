@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import EngineError
-from loop.engines.base import ModelName, Settings, masked, split_name
+from loop.core.paths import bundled
+from loop.engines.base import ModelName, Settings, masked, register, split_name
 from loop.run.asking import load_engine
 
 
@@ -63,3 +64,10 @@ def test_a_password_in_a_url_is_refused_before_anything_prints_the_name(scheme):
 def test_only_what_may_be_secret_is_masked(name, shown):
     """Other names must stay recognisable."""
     assert masked(name) == shown
+
+
+def test_two_engines_cannot_have_one_name():
+    """Whose answers are stored under it would depend on what was imported last."""
+    load_engine("rules", Settings(labels=bundled() / "labels"))
+    with pytest.raises(ValueError, match="'rules' is already registered"):
+        register("rules")(lambda rest, settings: None)

@@ -1,6 +1,7 @@
 """Requests are the frame and the case; responses are untrusted, one completion each."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,11 +16,12 @@ from loop.engines.openai.completions import (
     one_line,
     read_answer,
     read_error,
+    read_fingerprint,
 )
 from tests.engines.scripted import FRAME, chat, make_prompt, make_settings
 
 
-def prefix(extra_body=None, constrained=True, **options):
+def prefix(extra_body=None, constrained=True, frame=FRAME, **options):
     """Return the prefix of the frame."""
     endpoint = Endpoint(
         url="http://127.0.0.1/v1",
@@ -28,7 +30,7 @@ def prefix(extra_body=None, constrained=True, **options):
         extra_body=extra_body or {},
     )
     settings = make_settings(**options)
-    return make_prefix(FRAME, endpoint, settings, constrained=constrained)
+    return make_prefix(frame, endpoint, settings, constrained=constrained)
 
 
 @given(st.text())
@@ -64,6 +66,13 @@ def test_without_enforcement_no_schema_is_sent():
     assert "response_format" not in json.loads(prefix(constrained=False).body("x"))
 
 
+def test_a_contract_in_free_text_sends_no_schema():
+    """An empty schema would be an error, or take any JSON and no text."""
+    assert "response_format" not in json.loads(
+        prefix(frame=replace(FRAME, schema={})).body("x")
+    )
+
+
 def test_extra_fields_add_replace_and_take_away():
     """Hosted models differ in what they accept."""
     extra = {"seed": None, "max_tokens": None, "max_completion_tokens": 9, "top_k": 1}
@@ -74,7 +83,8 @@ def test_extra_fields_add_replace_and_take_away():
 
 
 @pytest.mark.parametrize(
-    "extra", [{}, {"max_tokens": None, "max_completion_tokens": 9}]
+    "extra",
+    [{}, {"max_tokens": None, "max_completion_tokens": 9}, {"max_tokens": None}],
 )
 def test_the_blank_request_asks_for_one_token_and_holds_no_case(extra):
     """It finds out whether the frame itself is refused."""
@@ -114,6 +124,36 @@ def test_each_kind_of_answer_becomes_its_completion(body, text, finish):
     """Thinking in a field of its own is not an answer, and not nothing either."""
     completion = read(body)
     assert (completion.text, completion.finish_reason) == (text, finish)
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        *((word, "stop") for word in ("eos_token", "stop_sequence", "end_turn")),
+        *((word, "stop") for word in ("tool_calls", "function_call")),
+        ("max_tokens", "length"),
+        ("refusal", "refusal"),
+    ],
+)
+def test_every_servers_word_for_an_end_is_understood(said, finish):
+    """An answer that was finished is one, whatever the server calls it."""
+    assert read(chat("hi", said)).finish_reason == finish
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_beside_an_answer_is_kept_apart_from_it(name):
+    """It is shown to who asks, and never read for values."""
+    kept = read(chat("{}", "stop", **{name: "hm"}))
+    assert (kept.text, kept.thinking) == ("{}", "hm")
+    alone = read(chat("", "stop", **{name: "hm"}))
+    assert (alone.text, alone.thinking) == ("<think>hm", "")
+
+
+@pytest.mark.parametrize(("said", "kept"), [("fp", "fp"), ("", None), (7, None)])
+def test_a_fingerprint_is_a_word_or_none(said, kept):
+    """An empty one would make two servers the same."""
+    body = chat("hi") | {"system_fingerprint": said}
+    assert read_fingerprint(json.dumps(body).encode()) == kept
 
 
 @pytest.mark.parametrize("finish", [None, "", "abort", "error", "unheard_of"])
@@ -159,6 +199,10 @@ def test_a_count_that_is_none_is_left_out(count):
     body = chat("hi")
     body["usage"] = {"prompt_tokens": count, "prompt_tokens_details": count}
     assert read(body)[4:7] == (None, None, None)
+    body["usage"] = {"prompt_tokens": 0, "completion_tokens": 2**40}
+    assert read(body)[4:6] == (0, 2**40)
+    body["usage"] = {"prompt_tokens": 2**40 + 1}
+    assert read(body)[4] is None
 
 
 @pytest.mark.parametrize(
@@ -190,6 +234,8 @@ def test_only_a_word_of_code_counts_as_one():
     for code in ("Mr Smith has edema", "smith", 400, "x" * 200):
         assert read_error(json.dumps({"code": code}).encode()).code == ""
     assert read_error(b'{"code": "invalid_value"}').code == "invalid_value"
+    assert read_error(b'{"code": 400, "type": "BadValueError"}').code == "BadValueError"
+    assert read_error(b'{"detail": "context window of 9"}').too_long
 
 
 def test_a_servers_words_become_one_short_line_without_the_key():
@@ -198,3 +244,5 @@ def test_a_servers_words_become_one_short_line_without_the_key():
     assert line.isprintable()
     assert line.startswith("no [2J key ***")
     assert len(line) == 300
+    assert line.endswith("x...")
+    assert one_line("x" * 300) == "x" * 300

@@ -56,6 +56,7 @@ def test_every_prompt_gets_its_own_answer():
     assert [c.text for c in found] == [f"Case: text {n}" for n in range(1000)]
     assert account["requests"] == account["answered"] == 1000
     assert account["prompt_tokens"] == 10_000
+    assert account["completion_tokens"] == 2000
     assert account["cached_tokens"] == 8000
 
 

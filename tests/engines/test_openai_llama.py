@@ -3,6 +3,8 @@
 import json
 import re
 import socket
+from functools import partial
+from itertools import pairwise
 from urllib.request import urlopen
 
 import pytest
@@ -11,7 +13,7 @@ from loop.core.errors import EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import bundled
 from loop.core.records import Status
-from loop.engines.base import Settings, get_engine
+from loop.engines.base import Settings, Streaming, get_engine
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.run.asking import opened
@@ -155,6 +157,42 @@ def test_a_case_too_long_for_the_context_fails_alone(place, server, tmp_path):
     assert "does not fit the model's context" in ends["endless"].problem
     assert "zyzzogeton" not in json.dumps([o.problem for o in outcomes])
     assert account["requests"] == 3
+
+
+def add_text(texts, index, text):
+    """Note what is heard of an answer."""
+    texts.append(text)
+
+
+def test_a_streamed_answer_is_the_unstreamed_one(place, server):
+    """Text, end and tokens; and it was heard in many pieces."""
+    task = prepare_run(
+        place, "extractor@latest", "demo", engine=f"openai:tiny@{server}", limit=5
+    )
+    prompts = [prompt for item in task.work.items for prompt in task.work.plan(item)]
+    heard, pairs = [], []
+    with opened(task.engine) as engine:
+        assert isinstance(engine, Streaming)
+        for prompt in prompts:
+            # Each is asked alone: what else is in a batch may change an answer.
+            told = []
+            hear = partial(add_text, told)
+            ((_, streamed),) = engine.stream([prompt], hear)
+            ((_, whole),) = engine.complete([prompt])
+            pairs.append((streamed, whole))
+            heard.append(told)
+        account = engine.account()
+    assert account["requests"] == account["answered"] == 2 * len(prompts)
+    same = ("text", "finish_reason", "thinking", "prompt_tokens", "completion_tokens")
+    for streamed, whole in pairs:
+        assert streamed.finish_reason == "stop"
+        assert [getattr(streamed, name) for name in same] == [
+            getattr(whole, name) for name in same
+        ]
+        assert streamed.cached_tokens is not None
+    for steps, (_, whole) in zip(heard, pairs, strict=True):
+        assert len(steps) > 10 and steps[-1] == whole.text
+        assert all(after.startswith(before) for before, after in pairwise(steps))
 
 
 def test_an_unknown_model_is_refused_although_the_server_would_answer(server):

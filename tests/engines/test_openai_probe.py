@@ -1,15 +1,31 @@
 """What is found out about a server before any case is sent, and after an outage."""
 
+import asyncio
+import json
+import re
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
 from urllib.parse import urlsplit
 
 import pytest
 
+from loop.core.config import Config, ServingSettings
+from loop.core.digests import digest_text
 from loop.core.errors import EngineError
-from loop.engines.base import get_engine
+from loop.engines.base import Settings, get_engine
 from loop.engines.openai import ChatEngine, Endpoint
+from loop.engines.openai.client import LinkError, RefusedError, Reply
+from loop.engines.openai.probe import (
+    Contradiction,
+    Probe,
+    SameServer,
+    find_model,
+    read_server,
+)
 from tests.engines.scripted import (
     Scripted,
     chat,
@@ -310,6 +326,75 @@ def test_the_engine_is_found_by_its_name():
             assert engine.identity()["url"] == url
 
 
+def test_the_engine_is_asked_as_the_config_says(monkeypatch):
+    """Where, with which key, with what besides, and under which revision it is kept."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    script = Scripted()
+    with serving(script) as url:
+        openai = {"url": url, "key_env": "MY_KEY", "revision": "r1"}
+        openai |= {"extra_body": {"top_k": 7}, "retry_unreadable": 4}
+        config = Config.model_validate({"engines": {"openai": openai}})
+        settings = Settings(labels=Path("labels"), config=config)
+        with get_engine("openai:m", settings) as engine:
+            identity = engine.identity()
+            assert engine.retry_unreadable == 4
+    assert (identity["url"], identity["revision"]) == (url, "r1")
+    assert identity["extra_body"] == {"top_k": 7}
+    for headers, body in script.seen:
+        assert (headers["Authorization"], body["top_k"]) == (f"Bearer {KEY}", 7)
+
+
+ENDPOINT = Endpoint(
+    url="http://127.0.0.1/v1", model="chest", serving=ServingSettings(), key=KEY
+)
+
+
+def listing(*models):
+    """Return a server's list of these models."""
+    return Reply(200, {}, json.dumps({"data": models}).encode())
+
+
+@pytest.mark.parametrize(
+    ("others", "more"), [(7, ""), (8, " and 1 more"), (30, " and 23 more")]
+)
+def test_eight_served_models_are_named_and_those_like_it_first(others, more):
+    """A server of a clinic may have hundreds."""
+    names = [*(f"model-{number}" for number in range(others)), "chest-7b"]
+    with pytest.raises(EngineError) as caught:
+        find_model(listing(*({"id": name} for name in names)), ENDPOINT)
+    shown = names[:7]
+    assert f"it serves chest-7b, {', '.join(shown)}{more}. Name" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "length"), [(2048, 2048), (0, None), (-1, None), (True, None), ("9", None)]
+)
+def test_a_model_says_how_much_it_reads_or_nothing(said, length):
+    """What is empty does not tell one server from another either."""
+    one = {"id": "chest", "root": "", "owned_by": None, "max_model_len": said}
+    listed = find_model(listing({"id": "x"}, one), ENDPOINT)
+    assert listed.max_model_len == length
+    assert {"root", "owned_by"}.isdisjoint(listed.facts)
+
+
+def test_an_answer_proves_the_schema_only_where_it_must_follow_from_it():
+    """All of it, or the beginning of one that was cut off."""
+    question = Contradiction(Random(1))
+    name, rule = next(iter(question.schema["properties"].items()))
+    valid = json.dumps({name: rule["enum"][0]})
+    for text, finish, won in (
+        (valid, "stop", True),
+        (f" <think>{{}}</think>\n{valid}", "stop", True),
+        (f"<think>hm</think>{valid}", "stop", True),
+        (valid[:9], "length", True),
+        (valid[:9], "stop", False),
+        ("", "length", False),
+        (f"<think>{valid}", "length", False),
+        (valid[1:9], "length", False),
+    ):
+        assert question.schema_won(text, finish) is won, (text, finish)
+
+
 def test_an_adapter_is_refused_where_there_are_none():
     """It would be ignored silently."""
     with pytest.raises(EngineError, match="in place of the model"):
@@ -429,3 +514,154 @@ def test_a_model_that_is_no_longer_served_ends_the_run():
         with pytest.raises(EngineError, match="does not serve 'm'; it serves other"):
             dict(engine.complete(make_prompts(3)))
     assert len(server.cases) == 3
+
+
+class Told:
+    """A client whose server gives these pages and these answers."""
+
+    def __init__(self, pages=(), answers=()):
+        """Take page to reply, and the replies to questions in their order."""
+        self.endpoint, self.pages = ENDPOINT, dict(pages)
+        self.answers, self.fetched, self.asked = list(answers), [], []
+
+    async def get(self, url):
+        """Return a page."""
+        page = urlsplit(url).path
+        self.fetched.append(page)
+        if page not in self.pages:
+            raise LinkError("no such page")
+        told = self.pages[page]
+        whole = isinstance(told, Reply)
+        return told if whole else Reply(200, {}, json.dumps(told).encode())
+
+    async def ask(self, body):
+        """Return the next answer."""
+        self.asked.append(json.loads(body))
+        return self.answers.pop(0)
+
+
+def probe(client, **settings):
+    """Return the probe of what a client tells."""
+    endpoint = replace(ENDPOINT, serving=ServingSettings(patience_s=0.001))
+    return Probe(client, endpoint, make_settings(**settings), Random(1))
+
+
+def test_an_answer_as_long_as_the_context_leaves_no_room():
+    """One token less is left for the prompt; what nobody says is not checked."""
+    one = probe(Told(), max_tokens=100)
+    for most in (99, 100):
+        with pytest.raises(EngineError, match=f"served with {most} tokens for both"):
+            one._check_length(most)
+    for most in (101, None):
+        one._check_length(most)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (429, "was busy or broken for 0.001 s (HTTP 429)"),
+        (503, "was busy or broken for 0.001 s (HTTP 503)"),
+        (301, "answers with a redirect (HTTP 301)"),
+        (401, "does not accept the API key (HTTP 401)"),
+        (404, None),
+        (405, None),
+    ],
+)
+def test_a_list_of_models_may_be_missing_but_not_refused(status, said):
+    """Who has no list is asked all the same; nobody else is asked anything."""
+    client = Told({"/v1/models": Reply(status, {}, b"{}")})
+    if said is None:
+        assert asyncio.run(probe(client)._list_models()).status == status
+        return
+    with pytest.raises(EngineError, match=re.escape(said)):
+        asyncio.run(probe(client).run())
+    assert client.asked == []
+
+
+@pytest.mark.parametrize(
+    ("props", "facts"),
+    [
+        ({"default_generation_settings": {"n_ctx": 512}}, {"n_ctx": 512}),
+        ({"default_generation_settings": 3, "build_info": 4}, {}),
+        ({"build_info": "b1", "model_path": "/m"}, ...),
+        ({"chat_template": "x"}, {"chat_template": digest_text("x")}),
+        ([1], {}),
+    ],
+)
+def test_what_a_server_tells_of_itself_is_kept_as_it_is(props, facts):
+    """Only what has the type that it should have; a template by its digest."""
+    told = asyncio.run(read_server(Told({"/props": props}), ENDPOINT))
+    assert told == (props if facts is ... else facts)
+    version = {"/version": {"version": "1"}, "/props": props}
+    told = asyncio.run(read_server(Told(version), ENDPOINT))
+    assert told["version"] == "1"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"data": [{"id": "chest", "meta": {"x": NaN}}]}',
+        b'{"data": [{"id": "chest", "meta": {"x": 1e999}}]}',
+        b'{"data": {"id": "chest"}}',
+        b'["chest"]',
+        b"chest",
+        b"",
+    ],
+)
+def test_a_list_that_is_no_plain_data_is_none(body):
+    """It could not be part of a cache key."""
+    assert find_model(Reply(200, {}, body), ENDPOINT).facts == {}
+    assert find_model(Reply(404, {}, listing({"id": "x"}).body), ENDPOINT).facts == {}
+
+
+KNOWN = {"root": "/a", "version": "1", "system_fingerprint": "f"}
+
+
+def same_server(client, doubtful=True):
+    """Return what looks again at a server."""
+    return SameServer(client, KNOWN, doubtful=doubtful)
+
+
+def pages(root="/a", **more):
+    """Return what the server tells, and more of the model."""
+    return {
+        "/v1/models": {"data": [{"id": "chest", "root": root, **more}]},
+        "/version": {"version": "1"},
+    }
+
+
+def test_a_server_is_looked_at_again_only_while_it_is_doubtful():
+    """Once it is known to be the same, requests need not wait for that."""
+    client = Told(pages())
+    asyncio.run(same_server(client, doubtful=False).check())
+    assert client.fetched == []
+    server = same_server(client)
+    asyncio.run(server.check())
+    assert not server.doubtful
+    seen = len(client.fetched)
+    assert seen
+    asyncio.run(server.check())
+    assert len(client.fetched) == seen
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_is_not_ready_stays_doubtful(status):
+    """Nobody knows yet which one it is."""
+    server = same_server(Told({"/v1/models": Reply(status, {}, b"{}")}))
+    with pytest.raises(RefusedError, match="not ready"):
+        asyncio.run(server.check())
+    assert server.doubtful
+
+
+def test_what_a_server_does_not_tell_now_says_nothing():
+    """Nor does what it tells for the first time; all that changed is named."""
+    for told in (
+        {**pages(owned_by="me"), "/props": {"build_info": "b"}},
+        {"/v1/models": Reply(404, {}, b"")},
+        {"/v1/models": {"data": [{"id": "chest"}]}},
+    ):
+        asyncio.run(same_server(Told(told)).check())
+    other = same_server(Told({**pages("/b"), "/version": {"version": "2"}}))
+    with pytest.raises(EngineError, match=r"reports another root, version\. Run"):
+        asyncio.run(other.check())
+    assert other.doubtful

@@ -1,5 +1,6 @@
 """What is tried again, when, and how long a server is waited for."""
 
+import asyncio
 from datetime import UTC, datetime
 from random import Random
 
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.errors import EngineError
+from loop.engines.openai.client import RefusedError, Reply, SlowError
 from loop.engines.openai.retrying import (
     OutageLimit,
     RateLimits,
     backoff_s,
     is_transient,
     retry_after_s,
+    send_until_ready,
 )
 
 NOW = datetime(2026, 11, 22, 1, 0, 0, tzinfo=UTC)
@@ -54,6 +57,8 @@ def test_waits_are_spread_over_a_doubling_ceiling():
         ({"Retry-After": "Sun, 22 Nov 2026 01:00:30 GMT"}, 30.0),
         ({"Retry-After": "Sun, 22 Nov 2026 00:00:00 GMT"}, 0.0),
         ({"Retry-After": "Sun, 99 Nov 2026 00:00:00 GMT"}, None),
+        ({"Retry-After": "Sun, 22 Nov 2026 01:00:30 -0000"}, 30.0),
+        ({"Retry-After": "900"}, 900.0),
     ],
 )
 def test_the_server_says_when(headers, wait):
@@ -95,6 +100,63 @@ def test_patience_ends_when_nothing_answers_for_long():
     patience.failed(sent=150.0, now=159.9, reason="connection refused")
     with pytest.raises(EngineError, match=r"has not answered for 60 s \(connection"):
         patience.failed(sent=159.0, now=160.0, reason="connection refused")
+
+
+@pytest.mark.parametrize(("after", "tries"), [(30.0, 3), (-1.0, 1)])
+def test_a_server_that_cannot_be_reached_is_tried_three_times(after, tries):
+    """Or for as long as there is patience; one that is slow is not asked again."""
+    for slow, expected in ((False, tries), (True, 1)):
+        made = []
+
+        async def fail(made=made, slow=slow):
+            made.append(1)
+            raise SlowError("slow") if slow else RefusedError("refused")
+
+        with pytest.raises(SlowError if slow else RefusedError):
+            asyncio.run(send_until_ready(fail, after, Soon()))
+        assert len(made) == expected
+
+
+def test_a_busy_server_in_between_is_there():
+    """Only failures in a row mean that there is none."""
+    answers = [RefusedError("gone")] * 2 + [busy()] + [RefusedError("gone")] * 2
+    answers.append(Reply(200, {}, b""))
+    told = []
+
+    async def answer():
+        one = answers.pop(0)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    reply = asyncio.run(send_until_ready(answer, 30.0, Soon(), told.append))
+    assert (reply.status, answers) == (200, [])
+    assert told == ["the server is busy (HTTP 503): waiting for it"]
+
+
+def test_a_wait_that_the_server_asks_for_counts_as_patience():
+    """Who would wait longer than that is told at once."""
+    waits = [busy({"Retry-After": "20"}), busy()]
+
+    async def answer():
+        return waits.pop(0)
+
+    reply = asyncio.run(send_until_ready(answer, 10.0, Soon()))
+    assert (reply.headers, len(waits)) == ({"Retry-After": "20"}, 1)
+
+
+def busy(headers=None):
+    """Return what a busy server says."""
+    return Reply(503, headers or {}, b"")
+
+
+class Soon(Random):
+    """Never waits."""
+
+    def uniform(self, a, b):
+        """Return the lower end, after a look at the upper one."""
+        assert b <= 5.0
+        return a
 
 
 def test_any_answer_renews_the_patience():

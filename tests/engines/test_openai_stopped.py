@@ -11,10 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from loop.core.errors import EngineError, StoreError
+from loop.engines.openai import engine
+from loop.engines.openai.engine import LoopThread
+from loop.run.asking import ChosenEngine, HeldEngine
 from loop.run.store import Store
 from tests.engines.chat_run import make_engine, run_cases
 from tests.engines.test_openai_faults import SECRETS
@@ -229,3 +233,49 @@ def test_https_asked_of_a_server_without_it_is_named(store):
             run_cases(engine, store, range(3))
     assert url in str(caught.value)
     assert server.account == []
+
+
+def test_who_waits_for_a_loop_that_has_ended_gets_an_error(monkeypatch):
+    """Another thread may end it just when something is handed to it."""
+    monkeypatch.setattr(engine, "_LOOK_S", 0.01)
+    ended = LoopThread()
+    ended.close()
+    ended.loop = never_run = asyncio.new_event_loop()
+
+    async def work():
+        """Do nothing."""
+
+    waiting = work()
+    with pytest.raises(EngineError, match="closed in mid-run"):
+        ended.call(waiting)
+    waiting.close()
+    never_run.close()
+
+
+def test_an_engine_that_is_stopped_from_another_thread_ends_what_is_asked(store):
+    """Whoever waits for a server that never answers is free at once."""
+    with FaultServer(lambda number: ("hang",) * 9) as server:
+        stack = ExitStack()
+        chosen = ChosenEngine("openai:tiny", make_engine(server.url), {})
+        held = HeldEngine(chosen, stack)
+        failures = []
+
+        def ask():
+            with stack:
+                held.identity()
+                try:
+                    run_cases(held, store, range(3))
+                except EngineError as error:
+                    failures.append(str(error))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        end = time.monotonic() + 60
+        while not server.now and time.monotonic() < end:
+            time.sleep(0.01)
+        held.stop()
+        asking.join(60)
+        assert not asking.is_alive()
+        assert "closed in mid-run" in failures[0]
+        with pytest.raises(EngineError, match="was stopped"):
+            held.identity()

@@ -51,6 +51,36 @@ def test_status_of_one_finding(text, expected):
     assert value_of(text, EFFUSION) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No acute infarct.", "absent"),
+        ("There is no acute ischemic infarct.", "absent"),
+        ("No evidence of acute infarct.", "absent"),
+        ("No hemorrhage or acute infarct.", "absent"),
+        ("No hemorrhage, but an acute infarct.", "present"),
+        ("Acute infarct.", "present"),
+        ("No acute hemorrhage. Acute infarct on the left.", "present"),
+        ("Less likely acute infarct.", "absent"),
+        ("Cannot exclude acute infarct.", "uncertain"),
+    ],
+)
+def test_degree_in_the_wording_is_denied_with_it(text, expected):
+    """A cue "no acute" takes the first word of the wording "acute infarct"."""
+    assert value_of(text, "acute infarct", "acute ... infarct") == expected
+
+
+def test_what_denies_a_degree_denies_a_wording_that_has_it():
+    """Elsewhere "no acute" leaves the thing itself open, and the rest of a report."""
+    name, text = "acute infarct", "Acute infarct is possible.\nIMPRESSION: No {}."
+    assert value_of(text.format("acute infarct"), name) == "absent"
+    assert value_of(text.format("acute infarct"), "infarct") == "uncertain"
+    said = "No definite nodule. Definite nodule is not seen."
+    assert value_of(said, "definite nodule") == "absent"
+    got = answers("No acute infarct or bleed.", [guide("i", name), guide("b", "bleed")])
+    assert [got[one]["value"] for one in "ib"] == ["absent", "absent"]
+
+
 def test_coordinated_negation_reaches_every_member():
     """A list after "no" is absent to its end."""
     got = answers("No effusion, pneumothorax or consolidation.", FINDINGS)

@@ -95,7 +95,7 @@ def test_an_explanation_says_what_was_answered():
         assert {one: explained.value(one).value for one in labels} == {
             one: said[one]["value"] for one in labels
         }, text
-        spans = {one.label: list(one.span) for one in explained.mentions if one.decides}
+        spans = {one.label: one.span.data for one in explained.mentions if one.decides}
         given = {one: said[one]["span"] for one in labels if "span" in said[one]}
         assert {k: v for k, v in given.items() if k not in explained.implied} == {
             k: v for k, v in spans.items() if k not in explained.implied

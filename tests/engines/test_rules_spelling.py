@@ -57,6 +57,26 @@ def test_a_correction_is_a_repair_and_its_evidence_the_word_as_written():
     assert reading.fields["nodule"].value == "present"
 
 
+def test_an_explanation_names_the_word_as_written_and_as_it_was_read():
+    """Beside each mention that rests on it, and on no other."""
+    reader = ReportReader(FINDINGS, [one.label for one in FINDINGS], CUES)
+    found = reader.explain(
+        "Small  EFUSION  and a nodule. Bibasilar atelactasis."
+    ).mentions
+    assert {one.label: one.why for one in found} == {
+        "effusion": "stated; 'EFUSION' read as 'effusion'",
+        "nodule": "stated",
+        "atelectasis": "stated; 'atelactasis' read as 'atelectasis'",
+    }
+
+
+@pytest.mark.parametrize("pair", [one for cues in CUES for one in cues.spellings])
+def test_a_wording_is_found_in_both_spellings(pair):
+    """Whichever of the two the guide has."""
+    for written, meant in (pair, pair[::-1]):
+        assert value_of(f"A walrus{meant}body.", f"walrus{written}body") == "present"
+
+
 def read_one(raw, text, *fields):
     """Return an answer as its contract reads it."""
     item = Item(id="1", variables={"text": text})

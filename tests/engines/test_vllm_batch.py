@@ -6,16 +6,18 @@ from random import Random
 
 import pytest
 
-from loop.core.config import VllmSettings
+from loop.core.config import Config, VllmSettings
 from loop.core.errors import EngineError, WriteError
-from loop.core.records import Completion
-from loop.engines.base import Settings
+from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
+from loop.engines.base import ModelName, Settings
 from loop.engines.openai.client import Endpoint
 from loop.engines.openai.completions import TOO_LONG
 from loop.engines.openai.probe import Contradiction
 from loop.engines.vllm.batch import (
     BatchChecks,
+    BatchEngine,
     BatchResponse,
+    _read,
     _remove_left_behind,
     check_name,
     count_lines,
@@ -110,6 +112,12 @@ def test_half_an_answer_is_a_failure(tmp_path, body):
     assert (result.completion.finish_reason, result.status) == ("error", 0)
 
 
+def test_an_answer_beside_an_error_is_none(tmp_path):
+    """The runner says that it is wrong, whatever it calls the status."""
+    (result,) = read(tmp_path, answer("0", body=chat("yes"), error={"message": "x"}))
+    assert (result.completion.finish_reason, result.completion.text) == ("error", "")
+
+
 def test_checks_and_cases_are_read_apart(tmp_path):
     """The first are looked at before any answer is given out."""
     lines = [answer(check_name("yes"), body=chat("y")), answer("0", body=chat("n"))]
@@ -165,6 +173,86 @@ def test_an_answer_that_shows_nothing_is_no_proof(checks, text, finish):
         checks.settle([result("yes", "Yes"), result("schema", text, finish)])
 
 
+def test_a_check_that_is_refused_stops_the_batch_with_its_words(checks):
+    """It holds nothing of a case; what is wrong with it is wrong with all."""
+    line = answer(check_name("yes"), status=400, error={"message": "no such field"})
+    refused = _read("check-yes", json.loads(line))
+    with pytest.raises(EngineError, match=r"\(check-yes, HTTP 400\).*no such field"):
+        checks.settle([refused, result("schema", allowed())])
+
+
+FRAME = PromptFrame(
+    call="joint",
+    messages=(Message("user", "Case: "),),
+    fields=("edema",),
+    schema={"type": "object"},
+)
+
+
+def batch_engine(**options):
+    """Return an engine that is not opened."""
+    serving = {"revision": "r1", "extra_body": {"top_k": 3}, "retry_unreadable": 5}
+    config = Config.model_validate({"engines": {"vllm": serving}})
+    settings = Settings(labels=Path("labels"), config=config, seed=7)
+    return BatchEngine(ModelName("m"), settings, **options)
+
+
+def prompts(count):
+    """Yield numbered prompts of growing length."""
+    for number in range(count):
+        item = Item(id=f"c{number}", variables={})
+        yield Prompt(frame=FRAME, tail="x" * number, item=item)
+
+
+def chunks(limit, count=9):
+    """Return the number of lines in each chunk."""
+    engine = batch_engine(chunk_bytes=limit)
+    return [len(list(lines)) for lines in engine._chunks(prompts(count))]
+
+
+def test_a_chunk_is_filled_to_its_limit_and_no_further():
+    """The runner reads all of it into memory; a line that is longer goes alone."""
+    (lines,) = ([*one] for one in batch_engine()._chunks(prompts(9)))
+    sizes = [len(line.data) for line in lines]
+    assert len(sizes) == 2 + 1 + 9
+    for first in range(1, len(sizes)):
+        whole = sum(sizes[:first])
+        assert chunks(whole)[0] == first
+        assert chunks(whole - 1)[0] == max(first - 1, 1)
+    assert chunks(1) == [1] * len(sizes)
+    assert chunks(10, 0) == []
+
+
+def test_a_batch_is_asked_as_the_config_says_and_each_draw_with_its_seed():
+    """What was rendered for one draw is not taken for another."""
+    engine = batch_engine()
+    drawn = engine.redraw(2)
+    assert (engine.retry_unreadable, drawn.retry_unreadable) == (5, 5)
+    for one, seed in ((engine, 7), (drawn, 9), (engine, 7)):
+        *_, last = one._lines(prompts(1))
+        body = json.loads(last.data)["body"]
+        assert (body["seed"], body["top_k"], body["model"]) == (seed, 3, "m")
+    engine._installed = ("python", "vllm", "1")
+    identity = engine.identity()
+    assert identity["revision"] == "r1"
+    assert identity["extra_body"] == {"top_k": 3}
+
+
+def test_each_prompt_of_a_batch_gets_one_completion(tmp_path):
+    """One that came twice counts once, one that is missing fails, in their order."""
+    path = tmp_path / "answers.jsonl"
+    given = [answer("5", body=chat("five")), answer("5", body=chat("again"))]
+    given += [answer("11", status=500, error={"message": "x"}), answer("99")]
+    path.write_text("".join(f"{line}\n" for line in given))
+    engine = batch_engine()
+    found = list(engine._read(path, range(2, 13)))
+    assert [index for index, _ in found] == [5, 11, 2, 3, 4, 6, 7, 8, 9, 10, 12]
+    assert found[0][1].text == "five"
+    account = engine.account()
+    assert (account["requests"], account["answered"]) == (11, 1)
+    assert account["failed"] == {"HTTP 500": 1, "unreadable or missing": 9}
+
+
 def test_a_later_chunk_awaits_no_probe(checks):
     """The probe goes before the first chunk only."""
     checks.settle([result("yes", "Yes"), result("schema", allowed())])
@@ -190,5 +278,10 @@ def test_files_of_a_run_by_somebody_else_are_left(tmp_path, monkeypatch, error, 
 
     monkeypatch.setattr("os.kill", kill)
     (tmp_path / "batch-1234-x").mkdir()
+    (tmp_path / "batch-x-y").mkdir()
+    (tmp_path / "batch-1234-log").write_text("kept")
     _remove_left_behind(tmp_path)
     assert (tmp_path / "batch-1234-x").exists() == left
+    # What no batch made is nobody's to remove.
+    assert (tmp_path / "batch-x-y").exists()
+    assert (tmp_path / "batch-1234-log").exists()

@@ -12,7 +12,7 @@ import pytest
 from loop.core.config import Config
 from loop.core.errors import EngineError
 from loop.core.records import Item, Message, Prompt, PromptFrame
-from loop.engines.base import Settings, get_engine
+from loop.engines.base import Settings, Streaming, get_engine
 from loop.engines.vllm.batch import BatchEngine
 from loop.engines.vllm.engine import VllmEngine
 from loop.engines.vllm.environment import Installed
@@ -83,6 +83,24 @@ def test_a_server_is_started_asked_and_stopped(make):
     assert (account["requests"], account["answered"], account["restarts"]) == (2, 2, 0)
     assert any("starting vLLM" in one and ".log" in one for one in make.remarks)
     assert not list(make.folder.iterdir())
+
+
+@pytest.mark.slow
+def test_a_started_server_is_heard_while_it_writes(make):
+    """What it answers, and whose answer it is, is the same."""
+    heard = {}
+    with get_engine("vllm:m", make()) as engine:
+        assert isinstance(engine, Streaming)
+        identity = engine.identity()
+        streamed = dict(engine.stream(prompts("one", "two"), heard.__setitem__))
+        whole = dict(engine.complete(prompts("one", "two")))
+        assert engine.identity() == identity
+        again = dict(engine.redraw(1).stream(prompts("one"), heard.__setitem__))
+    assert [streamed[n]._replace(latency_s=0) for n in (0, 1)] == [
+        whole[n]._replace(latency_s=0) for n in (0, 1)
+    ]
+    assert heard == {n: streamed[n].text for n in (0, 1)}
+    assert again[0].text == streamed[0].text
 
 
 @pytest.mark.slow

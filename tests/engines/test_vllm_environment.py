@@ -43,6 +43,13 @@ def test_the_interpreter_beside_a_vllm_command_is_found(tmp_path):
         (tmp_path / name).chmod(0o755)
     named = name_interpreter(None, {"PATH": str(tmp_path)})
     assert named.python == str(tmp_path / "python")
+    # A link on the path leads to the environment that it is of.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "vllm").symlink_to(tmp_path / "vllm")
+    linked = name_interpreter(None, {"PATH": str(tmp_path / "bin")})
+    assert linked == named
+    (tmp_path / "python").unlink()
+    assert name_interpreter(None, {"PATH": str(tmp_path)}) is None
 
 
 def test_without_vllm_the_error_holds_commands_that_work(tmp_path):
@@ -54,6 +61,9 @@ def test_without_vllm_the_error_holds_commands_that_work(tmp_path):
     assert "python3 -m venv" in message
     assert "pip install 'vllm>=0.32'" in message
     assert f"> {config}" in message
+    spaced = setup_commands(tmp_path / "my work" / "config.yaml")[-1]
+    assert f"-p -m 700 '{tmp_path}/my work'" in spaced
+    assert spaced.endswith(f"> '{tmp_path}/my work/config.yaml'")
 
 
 def test_an_existing_config_is_not_overwritten_by_the_commands(tmp_path):
@@ -210,10 +220,14 @@ def test_the_batch_runner_gets_the_same_model_arguments():
 
 def test_the_server_is_offline_and_silent():
     """No usage statistics, no lookups, no request text in logs."""
-    made = make_environment(VllmSettings(batch_invariant=True), {"HOME": "/home/x"})
+    inherited = {"HOME": "/home/x", "HF_HUB_OFFLINE": "0"}
+    made = make_environment(VllmSettings(batch_invariant=True), inherited)
     assert made["HOME"] == "/home/x"
     for name in ("HF_HUB_OFFLINE", "VLLM_NO_USAGE_STATS", "VLLM_BATCH_INVARIANT"):
         assert made[name] == "1"
+    for name in ("TRANSFORMERS_OFFLINE", "DO_NOT_TRACK", "VLLM_DO_NOT_TRACK"):
+        assert made[name] == "1"
+    assert "VLLM_BATCH_INVARIANT" not in make_environment(VllmSettings(), {})
     assert made["VLLM_HOST_IP"] == "127.0.0.1"
     assert made["VLLM_LOGGING_LEVEL"] == "WARNING"
     assert "--no-enable-log-requests" in arguments()
@@ -234,7 +248,11 @@ def test_the_config_has_the_last_word_on_the_environment():
 
 
 @pytest.mark.parametrize(
-    "name", ["--host=0.0.0.0", "--port", "--api_key", "--hf-token"]
+    "name",
+    [
+        *("--host=0.0.0.0", "--port", "--api_key", "--hf-token", "--uds=socket"),
+        *("--served-model-name", "--model=org/other"),
+    ],
 )
 def test_further_arguments_may_not_move_the_server(name):
     """Not to another address, and no key stands on a command line."""

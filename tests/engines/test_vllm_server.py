@@ -278,6 +278,10 @@ def test_last_words_prefer_lines_that_name_an_error(tmp_path):
     assert last_words(log) == "  ValueError:  [31mbad"
     log.write_text("one\ntwo\n")
     assert last_words(log) == "  one\n  two"
+    log.write_text("".join(f"error {number}\n" for number in range(20_000)))
+    assert last_words(log, 2) == "  error 19998\n  error 19999"
+    log.write_text("error " + "x" * 2**20)
+    assert last_words(log) == "  " + "x" * 300
     assert last_words(tmp_path / "none") == ""
 
 

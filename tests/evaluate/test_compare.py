@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Status, UncertainAnswers
+from loop.core.records import Status, UncertainAnswers, ValueCode
 from loop.evaluate.compare import (
     ShareDifference,
     compare_inputs,
     judge_regression,
+    list_differences,
     measure_losses,
     pair_answers,
+    share_answers,
 )
 from loop.evaluate.gates import GateVerdict
 from loop.stats.confusion import average_f1, count_confusions
@@ -261,3 +263,30 @@ def test_a_hedged_answer_put_right_counts_in_a_check_and_not_in_a_comparison():
         for cases in (pair.judged, pair.losable)
     ]
     assert counts == [(0, 1, 2), (0, 0, 1)]
+
+
+def test_several_runs_share_the_cases_of_all_and_differ_whatever_the_reference_says():
+    """By id, never by position; an open reference and a lost answer count too."""
+    standard = reference({"a": {"edema": 1}, "b": {"edema": -1}, "c": {"edema": 0}})
+    given = (
+        [outcome("a", {"edema": 1}), outcome("b", {"edema": 1}), silent("c")],
+        [outcome("b", {"edema": 0}), outcome("a", {"edema": 1}), outcome("x", {})],
+        [outcome("b", {"edema": 1}), outcome("a", {"edema": 1})],
+    )
+    pairs = [inputs(one, standard).pairs for one in given]
+    shared = share_answers(pairs)
+    column = shared.labels.index("edema")
+    assert shared.case_ids == ("a", "b")
+    assert [one[:, column].tolist() for one in shared.answers] == [
+        [1, 1],
+        [1, 0],
+        [1, 1],
+    ]
+    assert shared.differing[:, column].tolist() == [False, True]
+    (found,) = list_differences(shared, "edema")
+    assert found == ("b", "edema", ValueCode.UNCERTAIN, (1, 0, 1))
+    assert list_differences(shared, "edema", start=1) == []
+    assert list_differences(shared, "fracture") == []
+    assert [one.label for one in list_differences(shared, most=1)] == ["edema"]
+    with pytest.raises(ValueError, match="from two on, got 1"):
+        share_answers(pairs[:1])

@@ -86,6 +86,18 @@ def test_whatever_an_identity_holds_is_compared():
     assert find_engine_changes(then, then) == ()
 
 
+def test_two_kinds_of_engine_are_told_apart_by_name():
+    """Digests of cues and the address of a server have nothing to be held against."""
+    then = manifest(engine="rules", revision="5", cues={"en": "ab", "zh": "cd"})
+    now = manifest(engine="openai", model="m", revision=None, server={"url": "u"})
+    assert find_engine_changes(then, now) == (
+        "engine: rules, then openai",
+        "model: not told, then m",
+    )
+    again = manifest(engine="rules", revision="5", cues={"en": "ab", "zh": "ef"})
+    assert find_engine_changes(then, again) == ("cues.zh: cd, then ef",)
+
+
 def test_the_seed_and_spacing_of_a_draw_are_no_difference():
     """They are what makes it a draw; another first seed is one."""
     third = {"seed": 2, "temperature": 0.0, "blank_lines": 2}

@@ -75,7 +75,7 @@ def test_not_coded_counts_as_absent_and_stays_visible():
         (FailureKind.FALSE_POSITIVE, Mark.NOT_CODED)
     ]
     assert found[0].predicted is Value.PRESENT
-    assert found[0].spans == ((0, 4),)
+    assert found[0].spans == (Span(0, 4),)
 
 
 def test_derived_no_finding_fails_too():
@@ -123,7 +123,7 @@ def test_cases_whose_reference_is_uncertain_are_listed_with_their_answers():
         ("c", Value.UNCERTAIN),
         ("d", None),
     ]
-    assert edema[0].spans == ((0, 4),)
+    assert edema[0].spans == (Span(0, 4),)
     assert edema[3].problem == "no JSON object found"
 
 

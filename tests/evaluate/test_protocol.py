@@ -8,9 +8,11 @@ from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import UncertainAnswers
 from loop.evaluate.protocol import (
     Protocol,
     find_registration,
+    list_policies,
     protocol_digest,
     read_protocol,
     register_protocol,
@@ -35,7 +37,13 @@ def test_the_policy_is_registered_where_it_is_said(workspace):
     payload = register_protocol(workspace, ME, now=now).payload
     assert payload["uncertain_answers"] == "wrong"
     write_atomic(workspace.protocol, "rule: point\n")
-    assert "uncertain_answers" not in register_protocol(workspace, ME, now=now).payload
+    early = register_protocol(workspace, ME, now=now).payload
+    assert "uncertain_answers" not in early
+    # What a run records is the digest, by which its policy is found again.
+    assert list_policies(workspace) == {
+        payload["digest"]: UncertainAnswers.WRONG,
+        early["digest"]: UncertainAnswers.EXCLUDED,
+    }
 
 
 def test_who_says_no_finding_is_registered_where_it_is_said(workspace):

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from loop.core.records import Mark, Value
+from loop.core.records import Mark, Span, Value
 from loop.evaluate.failures import Failure, FailureKind, Failures, failures_table
 from loop.evaluate.score_history import VersionScore, history_table
 from loop.evaluate.tried import WordingStatus
@@ -53,7 +53,7 @@ def test_failures_name_places_and_no_text():
         kind=FailureKind.FALSE_POSITIVE,
         predicted=Value.PRESENT,
         reference=Mark.ABSENT,
-        spans=((3, 9), (12, 20)),
+        spans=(Span(3, 9), Span(12, 20)),
     )
     text = failures_table(Failures("run-1", "dev", (failure,)))
     (row,) = rows(text)

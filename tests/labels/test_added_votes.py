@@ -9,10 +9,18 @@ import pytest
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Mark
-from loop.labels.ballots import read_cohort_votes, votes_path
+from loop.core.records import Mark, ValueCode
+from loop.labels.ballots import Votes, read_cohort_votes, votes_path
 from loop.labels.cohort import Cohort
-from loop.labels.majority import MajorityRule, keep_marks
+from loop.labels.majority import (
+    MajorityRule,
+    MarkChange,
+    Newest,
+    find_untouched,
+    keep_marks,
+    list_changes,
+    majority,
+)
 from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     Reference,
@@ -250,6 +258,8 @@ def test_new_readers_count_only_where_they_read(
     ]
     assert report.changes.undecided == 1
     assert add(six("a1", "p", readers="I"), need=1).rule == MajorityRule()
+    # Who says nothing goes by the rule of the votes before, not of the first ones.
+    assert add(six("a1", "p", readers="J")).rule == MajorityRule()
 
 
 def test_a_correction_stands_where_nobody_new_has_read(
@@ -296,3 +306,76 @@ def test_no_finding_is_kept_only_with_all_other_marks() -> None:
     made = np.array([[0, 1], [0, 0]], dtype=np.int8)
     untouched = np.array([[True, False], [True, True]])
     assert keep_marks(newest, labels, made, untouched).tolist() == [[0, 1], [1, 0]]
+    # Where readers label it themselves, it follows from nothing.
+    read = keep_marks(newest, labels, made, untouched, no_finding_read=True)
+    assert read.tolist() == [[1, 1], [1, 0]]
+
+
+def table(rows: dict[str, str], label: str = "edema") -> Votes:
+    """Return votes of six readers on one label: p, a, u or a dot a reader."""
+    codes = {"p": 1, "a": 0, "u": -1, ".": ValueCode.NOT_VOTED}
+    values = [[[codes[word] for word in said]] for said in rows.values()]
+    return Votes(
+        readers=tuple("ABCDEF"),
+        case_ids=tuple(rows),
+        labels=(label,),
+        values=np.array(values, dtype=np.int8),
+    )
+
+
+def test_a_pair_is_touched_by_a_vote_or_by_another_rule() -> None:
+    """And by nothing else; what nobody votes on any more is not kept."""
+    rows = {"same": "pppppp", "rule": "ppppaa", "vote": "pppppp", "none": "......"}
+    before = table(rows)
+    after = table({**rows, "vote": "pppppa"})
+
+    def untouched(
+        first: MajorityRule, second: MajorityRule, votes: Votes
+    ) -> list[bool]:
+        found = find_untouched(before, votes, rule_before=first, rule_after=second)
+        return [bool(one) for one in found[:, 0]]
+
+    usual, strict = MajorityRule(), MajorityRule(need=5)
+    assert untouched(usual, usual, after) == [True, True, False, False]
+    assert untouched(usual, strict, after) == [True, False, False, False]
+    assert untouched(strict, usual, before) == [True, False, True, False]
+
+
+@pytest.mark.parametrize("was", [False, True])
+@pytest.mark.parametrize("now", [False, True])
+def test_no_finding_is_touched_when_who_labels_it_changes(was: bool, now: bool) -> None:
+    """The votes may be the same, and mean something else."""
+    votes = table({"a1": "pppppp"}, "no_finding")
+    found = find_untouched(
+        votes,
+        votes,
+        rule_before=MajorityRule(no_finding_read=was),
+        rule_after=MajorityRule(no_finding_read=now),
+    )
+    assert bool(found[0, 0]) is (was is now)
+
+
+def test_marks_that_become_undecided_are_listed_first() -> None:
+    """Then other decided marks, then what was missing or open."""
+    votes = table({"a1": "pppppp", "a2": "aaaaaa", "a3": "pppaaa", "a4": "pppppp"})
+    was = [ValueCode.MISSING, 1, 1, ValueCode.NO_MAJORITY]
+    newest = Reference(
+        cohort="mine",
+        number=1,
+        digest="",
+        case_ids=votes.case_ids,
+        labels=("edema",),
+        marks=np.array([[one] for one in was], dtype=np.int8),
+    )
+    found = list_changes(
+        Newest(newest, newest, exists=True), votes, majority(votes), ("edema",)
+    )
+    assert found is not None
+    assert [one.case_id for one in found.rows] == ["a3", "a2", "a1", "a4"]
+    assert [one.undecides for one in found.rows] == [True, False, False, False]
+    opened = MarkChange("a1", "edema", Mark.NO_MAJORITY, Mark.MISSING)
+    assert not opened.undecides
+    assert (
+        list_changes(Newest(None, None, exists=True), votes, majority(votes), ())
+        is None
+    )

@@ -122,6 +122,31 @@ def test_a_fifth_of_another_script_is_too_much(text: str, language: str) -> None
     assert guess_language(text) == language
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("肺" + "x" * 4, "zh"),
+        ("肺" + "x" * 5, "en"),
+        ("の" + "肺" * 9, "ja"),
+        ("の" + "肺" * 10, "zh"),
+        # One stop word of four, two of many, and as many English ones.
+        ("kein aaa bbb ccc", "de"),
+        ("kein aaa bbb ccc ddd", "en"),
+        ("kein keine" + " aaa" * 10, "de"),
+        ("kein of", "en"),
+        ("kein keine of", "de"),
+        # Three accents and one in twenty letters, without an English word.
+        ("ąęó" + "x" * 57, "und"),
+        ("ąęó" + "x" * 58, "en"),
+        ("ąę" + "x" * 10, "en"),
+        ("ąęó the", "en"),
+    ],
+)
+def test_where_one_language_ends_and_another_begins(text: str, language: str) -> None:
+    """A share is reached exactly, and a letter less is too few."""
+    assert guess_language(text) == language
+
+
 @pytest.mark.parametrize("text", ["7", "é", "肺", "a.", "Лёгкие"])
 def test_one_letter_or_digit_is_a_word(text):
     """Of any script."""

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from loop.labels.cohort import Cohort, texts_path
 from loop.labels.language import fold_text, shingles, words
 from loop.labels.overlap import (
     OverlapKind,
+    _compare,
     check_cohorts,
     near_duplicates,
     require_separate,
@@ -87,6 +89,44 @@ def test_a_merely_similar_text_passes(
         role="external",
     )
     assert _kinds(workspace) == {}
+
+
+@pytest.mark.parametrize(
+    ("shared", "said"),
+    [
+        (1, "share 1 text: a0 = b0\n"),
+        (2, "share 2 texts: a0 = b0, a1 = b1\n"),
+        (5, ", a4 = b4\n"),
+        (6, ", a4 = b4 ...\n"),
+    ],
+)
+def test_five_of_what_is_shared_are_named(
+    workspace: WorkspacePaths, make_cohort: Maker, shared: int, said: str
+) -> None:
+    """More would fill a screen; that there are more is said."""
+    texts = [f"Report {number}." for number in range(shared)]
+    for letter, role in (("a", "dev"), ("b", "holdout")):
+        rows = [(f"{letter}{number}", text) for number, text in enumerate(texts)]
+        make_cohort(rows, letter, role=role)
+    with pytest.raises(OverlapError) as caught:
+        require_separate(check_cohorts(workspace))
+    assert said in str(caught.value)
+
+
+def test_patients_under_different_keys_are_not_compared(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """The same pseudonym stands for another person there."""
+    first = make_cohort([("a1", "Lungs are clear.", "P1")], "one", role="dev")
+    second = make_cohort([("b1", "There is an effusion.", "P1")], "two", role="holdout")
+    assert [one.kind for one in _compare(workspace, first, second).shared] == [
+        "patient"
+    ]
+    found = _compare(workspace, first, replace(second, pseudonym_key="other"))
+    assert found.shared == ()
+    assert found.not_checked == (
+        "patients: the cohorts were pseudonymised with different keys",
+    )
 
 
 @pytest.mark.parametrize("larger", ["one", "two"])

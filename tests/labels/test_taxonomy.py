@@ -10,6 +10,7 @@ from loop.labels.taxonomy import (
     NO_FINDING,
     NoFindingPolicy,
     Taxonomy,
+    parse_taxonomy,
     read_taxonomy,
 )
 
@@ -80,8 +81,9 @@ def test_an_unknown_label_names_the_closest_one(taxonomy: Taxonomy) -> None:
 
 def test_a_name_like_nothing_lists_the_known_ones(taxonomy: Taxonomy) -> None:
     """Without a near match the message still says what would be right."""
-    with pytest.raises(UnknownLabelError, match="Known: atelectasis"):
-        taxonomy.find("q" * 500)
+    for name in ("q" * 500, "Pleural", "Lung"):
+        with pytest.raises(UnknownLabelError, match="Known: atelectasis"):
+            taxonomy.find(name)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,49 @@ def test_two_labels_of_one_name_are_refused(
     folder = _edited(labels_folder, tmp_path, "name: Edema", "name: Pneumonia")
     with pytest.raises(DataError, match="both called 'pneumonia'"):
         read_taxonomy(folder)
+
+
+def test_a_label_that_stands_there_twice_is_refused(
+    labels_folder: Path, tmp_path: Path
+) -> None:
+    """Of two definitions nobody knows which one was meant."""
+    text = (labels_folder / "taxonomy.yaml").read_text(encoding="utf-8")
+    entry = text[text.index("- id: edema") :].split("\n- id: ")[0]
+    (tmp_path / "taxonomy.yaml").write_text(f"{text}\n{entry}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="label 'edema' appears twice"):
+        read_taxonomy(tmp_path)
+
+
+SMALL = """\
+version: 1
+labels:
+- id: edema
+  name: Edema
+  definition: {definition}
+"""
+
+
+@pytest.mark.parametrize(("length", "enough"), [(20, True), (19, False)])
+def test_a_definition_has_twenty_characters_at_least(length: int, enough: bool) -> None:
+    """Fewer say nothing that the name does not."""
+    text = SMALL.format(definition="x" * length)
+    if enough:
+        assert parse_taxonomy(text, "here").ids == ("edema",)
+    else:
+        with pytest.raises(DataError, match="definition"):
+            parse_taxonomy(text, "here")
+
+
+def test_what_was_there_before_a_field_came_keeps_its_digest() -> None:
+    """Every run names the digest of its taxonomy."""
+    plain = SMALL.format(definition="Fluid in the lungs, seen.")
+    digest = parse_taxonomy(plain, "here").digest
+    for same in ("region: chest\n", "reading: []\n"):
+        assert parse_taxonomy(same + plain, "here").digest == digest
+    assert parse_taxonomy(f"{plain}  counts: []\n", "here").digest == digest
+    for other in ("region: any\n", "reading: [Read it.]\n"):
+        assert parse_taxonomy(other + plain, "here").digest != digest
+    assert parse_taxonomy(f"{plain}  counts: [x]\n", "here").digest != digest
 
 
 def test_a_changed_definition_changes_the_digest(

@@ -53,6 +53,7 @@ def test_init_records_what_it_copied(place):
     labels = read_ledger(place.ledger)[0].payload["labels"]
     assert set(labels) == {
         "taxonomy.yaml",
+        "errors.yaml",
         "cues/en.yaml",
         "cues/zh.yaml",
         "crosswalks/openi_mesh.yaml",
@@ -112,15 +113,17 @@ def test_an_upgrade_that_was_killed_is_recorded_by_the_next(place, newer):
 
 
 def test_a_taxonomy_of_ones_own_is_left_alone(tmp_path, newer):
-    """Neither replaced nor called edited; cues are everybody's."""
+    """Neither replaced nor called edited; cues and errors are everybody's."""
     labels = tmp_path / "labels.csv"
     labels.write_text("name,definition\nStroke,The brain lost its supply of blood.\n")
     place = start_workspace(tmp_path / "own", WHO, labels=labels).workspace
     add(newer / "taxonomy.yaml")
     add(newer / "crosswalks/openi_mesh.yaml")
     add(newer / "cues/en.yaml")
+    add(newer / "errors.yaml")
     (newer / "crosswalks/other.yaml").write_text("x: 1\n")
-    assert states(place) == {"cues/en.yaml": CopyState.UPDATE}
+    newer_ones = {"cues/en.yaml", "errors.yaml"}
+    assert states(place) == dict.fromkeys(newer_ones, CopyState.UPDATE)
     before = (place.labels / "taxonomy.yaml").read_bytes()
     upgrade_labels(place, WHO)
     assert (place.labels / "taxonomy.yaml").read_bytes() == before
@@ -130,7 +133,7 @@ def test_a_taxonomy_of_ones_own_is_left_alone(tmp_path, newer):
 def test_a_workspace_of_an_earlier_version_keeps_what_differs(workspace, newer):
     """It does not say what it began with."""
     add(newer / "taxonomy.yaml")
-    lacking = {"cues/en.yaml", "cues/zh.yaml"}
+    lacking = {"cues/en.yaml", "cues/zh.yaml", "errors.yaml"}
     assert set(states(workspace)) == {"taxonomy.yaml", *lacking}
     assert set(states(workspace).values()) == {CopyState.UNKNOWN}
     before = (workspace.labels / "taxonomy.yaml").read_bytes()

@@ -404,7 +404,27 @@ def test_six_readers_make_fifteen_pairs(read, taxonomy: Taxonomy) -> None:
     report = measure_agreement(votes, taxonomy, cohort="mine", resamples=200)
     assert len(report.pooled.pairs) == 15
     assert len(report.labels[0].ceiling.readers) == 6
-    assert report.labels[0].uncertain == 1
+    first = report.labels[0]
+    assert (first.votes, first.present, first.uncertain) == (18, 10, 1)
+    # Pairs that agree: 14 of 30, 20 of 20, 30 of 30.
+    assert first.raw == report.pooled.raw == pytest.approx(64 / 80)
+
+
+def test_all_labels_together_are_resampled_by_case(read, taxonomy: Taxonomy) -> None:
+    """A second label that says the same is no further evidence: no narrower limits."""
+    said = {"a1": "ppa", "a2": "aaa", "a3": "ppp"}
+    votes = read(
+        [
+            row
+            for label in ("Edema", "Fracture")
+            for case, values in said.items()
+            for row in _ballots(case, values, label)
+        ]
+    )
+    report = measure_agreement(votes, taxonomy, cohort="mine", resamples=200)
+    for name in ("mean_kappa", "fleiss", "alpha"):
+        pooled, single = getattr(report.pooled, name), getattr(report.labels[0], name)
+        assert (pooled.low, pooled.high) == pytest.approx((single.low, single.high))
 
 
 def test_uncertain_votes_can_be_a_category(read, taxonomy: Taxonomy) -> None:

@@ -18,7 +18,10 @@ from loop.prompts.catalog import (
     read_version,
     write_version,
 )
+from loop.prompts.guides import parse_guides
 from loop.prompts.history import move_alias
+from loop.prompts.version import _digest
+from tests.calls import count_calls
 
 EDITOR = Actor(name="Dr A. Example")
 
@@ -41,6 +44,22 @@ def test_what_is_read_is_what_was_written(library, first, second):
 def test_without_a_number_the_newest_is_meant(library, second, ref):
     """``tiny`` alone is the newest committed version."""
     assert read_version(library, ref) == second
+
+
+def test_a_version_that_is_read_again_is_not_parsed_again(library, second):
+    """A history reads every version; its files are looked at each time."""
+    lineage(library, "tiny")
+    again = count_calls(lambda: lineage(library, "tiny"))
+    parse_guides.cache_clear()
+    _digest.cache_clear()
+    assert count_calls(lambda: lineage(library, "tiny")) > 1.5 * again
+    guides = library.prompts / "tiny" / "v2" / "guides.yaml"
+    text = guides.read_text(encoding="utf-8")
+    guides.write_text(text.replace("name:", "name: Other", 1), encoding="utf-8")
+    with pytest.raises(EditedVersionError):
+        read_version(library, "tiny")
+    guides.write_text(text, encoding="utf-8")
+    assert read_version(library, "tiny") == second
 
 
 def test_an_alias_follows_the_ledger(library):

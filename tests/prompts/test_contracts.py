@@ -6,15 +6,33 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import PromptTask
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors, lint_version
-from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.prompts.outputs.base import CONTRACTS, get_contract, list_contracts
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import can_exchange, frozen_blocks, with_contract
 
 SHIPPED = WorkspacePaths(bundled())
+EXTRACT = list_contracts(PromptTask.EXTRACT)
 WORDS = 'Answer {{ fields | join("/") }}.\n'
+
+
+def test_a_task_lists_its_own_contracts_in_the_order_they_are_offered():
+    """Nobody is offered an answer that says something else than is asked."""
+    assert EXTRACT == ("label_values", "findings", "binary")
+    listed = [name for task in PromptTask for name in list_contracts(task)]
+    assert sorted(listed) == sorted(CONTRACTS)
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_contract_says_what_it_is_for(name):
+    """Once, where it is registered; whoever offers it asks it."""
+    contract = CONTRACTS[name]
+    assert contract.name == name and contract.summary
+    texts = ("text",) if name in EXTRACT else ("reference", "candidate")
+    assert contract.inputs == texts
 
 
 @pytest.mark.parametrize("number", [1, 7])
@@ -25,7 +43,7 @@ def test_the_full_contract_says_what_the_shipped_prompts_say(number):
     assert with_contract(version, contract.name, contract.instruction) == version
 
 
-@pytest.mark.parametrize("there", CONTRACTS)
+@pytest.mark.parametrize("there", EXTRACT)
 def test_there_and_back_is_the_same_prompt(there):
     """Nothing but the block and the contract's name changes."""
     version = read_version(SHIPPED, "extractor@v7")
@@ -34,7 +52,7 @@ def test_there_and_back_is_the_same_prompt(there):
     assert with_contract(away, back.name, back.instruction).digest == version.digest
 
 
-@pytest.mark.parametrize("name", CONTRACTS)
+@pytest.mark.parametrize("name", EXTRACT)
 def test_every_contract_makes_a_prompt_without_lint_errors(name):
     """The instruction is Jinja source, and JSON has braces too."""
     version = read_version(SHIPPED, "extractor@v7")

@@ -37,6 +37,15 @@ def test_templates_are_compared_line_by_line(first):
     assert diff.templates[0].lines == ("@@ -1 +1 @@", "-Read.", "+Read well.")
 
 
+def test_a_change_stands_between_two_lines_of_what_is_around_it(first):
+    """Enough to find the place, and no more."""
+    long = replace(first, system="a\nb\nc\nd\ne\nf\ng\n")
+    diff = diff_versions(long, replace(long, number=2, system="a\nb\nc\nX\ne\nf\ng\n"))
+    assert diff.templates[0].lines == (
+        *("@@ -2,5 +2,5 @@", " b", " c", "-d", "+X", " e", " f"),
+    )
+
+
 def test_line_ends_alone_are_a_difference(first):
     """They change the digest, so the diff must not be empty."""
     other = replace(first, system=first.system.replace("\n", "\r\n"))

@@ -1,5 +1,7 @@
 """guides.yaml: what is read back is what was written."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +70,16 @@ def test_every_guide_survives_the_file(guide):
 def test_file_order_is_kept(second):
     """The order of labels is the order asked."""
     assert parse_guides(dump_guides(second.guides), "x") == second.guides
+
+
+def test_nothing_is_written_where_there_is_nothing(first):
+    """An empty list says nothing to whoever reads the file, the lexicon's neither."""
+    kept = Lexicon(language="en", terms=("wet",))
+    written = dump_guides([replace(first.guides[0], lexicon=(kept,))])
+    assert written == (
+        "edema:\n  name: Edema\n  definition: Fluid in the lung.\n"
+        "  lexicon:\n    en:\n      terms:\n      - wet\n"
+    )
 
 
 @pytest.mark.parametrize(

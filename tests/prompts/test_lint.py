@@ -13,10 +13,11 @@ from loop.prompts.lint import (
     LEVELS,
     LONG_BYTES,
     MAX_SUFFIX,
+    is_shown,
     lint_version,
 )
 from loop.prompts.outputs.binary import BinaryValues
-from loop.prompts.version import frozen_blocks
+from loop.prompts.version import CallPlan, frozen_blocks
 from tests.calls import count_calls
 
 LABELS = ("edema", "fracture")
@@ -32,6 +33,31 @@ def with_guide(version, **changes):
     """Return `version` with its first guide changed."""
     guide = replace(version.guides[0], **changes)
     return replace(version, guides=(guide, *version.guides[1:]))
+
+
+def test_a_text_that_the_contract_is_about_must_be_shown(first):
+    """Evidence would be looked for in a text that the model never saw."""
+    user = first.user.replace("{{ text }}", "{{ indication }}")
+    (found,) = lint(replace(first, user=user, inputs=("indication",)))
+    assert found.startswith(
+        "error prompt.yaml: the contract label_values is about 'text', which is none "
+        "of the inputs (indication): add it there"
+    )
+    both = first.user.replace("{{ text }}", "{{ indication }}\n{{ text }}")
+    assert lint(replace(first, user=both, inputs=("indication", "text"))) == []
+
+
+def test_a_judge_is_asked_everything_in_one_call(first):
+    """Letters name categories by their place, and matches are counted once."""
+    user = first.user.replace("{{ text }}", "{{ reference }}\n{{ candidate }}")
+    both = replace(
+        first, user=user, contract="green_sections", inputs=("reference", "candidate")
+    )
+    assert lint(both) == []
+    (found,) = lint(replace(both, plan=CallPlan.PER_LABEL))
+    assert found.startswith(
+        "error prompt.yaml: the contract green_sections is answered"
+    )
 
 
 def test_a_clean_version_has_no_findings(first, second):
@@ -129,6 +155,24 @@ def test_a_template_at_fault_is_found(first, user, message):
         line.startswith("error") and message in line
         for line in lint(replace(first, user=user))
     )
+
+
+def test_every_template_is_looked_at_and_blamed_for_its_own(first):
+    """One at fault hides nothing of the other, and is no reason to blame it."""
+    (alone,) = lint(replace(first, user="{{ guides[0].label }}{{ text }}{% if %}"))
+    assert alone.startswith("error templates: ")
+    asked = replace(first, system="{{ text }}\n")
+    known = "variable 'text' is undefined; use"
+    assert [one for one in lint(asked) if f"error system.jinja: {known}" in one]
+    block = f"{{# frozen: answer #}}\n{BinaryValues().instruction}\n{{# end frozen #}}"
+    both = replace(
+        first,
+        system="Read. {# frozen: role #}\n",
+        user=f"{{{{ guides[0].label }}}}\n{block}\n{{{{ text }}}}\n",
+    )
+    lines = lint(both)
+    assert [one for one in lines if "error system.jinja: " in one and "role" in one]
+    assert [one for one in lines if "asks for the contract binary" in one]
 
 
 def test_length_is_warned_about_with_an_estimate(first):
@@ -306,6 +350,9 @@ def test_what_a_model_has_no_use_for_belongs_to_the_lexicon(first):
     for wording in ("wet*", "wet ... lung", "\u80ba\u6c34\u80bf"):
         found = held_against(with_guide(first, terms=(wording,)))
         assert [one for one in found if "with * or ..., or of another script" in one]
+    # Letters with accents, up to those of Romanian, are of the same script.
+    assert is_shown("\u021bes\u0103tur\u0103", first.guides[0])
+    assert not is_shown("\u0254", first.guides[0])
     kept = Lexicon(language="en", terms=(*many, "wet*"))
     hidden = held_against(with_guide(first, terms=("wet",), lexicon=(kept,)))
     assert [line for line in hidden if "lexicon" in line] == []

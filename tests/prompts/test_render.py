@@ -162,3 +162,21 @@ def test_a_prompt_without_a_paragraph_is_spaced_by_line(first):
         "edema: Fluid in the lung.\n\nfracture: A broken bone.\n\n"
         "Answer edema, fracture.\n\nClear.\n"
     )
+
+
+def test_indented_blocks_leave_nothing_behind(first):
+    """A template may be laid out for its readers; its blanks are no words."""
+    user = "  {% if guides %}\n  Read.\n  {% endif %}\n{{ text }}\n"
+    (prompt,) = plan_prompts(replace(first, user=user), schema)(item("Clear."))
+    assert prompt.messages[-1].content == "  Read.\nClear.\n"
+
+
+def test_the_longest_text_after_the_case_is_the_one_that_counts(first):
+    """Of the calls of a version, whichever it is."""
+    user = "{{ text }}{% for guide in guides %}{{ guide.definition }}{% endfor %}"
+    version = replace(first, user=user, plan=CallPlan.PER_LABEL)
+    lengths = [len(guide.definition) for guide in first.guides]
+    assert lengths[0] > lengths[1]
+    for guides in (version.guides, version.guides[::-1]):
+        plan = plan_prompts(replace(version, guides=guides), schema)
+        assert plan.suffix_length == lengths[0]

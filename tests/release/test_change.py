@@ -1,9 +1,21 @@
 """What a release says of its change: which labels are better, worse or as before."""
 
+from dataclasses import replace
+
 import pytest
 
+from loop.core.records import Exemplar, Value
 from loop.evaluate.compare import compare_inputs
+from loop.evaluate.protocol import Protocol
+from loop.prompts.version import CallPlan
 from loop.release.change import Base, Compared, change_facts
+from loop.review.revise.draws import (
+    DrawnAnswers,
+    MarginTest,
+    MeanDifference,
+    ShareName,
+    weigh_draws,
+)
 from tests.evaluate.scenes import inputs, outcome, reference
 from tests.release.small_numbers import VERSION
 
@@ -31,3 +43,66 @@ def test_labels_are_sorted_by_what_was_gained_and_lost():
     assert (worse.before, worse.after) == (1.0, pytest.approx(2 / 3))
     (lost,) = Compared(Base(None, VERSION), comparison).losses
     assert lost.startswith("Pneumothorax: may be worse than in tiny@v1")
+    # What the reference cannot judge is neither worse nor as before.
+    after = replace(after, not_comparable={WORSE: "scoliosis is coded normal"})
+    found = Compared(Base(None, VERSION), compare_inputs(before, after, resamples=20))
+    facts = change_facts(VERSION, found)
+    assert (facts.worse, found.losses, facts.improved) == ([], (), [BETTER])
+    assert WORSE not in facts.unchanged
+
+
+@pytest.mark.parametrize("not_worse", [False, True])
+def test_what_is_not_shown_is_a_loss_where_the_protocol_wants_it_shown(not_worse):
+    """Whether so many cases could have shown it or not."""
+    protocol = Protocol(rule="lower", min_positives=14, not_worse=not_worse)
+    standard = reference({"c0": {BETTER: 1}})
+    one = inputs([outcome("c0", {})], standard, protocol=protocol)
+    drawn = DrawnAnswers((one.pairs, one.pairs), (one.pairs, one.pairs))
+    evidence = weigh_draws(drawn, {}, protocol)
+    nothing = MeanDifference(lost=0, gained=0, n=1)
+    labels = [
+        replace(
+            evidence.labels[0],
+            label=name,
+            harm=(),
+            margins=tuple(
+                MarginTest(
+                    share=ShareName.ACCURACY,
+                    difference=nothing,
+                    bound=bound,
+                    margin=0.05,
+                    reachable=reachable,
+                )
+                for bound, reachable in margins
+            ),
+        )
+        for name, margins in (
+            ("shown", [(-0.04, True)]),
+            ("open", [(-0.06, True)]),
+            ("few", [(-0.5, False)]),
+        )
+    ]
+    over = replace(evidence, labels=tuple(labels), together=None)
+    comparison = compare_inputs(one, one, resamples=20)
+    losses = Compared(Base(None, VERSION), comparison, over).losses
+    said = "open, few: not shown to be no worse than in tiny@v1"
+    assert [loss.startswith(said) for loss in losses] == ([True] if not_worse else [])
+
+
+def test_a_change_is_of_the_class_of_what_was_changed():
+    """Wording that readers follow is a rule, whichever list of the guide it is in."""
+    guide = VERSION.guides[0]
+    example = Exemplar(text="Broken.", value=Value.PRESENT, evidence="Broken")
+    for changes, classes in (
+        ({"terms": ("break",)}, ["R1"]),
+        ({"definition": "Another."}, ["R2"]),
+        ({"counts": ("a crack",)}, ["R2"]),
+        ({"exemplars": (example,)}, ["R3"]),
+        ({"terms": ("break",), "counts": ("a crack",)}, ["R1", "R2"]),
+    ):
+        made = replace(VERSION, guides=(replace(guide, **changes), *VERSION.guides[1:]))
+        facts = change_facts(made, Compared(Base(None, VERSION), None))
+        assert facts.classes == classes, changes
+    made = replace(VERSION, system="Read.\n", plan=CallPlan.PER_LABEL)
+    facts = change_facts(made, Compared(Base(None, VERSION), None))
+    assert facts.classes == ["template", "plan"]

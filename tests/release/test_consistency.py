@@ -8,17 +8,25 @@ import pytest
 
 from loop.core.ledger import Actor, Event, append_event
 from loop.evaluate.evaluation import evaluate_inputs
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import certify_evaluation
 from loop.release.candidate import claim_facts
 from loop.release.consistency import (
+    _hedge_problems,
     check_agreement,
     check_claim,
     check_facts,
     check_numbers,
     judge_again,
 )
-from loop.release.facts import DRAWN_FORMAT, format_facts, parse_facts, predicate_of
+from loop.release.facts import (
+    DRAWN_FORMAT,
+    LabelFacts,
+    format_facts,
+    parse_facts,
+    predicate_of,
+)
 from loop.release.provenance import evaluation_facts
 from loop.release.verify import verify_folder
 from loop.stats.confusion import Confusion
@@ -203,13 +211,16 @@ def test_a_limit_over_patients_can_only_take_a_pass_away(small):
     one = facts["evaluations"][0]
     facts["evaluations"], one["labels"] = [one], one["labels"][1:]
     gate = one["labels"][0]["gate"]
-    for units, verdict, believed in (
-        (40, "PASS", True),
-        (40, "INSUFFICIENT", True),
-        (40, "FAIL", False),
-        (one["cases"], "PASS", True),
-        (one["cases"], "INSUFFICIENT", False),
+    for rule, units, verdict, believed in (
+        ("lower", 40, "PASS", True),
+        ("lower", 40, "INSUFFICIENT", True),
+        ("lower", 40, "FAIL", False),
+        ("lower", one["cases"], "PASS", True),
+        ("lower", one["cases"], "INSUFFICIENT", False),
+        ("point", 40, "PASS", True),
+        ("point", 40, "INSUFFICIENT", False),
     ):
+        content["rule"] = rule
         one["method"]["units"], gate["verdict"] = units, verdict
         assert (_gates(facts) == []) == believed
 
@@ -362,6 +373,61 @@ def test_uncertain_answers_are_where_the_policy_counts_them(
 ):
     """A hedge under `wrong` is among the errors; one left out is among the excluded."""
     assert bool(hedged(tmp_path, policy, told)) is not holds
+
+
+@pytest.mark.parametrize("policy", ["wrong", "absent", "present", "excluded"])
+def test_uncertain_answers_are_left_out_by_one_policy_alone(policy):
+    """Under the others each is among the counts, as right or as an error."""
+    label = label_facts(VERSION.guides[0], COUNTS[0])
+    label["answered_uncertain"] = {"positives": 0, "negatives": 1}
+    label["excluded"] |= {"uncertain_predicted": 1, "uncertain_reference": 1}
+    label |= {"tn": 47, "fp": 1} if policy in ("wrong", "present") else {}
+    told = Protocol(uncertain_answers=policy)
+    found = list(_hedge_problems(LabelFacts.model_validate(label), told))
+    counted = "its uncertain answers are not counted as"
+    assert found == ([] if policy == "excluded" else [f"{counted} {policy}"])
+    label["excluded"]["uncertain_predicted"] = 0
+    found = list(_hedge_problems(LabelFacts.model_validate(label), told))
+    assert (found == []) is (policy != "excluded")
+
+
+@pytest.mark.parametrize("kind", ["unparsed", "failed", "not_asked"])
+@pytest.mark.parametrize(
+    ("silent", "uncertain", "enough"),
+    [(6, 0, True), (7, 0, False), (7, 6, True), (8, 6, False)],
+)
+def test_missing_answers_are_a_share_of_all_that_could_be_scored(
+    kind, silent, uncertain, enough
+):
+    """One in ten may be missing, whatever the reason, the uncertain ones counted."""
+    label = label_facts(VERSION.guides[1], Confusion(20, 0, 0, 38 - (silent > 6)))
+    label["excluded"] |= {kind: silent, "uncertain_predicted": uncertain}
+    share = Protocol(min_cases=20, max_unanswered=0.1)
+    gate = judge_again(LabelFacts.model_validate(label), share)
+    total = label["n"] + silent + uncertain
+    assert (silent / total <= 0.1) is enough
+    assert (gate.verdict is GateVerdict.PASS) is enough
+    assert enough or f"{silent} of {total} cases" in gate.reasons[0]
+
+
+def test_an_evaluation_of_a_part_certifies_nothing_and_fails_all_the_same(tmp_path):
+    """Cases that were not asked take a pass away, and no failure."""
+    facts = make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    (number,) = (
+        at
+        for at, one in enumerate(facts["evaluations"])
+        if one["cohort"] == facts["claim"]["cohort"]
+    )
+    verdict = facts["claim"]["verdict"]
+    part = facts["evaluations"][number]
+    for not_run in (0, 1):
+        part["not_run"] = not_run
+        problem = f"its verdict is {verdict}, the gates give INSUFFICIENT"
+        assert (problem in check_claim(typed(facts)).what) is (not_run == 1)
+    for label in part["labels"]:
+        label["gate"]["verdict"] = "FAIL"
+    told = check_numbers(typed(facts))[number].what
+    assert "the verdict is PASS, its gates give FAIL" in told
 
 
 def test_parts_that_contradict_each_other_are_named(tmp_path):

@@ -355,6 +355,7 @@ def test_the_next_release_supersedes_and_names_the_last(ready):
     found = ready.freeze(prompt="tiny@v2", why="a second term")
     assert found.folder is not None
     assert found.facts.supersedes.name == first.name
+    assert found.facts.supersedes.engine == first.facts.engine
     assert found.facts.change.classes == ["R1"]
     assert found.facts.change.rollback == "tiny-v1"
     assert len(found.facts.openings) == 2

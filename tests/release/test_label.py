@@ -51,7 +51,7 @@ class Failing:
 
 def test_every_report_has_a_row_in_its_place():
     """Ids as given, the labels in published order, nothing invented for no text."""
-    found = loop.label(REPORTS, release="extractor-v10")
+    found = loop.label(REPORTS, release="extractor-v11")
     assert list(found.index) == list(REPORTS)
     names = [one.name for one in read_taxonomy(bundled() / "labels").labels]
     assert list(found.columns) == ["status", *names]
@@ -95,8 +95,8 @@ def test_what_failed_is_missing_and_told(monkeypatch):
 
 def test_the_frame_says_what_it_is_of():
     """Prompt, engine and taxonomy with their digests."""
-    about = loop.label(["Clear lungs."], release="extractor-v10").attrs["ranloop"]
-    assert about["release"] == "extractor-v10" and about["extractor"] == "extractor@v10"
+    about = loop.label(["Clear lungs."], release="extractor-v11").attrs["ranloop"]
+    assert about["release"] == "extractor-v11" and about["extractor"] == "extractor@v11"
     for key in ("prompt_digest", "engine_digest", "taxonomy_digest"):
         assert len(about[key]) == 64
     assert about["engine"] == "rules" and about["problems"] == []

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.labels.cohort import texts_path
 from loop.labels.holdout import retire_holdout
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.version import PromptVersion
-from loop.release.separation import measure_separation
+from loop.release.separation import find_earlier_looks, measure_separation
 
 ACTOR = Actor(name="Dr. Example")
 LONG = (
@@ -200,3 +200,49 @@ def test_the_user_message_is_looked_for_too(place):
     """It is shown to a model as the system message is."""
     quoting = replace(version(), user=f"Like: {LONG}\n{{{{ text }}}}\n")
     assert any("user.jinja" in one for one in objections(place, quoting, "held"))
+
+
+def measured_on(place, cohort):
+    """Write into the ledger that a version was measured on a cohort."""
+    event = Event(
+        action="evaluated", subject="tiny@v1", reason="-", payload={"cohort": cohort}
+    )
+    append_event(place.ledger, event, ACTOR)
+
+
+@pytest.mark.parametrize(("looks", "said"), [(0, "0 times"), (1, "once"), (2, "2 t")])
+def test_earlier_looks_are_those_before_the_cases_were_held_back(
+    place, add, looks, said
+):
+    """At these cases and until then: what is measured on them now is the release."""
+    shutil.rmtree(place.cohorts / "held")
+    add("shown", "external", HELD)
+    for _ in range(looks):
+        measured_on(place, "shown")
+    measured_on(place, "dev")
+    add("shown", "holdout", HELD, replace=True)
+    measured_on(place, "shown")
+    (found,) = find_earlier_looks(place, "shown")
+    assert f"versions were measured on them {said}" in found
+
+
+def test_an_external_cohort_may_become_a_holdout(place, add):
+    """It was measured on and never revised on, which whoever approves is told."""
+    shutil.rmtree(place.cohorts / "held")
+    add("shown", "external", HELD)
+    add("shown", "holdout", HELD, replace=True)
+    assert objections(place, version(), "shown") == ()
+    assert len(find_earlier_looks(place, "shown")) == 1
+
+
+def test_a_source_that_cases_were_taken_from_before_is_told_of(place, add):
+    """Unless they are here to be compared, or were never open."""
+    rows = [("n1", "One of them.", "P5"), ("n2", "And one more.", "P6")]
+    add("closed", "holdout", rows, exclude=("n1",))
+    shutil.rmtree(place.cohorts / "closed")
+    add("open", "external", rows, exclude=("n2",))
+    add("late", "holdout", rows, exclude=("n1",))
+    assert find_earlier_looks(place, "late") == ()
+    shutil.rmtree(place.cohorts / "open")
+    (found,) = find_earlier_looks(place, "late")
+    assert found.startswith("open (entry 5 of the ledger) was an open cohort")

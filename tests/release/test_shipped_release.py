@@ -26,6 +26,7 @@ SHIPPED = WorkspacePaths(bundled())
 KEYS = {
     "extractor-v7": "ranloop-release-desk-75a39f0b.json",
     "extractor-v10": "ranloop-approver-ae6b8529.json",
+    "extractor-v11": "ranloop-release-approver-d91ed761.json",
 }
 """Release to the public key that signed it; the manual shows the last one."""
 
@@ -80,11 +81,30 @@ def test_each_opened_the_holdout_once():
 
 def test_the_newest_has_binary_answers_and_leaves_out_what_codes_cannot_judge():
     """A hedge is an error there, and No Finding is shown outside the claim."""
-    release = load_release(SHIPPED, "extractor-v10")
+    release = load_release(SHIPPED, "extractor-v11")
     assert release.version.contract == "binary"
-    card = (SHIPPED.releases / "extractor-v10" / "card.md").read_text("utf-8")
+    card = (SHIPPED.releases / "extractor-v11" / "card.md").read_text("utf-8")
     assert "|unc:wrong|" in card.replace("&#124;", "|")
     assert "No Finding: shown, not part of the claim" in card
+
+
+def test_the_checklists_of_the_newest_say_what_an_auditor_must_know():
+    """Not only the card: who is known to have judged, what was replayed and opened."""
+    folder = SHIPPED.releases / "extractor-v11"
+    texts = [
+        " ".join((folder / f"{one}.md").read_text("utf-8").replace("\\", "").split())
+        for one in ("tripod-llm", "mi-clear-llm")
+    ]
+    for text in texts:
+        assert "156 verdicts, by role of those who gave them: reviewer and" in text
+        assert "roles in the workbench, as recorded at the commit, not prof" in text
+        assert "engineers, not radiologists, gave the verdicts" in text
+        assert "extractor@v9: committed at most 16 seconds after the version" in text
+        assert "the cases of openi_test are no longer unseen" in text
+    assert "a label may pass while the claim does not hold for it" in texts[0]
+    assert "on the development cohort openi_dev, not on the holdout" in texts[0]
+    change = (folder / "change-record.md").read_text("utf-8")
+    assert "- Engine: not as in extractor-v10: revision 5 (was 4)\n" in change
 
 
 @pytest.mark.slow

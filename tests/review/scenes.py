@@ -61,9 +61,9 @@ def add_cohort(workspace, folder, rows, *, name="dev", role="dev", replace=False
     import_cohort(workspace, path, options, actor=EDITOR)
 
 
-def add_prompt(workspace, number, *terms, parent=None):
+def add_prompt(workspace, number, *terms, parent=None, guides=None):
     """Write and record a version that reads `terms` as pleural effusion."""
-    guides = (
+    guides = guides or (
         Guide(
             label="pleural_effusion",
             name="Pleural Effusion",

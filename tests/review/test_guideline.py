@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Exemplar, Guide, Value
+from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.review.guideline import build_guideline, write_guideline
@@ -73,6 +73,31 @@ def test_patterns_for_rules_are_not_shown():
     ]
     assert "plate like" in shown
     assert not [item for item in shown if "*" in item or "..." in item]
+
+
+def test_a_ruling_on_a_pattern_is_not_shown():
+    """Readers are shown rulings on words; a pattern is for the engine `rules`."""
+    rules = [
+        Clarification(phrase=phrase, value=Value.UNCERTAIN, note="Why.")
+        for phrase in ("blunted angle", "blunt* angle", "angle ... blunted")
+    ]
+    guide = dataclasses.replace(
+        V7.guides[0], clarifications=tuple(rules), terms=("a*", "b")
+    )
+    version = dataclasses.replace(V7, guides=(guide,))
+    (entry,) = [
+        one for one in build_guideline(TAXONOMY, version).entries if one.rulings
+    ]
+    assert entry.rulings == (("blunted angle", "uncertain", "Why."),)
+    assert dict(entry.lists)["Also called"] == ("b",)
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_readers_are_told_of_no_finding_where_they_label_it(read):
+    """In its own entry and in no other."""
+    entries = build_guideline(TAXONOMY, no_finding_read=read).entries
+    told = [one.name for one in entries if "For readers" in dict(one.lists)]
+    assert told == (["No Finding"] if read else [])
 
 
 def test_a_definition_that_differs_is_shown_beside_the_taxonomys():

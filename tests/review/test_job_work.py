@@ -227,6 +227,27 @@ def test_a_worker_is_stopped_killed_and_its_job_resumed(place, silent):
         assert not list((place.private / "locks").glob("worker-*"))
 
 
+def test_a_job_is_stopped_also_in_the_moment_in_which_it_is_taken(queue, monkeypatch):
+    """Whoever sees that it runs may ask at once; the job after it is not meant."""
+    claim, taken = JobQueue.claim, []
+
+    def take(self, worker):
+        job = claim(self, worker)
+        if job is not None:
+            taken.append(job.number)
+        if len(taken) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return job
+
+    monkeypatch.setattr(JobQueue, "claim", take)
+    wanted = (RUN, replace(RUN, limit=2))
+    numbers = [start_job(queue, one, "Dr A", "editor").number for one in wanted]
+    work(queue)
+    assert taken == numbers
+    ended = [find_job(queue.store, number).state for number in numbers]
+    assert ended == [JobState.STOPPED, JobState.DONE]
+
+
 def test_a_process_of_another_user_is_not_said_to_stop(queue, monkeypatch):
     """The signal does not reach it: that is told, and nothing is noted as stopped."""
 

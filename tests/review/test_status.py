@@ -1,5 +1,6 @@
 """What became of a verdict is derived from what happened since; nothing is erased."""
 
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -8,8 +9,22 @@ from loop.core.ledger import Actor
 from loop.core.records import Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
-from loop.review.status import Verdicts, VerdictState, judged_cohorts, read_kept
-from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.status import (
+    SubmittedVerdict,
+    Verdicts,
+    VerdictState,
+    find_open,
+    find_standing,
+    group_by_label,
+    judged_cohorts,
+    read_kept,
+)
+from loop.review.submit import (
+    stamp,
+    submit_verdict,
+    submit_verdicts,
+    withdraw_verdict,
+)
 from loop.review.verdict import Judgement
 from loop.run.store import open_store
 from tests.review.scenes import (
@@ -132,6 +147,85 @@ def test_what_is_said_again_after_a_version_is_open(workspace, store):
     again = submit_verdict(store, verdict(), MADE_ON._replace(run="run-2"), now)
     states = {one.id: one.state for one in read_kept(store, workspace, "dev")}
     assert states == {key: VerdictState.ADDRESSED, again: VerdictState.OPEN}
+
+
+@pytest.mark.parametrize(
+    ("after", "state"),
+    [(-1, "addressed"), (-0.5, "addressed"), (0, "open"), (0.5, "open"), (1, "open")],
+)
+def test_what_is_said_again_in_the_second_of_a_version_is_open(
+    workspace, store, after, state
+):
+    """The ledger has whole seconds: whoever said it may have seen the version."""
+    now = clock()
+    key = submit_verdict(store, verdict(), MADE_ON, now)
+    later = MADE_ON._replace(run="run-2")
+    said = WHEN + timedelta(seconds=60 + after)
+    submit_verdict(store, verdict(), later, lambda: said)
+    commit(workspace, "tiny@v2", [key], WHEN + timedelta(seconds=60))
+    assert read_kept(store, workspace, "dev")[-1].state.value == state
+
+
+def test_a_verdict_of_no_prompt_is_about_all_of_them(workspace, store):
+    """A file need not say what it was made on."""
+    now = clock()
+    for number, prompt in enumerate(("tiny@v1", "", "other@v1", "tiny@draft:d1")):
+        made_on = MADE_ON._replace(prompt=prompt)
+        submit_verdict(store, verdict(comment=f"{number}"), made_on, now)
+        submit_verdict(store, verdict("b", comment=f"{number}"), made_on, now)
+    for asked in ("tiny", "tiny@v7"):
+        found = find_open(workspace, store, asked, "dev")
+        assert [one.circumstances.prompt for one in found] == ["tiny@draft:d1"] * 2
+    kept = read_kept(store, workspace, "dev")
+    bare = [one.id for one in kept if not one.circumstances.prompt]
+    commit(workspace, "tiny@v2", bare)
+    addressed = {
+        one.id for one in read_kept(store, workspace, "dev") if one.addressed_by
+    }
+    assert addressed == set(bare)
+
+
+def test_open_verdicts_are_found_and_the_label_with_most_comes_first(workspace, store):
+    """Those that still wait, of the prompt or of none."""
+    now, made = clock(), []
+    asked = ("tiny@v1", "", "other@v1", "tiny@v2", "tiny@v1")
+    labels = ("edema", "fracture", "edema", "fracture", "edema")
+    for number, (prompt, label) in enumerate(zip(asked, labels, strict=True)):
+        one = verdict(f"c{number}", label=label)
+        made.append(submit_verdict(store, one, MADE_ON._replace(prompt=prompt), now))
+    withdraw_verdict(store, made[4], EDITOR, "slip", now)
+    found = find_open(workspace, store, "tiny@v9", "dev")
+    assert [one.id for one in found] == [made[0], made[1], made[3]]
+    groups = group_by_label(found)
+    assert [(label, len(group)) for label, group in groups.items()] == [
+        *(("fracture", 2), ("edema", 1))
+    ]
+
+
+def test_what_was_addressed_can_be_withdrawn(workspace, store):
+    """It is then neither open nor answered."""
+    key = submit_verdict(store, verdict(), MADE_ON, clock())
+    commit(workspace, "tiny@v2", [key])
+    withdraw_verdict(store, key, EDITOR, "slip")
+    (kept,) = read_kept(store, workspace, "dev")
+    assert (kept.state, kept.addressed_by) == (VerdictState.WITHDRAWN, "tiny@v2")
+
+
+def test_one_person_does_not_disagree_with_themselves(store):
+    """Two verdicts of one file may name two faults of one case."""
+    both = (verdict(), verdict(judgement=Judgement.GUIDELINE_AMBIGUOUS))
+    submit_verdicts(store, both, MADE_ON._replace(source="round.yaml"), clock())
+    assert [one.conflicts for one in read_kept(store, None, "dev")] == [(), ()]
+
+
+def test_a_batch_is_what_came_in_one_file():
+    """Two files of one moment are two batches: the later takes over."""
+    given = [
+        SubmittedVerdict(f"{n}", stamp(WHEN), verdict(), MADE_ON._replace(source=name))
+        for n, name in enumerate(("one.yaml", "one.yaml", "two.yaml"))
+    ]
+    standing = find_standing(given, ())
+    assert [standing[one.id].superseded_by for one in given] == ["2", "2", ""]
 
 
 def test_a_corrected_reference_addresses_what_called_it_wrong(

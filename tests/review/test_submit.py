@@ -8,6 +8,7 @@ import pytest
 
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
+from loop.core.people.users import UserRole
 from loop.core.records import Clarification, Exemplar, Value
 from loop.review.status import VerdictState, read_kept
 from loop.review.submit import (
@@ -67,6 +68,18 @@ def test_going_back_to_an_earlier_verdict_counts_as_a_new_one(store):
         second: VerdictState.SUPERSEDED,
         third: VerdictState.OPEN,
     }
+    assert submit_verdict(store, verdict(), MADE_ON, now) == third
+
+
+def test_what_says_nothing_of_the_pair_makes_no_verdict_new(store):
+    """Neither one that was taken back, nor one on another label of the case."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    second = submit_verdict(store, verdict(comment="no"), MADE_ON, now)
+    withdraw_verdict(store, second, Actor(name=ANN), "slip", now)
+    submit_verdict(store, verdict(label="fracture"), MADE_ON, now)
+    submit_verdict(store, verdict("b"), MADE_ON, now)
+    assert submit_verdict(store, verdict(), MADE_ON, now) == first
 
 
 def test_a_verdict_may_be_given_again_after_it_was_withdrawn(store):
@@ -145,10 +158,34 @@ def test_only_author_or_editor_withdraws(store):
     key = submit_verdict(store, verdict(reviewer=ANN), MADE_ON)
     with pytest.raises(DataError, match=r"given by Dr A. Example.*Ask one"):
         withdraw_verdict(store, key, Actor(name=BEN, role="reviewer"), "wrong")
-    withdraw_verdict(store, key, Actor(name=BEN, role="editor"), "wrong")
+    withdraw_verdict(store, key, Actor(name=BEN, role="editor"), " wrong ")
     (kept,) = read_kept(store, None, "dev")
     assert kept.withdrawal is not None
     assert (kept.withdrawal.actor, kept.withdrawal.reason) == (BEN, "wrong")
+
+
+@pytest.mark.parametrize(
+    ("role", "may"),
+    [(role.value, role.value in ("editor", "approver", "admin")) for role in UserRole],
+)
+def test_who_answers_for_others_may_take_back_their_verdicts(store, role, may):
+    """Editor, approver and admin; a reader and a reviewer speak for themselves."""
+    key = submit_verdict(store, verdict(reviewer=ANN), MADE_ON)
+    other = Actor(name=BEN, role=role)
+    if may:
+        assert withdraw_verdict(store, key, other, "wrong") == f"dev:{key}"
+    else:
+        with pytest.raises(DataError, match=f"acts as {role}"):
+            withdraw_verdict(store, key, other, "wrong")
+
+
+@pytest.mark.parametrize("flips", ["", "2 of 3"])
+def test_in_how_many_draws_it_failed_is_kept_where_somebody_said_so(store, flips):
+    """What was kept before there were draws looks as it did."""
+    submit_verdict(store, verdict(), MADE_ON._replace(flips=flips))
+    (row,) = store.list_verdicts()
+    assert row.payload.get("flips") == (flips or None)
+    assert ("flips" in row.payload) is bool(flips)
 
 
 def test_withdrawing_twice_keeps_the_first_reason(store):
@@ -254,11 +291,11 @@ def test_a_withdrawn_verdict_pins_nothing(workspace):
     ("reviewer", "value"),
     [("Dr A. Example", Value.ABSENT), ("Dr B. Example", Value.PRESENT)],
 )
-def test_a_pin_follows_its_own_reviewer_only(workspace, reviewer, value):
+@pytest.mark.parametrize("says", [Value.ABSENT, None])
+def test_a_pin_follows_its_own_reviewer_only(workspace, reviewer, value, says):
     """A later word of the same person is right; another's opens a dispute."""
-    later = replace(
-        pin("a", Value.ABSENT), anchor=False, reviewer=reviewer, comment="later"
-    )
+    later = replace(pin("a", says), anchor=False, reviewer=reviewer, comment="later")
+    value = value if says else Value.PRESENT
     with open_store(workspace) as store:
         save_verdicts(store, [pin("a", Value.PRESENT)], FROM_FILE, SAVED)
         submit_verdict(store, later, FROM_FILE)

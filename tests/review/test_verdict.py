@@ -1,11 +1,11 @@
 """A form on a screen says the same as a verdict file, and is checked as strictly."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Exemplar, Guide, Lexicon, Value
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.verdict import (
     GUIDANCE_LISTS,
@@ -15,7 +15,9 @@ from loop.review.verdict import (
     Edits,
     Judgement,
     Severity,
+    Verdict,
     build_from_form,
+    check_verdicts,
 )
 
 FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
@@ -112,6 +114,149 @@ def test_markup_is_kept_as_text(build):
     hostile = "<script>alert(1)</script> =1+1 \u202e\x1b[31m"
     assert build(comment=hostile).comment == hostile
     assert build().judgement is Judgement.MODEL_WRONG
+
+
+RIGHT, WRONG = Judgement.ANSWER_RIGHT, Judgement.REFERENCE_WRONG
+TERM = Edits(terms=("wet",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, ""),
+        ({"judgement": WRONG, "correct_value": Value.ABSENT}, ""),
+        ({"judgement": WRONG}, "needs case_id and correct_value"),
+        (
+            {"judgement": WRONG, "correct_value": Value.ABSENT, "case_ids": ()},
+            "needs case_id and correct_value",
+        ),
+        (
+            {"judgement": WRONG, "correct_value": Value.ABSENT, "edits": TERM},
+            "never changes the prompt",
+        ),
+        ({"judgement": Judgement.SOURCE_TEXT_DEFECT, "anchor": True}, ""),
+        ({"judgement": Judgement.SOURCE_TEXT_DEFECT, "edits": TERM}, "recorded only"),
+        ({"judgement": RIGHT}, ""),
+        ({"judgement": RIGHT, "anchor": True}, "leave out anchor and correct_value"),
+        (
+            {"judgement": RIGHT, "correct_value": Value.ABSENT},
+            "leave out anchor and correct_value",
+        ),
+        ({"judgement": RIGHT, "case_ids": ()}, "answer_right needs case_id"),
+        ({"case_ids": ()}, ""),
+        ({"case_ids": (), "comment": " "}, "needs a comment that says why"),
+        ({"case_ids": (), "anchor": True}, "anchor needs case_id"),
+        ({"edits": Edits(general_rules=("x" * 500,))}, ""),
+        (
+            {"edits": Edits(general_rules=("x", "x" * 501))},
+            "general rule 2 has 501 characters",
+        ),
+    ],
+)
+def test_a_verdict_does_not_contradict_itself(changes, problem):
+    """Each beside its neighbour that may be said."""
+    said = {"label": "edema", "case_ids": ("a",), "comment": "why"}
+    said |= {"judgement": Judgement.MODEL_WRONG, **changes}
+    if problem:
+        with pytest.raises(ValueError, match=problem):
+            Verdict(**said)
+    else:
+        Verdict(**said)
+
+
+@pytest.mark.parametrize("judgement", Judgement)
+def test_what_asks_for_no_wording_targets_nothing(judgement):
+    """A corrected reference and what is recorded only put no answer right."""
+    value = Value.ABSENT if judgement is WRONG else None
+    made = Verdict(
+        label="edema", judgement=judgement, case_ids=("a", "b"), correct_value=value
+    )
+    asks = judgement in (Judgement.MODEL_WRONG, Judgement.GUIDELINE_AMBIGUOUS)
+    assert made.targets == ((("a", "edema"), ("b", "edema")) if asks else ())
+
+
+def test_a_general_rule_is_no_change_of_a_guide():
+    """It stands in the instructions, for every label."""
+    rules = Edits(general_rules=("Old findings count.", "So do new ones."))
+    assert (rules.count, rules.in_guide, bool(rules)) == (2, False, True)
+    both = replace(rules, terms=("wet",))
+    assert (both.count, both.in_guide) == (3, True)
+    assert (Edits().count, Edits().in_guide, bool(Edits())) == (0, False, False)
+
+
+def test_labels_are_kept_by_their_ids(build):
+    """However they were written, also those that follow and that no longer do."""
+    made = build(
+        label="Edema", implies=["Pleural Effusion"], remove_implies=["Lung Lesion"]
+    )
+    assert made.label == "edema"
+    assert made.edits.implies == ("pleural_effusion",)
+    assert made.edits.remove_implies == ("lung_lesion",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "edits"),
+    [
+        (
+            {"action": "add_exclusion", "phrase": "dry"},
+            Edits(exclusions=("dry",)),
+        ),
+        (
+            {"action": "remove_clarification", "phrase": "dry"},
+            Edits(remove_clarifications=("dry",)),
+        ),
+        (
+            {"action": "add_exclusion", "phrase": "dry", "exclusions": ["not wet"]},
+            Edits(exclusions=("not wet",)),
+        ),
+        (
+            {"action": "clarify", "phrase": "dry", "value": "absent"},
+            Edits(clarifications=(Clarification(phrase="dry", value=Value.ABSENT),)),
+        ),
+    ],
+)
+def test_a_phrase_is_what_the_action_makes_of_it(build, changes, edits):
+    """One box serves several actions."""
+    assert build(**changes).edits == edits
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"case": "b"}, "same thing; keep one"),
+        (
+            {
+                "phrase": "dry",
+                "value": "absent",
+                "clarifications": [{"phrase": "wet", "value": "present"}],
+            },
+            "use either phrase and value, or clarifications",
+        ),
+    ],
+)
+def test_what_is_said_in_two_ways_is_refused(build, changes, message):
+    """Nobody knows which of them was meant."""
+    with pytest.raises(DataError, match=message):
+        build(**changes)
+
+
+def test_two_verdicts_name_one_right_value(labels_folder):
+    """Of one case and label; those that name none disagree with nobody."""
+    taxonomy = read_taxonomy(labels_folder)
+
+    def one(value, case="a"):
+        return Verdict(
+            label="edema",
+            judgement=Judgement.MODEL_WRONG,
+            case_ids=(case,),
+            correct_value=value,
+        )
+
+    present = one(Value.PRESENT)
+    for fine in (present, one(None), one(Value.ABSENT, "b")):
+        assert len(check_verdicts((present, fine), taxonomy, {"a", "b"})) == 2
+    with pytest.raises(DataError, match="verdicts 1 and 2 disagree on edema"):
+        check_verdicts((present, one(Value.ABSENT)), taxonomy, {"a"})
 
 
 def test_one_list_names_everything_a_verdict_edits_in_a_guide():

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import textwrap
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from loop.core.records import Clarification, Exemplar, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review import verdict_files
 from loop.review.status import KeptVerdict, VerdictState
-from loop.review.submit import VerdictContext
+from loop.review.submit import VerdictContext, load_verdicts
 from loop.review.verdict import (
     Action,
     Context,
@@ -24,7 +25,18 @@ from loop.review.verdict import (
     Verdict,
     check_verdicts,
 )
-from loop.review.verdict_files import read_verdicts, verdicts_file, verdicts_table
+from loop.review.verdict_files import (
+    ImportDefaults,
+    dry_run_file,
+    read_verdicts,
+    take_file,
+    verdicts_file,
+    verdicts_table,
+)
+from loop.run.task import run_prompt
+from tests.review.revise.conftest import setting as setting
+from tests.review.revise.conftest import store as store
+from tests.review.revise.stepping import FLUID, begin, overtake
 from tests.review.scenes import MADE_ON, verdict
 
 
@@ -212,6 +224,23 @@ def test_csv_says_the_same_as_yaml(tmp_path):
     assert rule.edits.clarifications[0].phrase == "hazy"
     assert rule.anchor
     assert example.edits.exemplars[0].evidence == "wet"
+
+
+def test_numbered_columns_of_a_table_are_taken_by_their_number(tmp_path):
+    """In whatever order they stand; lines without a cell are left out."""
+    names = ["phrase_10", "value_10", "phrase_2", "value_2", "phrase", "value"]
+    names += [f"exemplar_{one}_2" for one in ("text", "value", "evidence")]
+    names += [f"exemplar_{one}" for one in ("text", "value", "evidence")]
+    cells = ["ten", "absent", "two", "present", "one", "uncertain"]
+    cells += ["Wet b.", "present", "Wet", "Wet a.", "present", "Wet"]
+    head = ",".join(["case_id", "label", "judgement", *names])
+    line = ",".join(["a1", "edema", "guideline_ambiguous", *cells])
+    text = f"{head}\r\n\r\n{line}\r\n\r\n{line.replace('a1', 'a2')}\r\n"
+    first, second = read(tmp_path, text, "verdicts.csv")
+    phrases = [rule.phrase for rule in first.edits.clarifications]
+    assert phrases == ["one", "two", "ten"]
+    assert [one.text for one in first.edits.exemplars] == ["Wet a.", "Wet b."]
+    assert (second.case_ids, second.edits) == (("a2",), first.edits)
 
 
 def test_a_csv_row_with_too_many_cells_is_named_by_line(tmp_path):
@@ -523,3 +552,137 @@ def test_that_nothing_is_wrong_reads_back_equal(tmp_path, write, name):
     """What was said of right answers is exported like everything else."""
     said = verdict(judgement=Judgement.ANSWER_RIGHT)
     assert list(back(tmp_path, write(keep(said)), name).verdicts) == [said]
+
+
+def test_draws_are_written_only_where_there_were_several():
+    """A column that is empty throughout would only be asked about."""
+    flips = VerdictContext("dev", "tiny@v1", "", "run-1", flips="2 of 5")
+    plain, drawn = (
+        verdicts_table(keep(verdict(), made_on=made_on)) for made_on in (MADE_ON, flips)
+    )
+    assert "failed_in_draws" not in plain
+    assert "failed_in_draws" in drawn
+    assert "2 of 5" in drawn
+
+
+@pytest.fixture
+def written(setting):
+    """Return what writes verdicts on effusion below a header, and returns the file."""
+
+    def write(header=""):
+        rows = "".join(
+            f"- {{case: {case}, label: {label}, judgement: model_wrong}}\n"
+            for case, label in (
+                ("e0", "cardiomegaly"),
+                ("f0", "pleural_effusion"),
+                ("f1", "pleural_effusion"),
+            )
+        )
+        return setting.verdicts(f"{header}verdicts:\n{rows}")
+
+    return write
+
+
+def test_who_imports_a_file_says_better_what_it_is_about(setting, store, written):
+    """Cohort and run of the occasion stand before those of the file."""
+    setting.add_cohort("other", "dev", [("x1", "Another study.", 0, 0)])
+    run = run_prompt(setting.workspace, "tiny", "dev", engine="rules").run_id
+    file = written("reviewer: Dr F\ncohort: other\nrun: nowhere\nprompt: p@v9\n")
+    occasion = ImportDefaults("Dr A", cohort="dev", run=run[:15])
+    taken = take_file(setting.workspace, store, file, occasion)
+    assert (taken.cohort, taken.run, len(taken.ids)) == ("dev", run, 3)
+    kept = load_verdicts(store, "dev", taken.ids)
+    assert {one.reviewer for one in kept} == {"Dr F"}
+
+
+@pytest.mark.parametrize(
+    ("header", "run", "cohort"),
+    [
+        ("cohort: dev\n", False, "dev"),
+        ("run: latest\n", True, "dev"),
+        ("cohort: dev\nrun: latest\n", True, "dev"),
+    ],
+)
+def test_a_file_says_what_it_is_about(setting, store, written, header, run, cohort):
+    """Its cohort, its run, or the cohort of its run."""
+    made = run_prompt(setting.workspace, "tiny", "dev", engine="rules").run_id
+    taken = take_file(setting.workspace, store, written(header), ImportDefaults("Dr A"))
+    assert (taken.cohort, taken.run) == (cohort, made if run else "")
+
+
+def test_a_file_that_says_nothing_is_told_how(setting, store, written):
+    """And a run of other cases is refused; nothing is kept of either."""
+    with pytest.raises(DataError, match="nothing says which cohort the cases of"):
+        take_file(setting.workspace, store, written(), ImportDefaults("Dr A"))
+    setting.add_cohort("other", "dev", [("x1", "Another study.", 0, 0)])
+    run = run_prompt(setting.workspace, "tiny", "other", engine="rules").run_id
+    occasion = ImportDefaults("Dr A", run=run)
+    said = f"run {run} asked the cases of other, and the verdicts are on dev"
+    with pytest.raises(DataError, match=said):
+        take_file(setting.workspace, store, written("cohort: dev\n"), occasion)
+    assert store.list_verdicts() == []
+
+
+def test_a_dry_run_counts_and_keeps_nothing(setting, store, written):
+    """Labels with most verdicts first; what is kept already, word for word."""
+    file, occasion = written(), ImportDefaults("Dr A", cohort="dev")
+    before = dry_run_file(setting.workspace, store, file, occasion)
+    assert (before.verdicts, before.known, before.reviewers) == (3, 0, ("Dr A",))
+    assert list(before.labels.items()) == [("pleural_effusion", 2), ("cardiomegaly", 1)]
+    assert before.judgements == {"model_wrong": 3}
+    assert (before.cohort, before.run) == ("dev", "")
+    assert store.list_verdicts() == []
+    take_file(setting.workspace, store, file, occasion)
+    assert dry_run_file(setting.workspace, store, file, occasion).known == 3
+    other = ImportDefaults("Dr B", cohort="dev")
+    assert dry_run_file(setting.workspace, store, file, other).known == 0
+
+
+def test_a_verdict_that_was_answered_since_may_be_handed_in_again(setting, store):
+    """What it asked for is there by now; another one that asks for it is refused."""
+    text = (
+        "cohort: dev\nprompt: tiny@v1\nverdicts:\n- {case: f0, label: "
+        "pleural_effusion, judgement: guideline_ambiguous, terms: [fluid ... base]}\n"
+    )
+    file, occasion = setting.verdicts(text), ImportDefaults("Dr A")
+    taken = take_file(setting.workspace, store, file, occasion)
+    effusion, heart = setting.tiny.guides
+    overtake(setting, guides=(replace(effusion, exclusions=("fluid ... base",)), heart))
+    assert take_file(setting.workspace, store, file, occasion).ids == taken.ids
+    assert dry_run_file(setting.workspace, store, file, occasion).known == 1
+    with pytest.raises(DataError):
+        take_file(setting.workspace, store, file, ImportDefaults("Dr B"))
+
+
+def test_a_reviewer_who_looks_like_another_one_is_refused(setting, store, written):
+    """As somebody whose verdicts are kept, or who stands in the same file."""
+    take_file(
+        setting.workspace,
+        store,
+        written(),
+        ImportDefaults("Dr A", cohort="dev"),
+    )
+    kept = store.list_verdicts()
+    for name in ("Dr \N{CYRILLIC CAPITAL LETTER A}", "dr a", "Dr  A"):
+        occasion = ImportDefaults(name, cohort="dev")
+        for attempt in (take_file, dry_run_file):
+            with pytest.raises(DataError, match="looks like 'Dr A', who is known here"):
+                attempt(setting.workspace, store, written(), occasion)
+    two = setting.verdicts(
+        "verdicts:\n"
+        "- {case: e0, label: cardiomegaly, judgement: model_wrong, reviewer: Dr B}\n"
+        "- {case: f0, label: cardiomegaly, judgement: model_wrong, reviewer: dr b}\n"
+    )
+    with pytest.raises(DataError, match="looks like 'Dr B'"):
+        take_file(setting.workspace, store, two, ImportDefaults("Dr A", cohort="dev"))
+    assert store.list_verdicts() == kept
+    again = ImportDefaults("Dr A", cohort="dev")
+    assert dry_run_file(setting.workspace, store, written(), again).known == 3
+
+
+def test_a_draft_is_made_of_no_verdict_under_a_look_alike(setting, store):
+    """However it comes in: also with the file that `revise` takes."""
+    begin(setting, store, FLUID)
+    other = replace(FLUID, reviewer=FLUID.reviewer.replace("D", "d"), comment="again")
+    with pytest.raises(DataError, match="looks like"):
+        begin(setting, store, other)

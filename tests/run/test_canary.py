@@ -1,14 +1,18 @@
 """Stored prompts asked again: the same model, another one, and one that wavers."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import read_ledger
-from loop.run.asking import hold_engine
-from loop.run.canary import ALPHA, Canary, require_same_model
-from loop.run.task import run_prompt
+from loop.core.records import Completion
+from loop.prompts.catalog import write_version
+from loop.run import canary
+from loop.run.asking import EngineOptions, hold_engine
+from loop.run.canary import ALPHA, Canary, _count_odd, require_same_model
+from loop.run.task import prepare_run, run_prompt, run_task
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
 from tests.review.revise.conftest import wavering as wavering
@@ -110,3 +114,114 @@ def test_that_the_model_changed_is_recorded_once(setting, store, wavering, monke
     assert entry.payload["prompts"] == 20
     assert entry.payload["other_values"] > 0
     assert not {"e0", "f0", "n0"} & set(map(str, entry.payload.values()))
+
+
+@pytest.mark.parametrize(
+    ("three", "stored", "new"),
+    [
+        ("aaa", 0, 0),
+        ("abb", 1, 0),
+        ("aab", 0, 1),
+        ("aba", 0, 1),
+        ("abc", 0, 0),
+    ],
+)
+def test_the_odd_one_of_three_answers_is_counted(three, stored, new):
+    """Where all three differ nobody is the odd one."""
+    answers = [Completion(word) for word in three]
+    assert _count_odd([(None, answers)], lambda _, one: one.text) == (stored, new)
+    twice = [(None, answers)] * 2
+    assert _count_odd(twice, lambda _, one: one.text) == (2 * stored, 2 * new)
+    assert _count_odd(twice, lambda *_: "same") == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "odd"), [((7, 0), (5, 0), 7), ((1, 3), (6, 1), 6)]
+)
+def test_the_refusal_tells_the_larger_number(
+    setting, store, wavering, monkeypatch, words, values, odd
+):
+    """And the record both; what another run shows is recorded too."""
+    monkeypatch.setattr(
+        canary, "_ask", lambda *given: Canary(given[-1].id, 20, words, values)
+    )
+    runs = []
+    for draw in (1, 2):
+        run = run_prompt(setting.workspace, "tiny", "dev", engine="wavering", draw=draw)
+        runs.append(run.run_id)
+        said = f"of run {run.run_id} that were asked twice more, {odd} are"
+        with pytest.raises(EngineError, match=said):
+            ask(setting, store, draws=(1, 2))
+    payloads = [
+        one.payload
+        for one in read_ledger(setting.workspace.ledger)
+        if one.action == "model_changed"
+    ]
+    assert [one["run"] for one in payloads] == runs
+    kept = {"cohort": "dev", "prompts": 20, "other_words": words[0]}
+    for payload in payloads:
+        assert payload.items() >= {**kept, "other_values": values[0]}.items()
+
+
+def test_only_cases_that_a_run_asked_are_asked_again(setting, store, wavering):
+    """Those of its limit; the newest run counts, and fewer than twenty are enough."""
+    run_prompt(setting.workspace, "tiny", "dev", engine="wavering", draw=1)
+    run = run_prompt(setting.workspace, "tiny", "dev", engine="wavering", limit=5)
+    before = len(wavering.asked)
+    assert ask(setting, store, draws=(0, 1)) == Canary(run.run_id, 5, (0, 0), (0, 0))
+    assert len(wavering.asked) == before + 2
+    assert [seed for seed, _ in wavering.asked[before:]] == [0, 0]
+
+
+def test_an_answer_of_another_question_is_not_asked_about(setting, store, wavering):
+    """Another prompt, cohort or engine, and a run that did not end."""
+    setting.add_cohort("second", "dev", [("x1", "A study of another cohort.", 0, 0)])
+    other = replace(setting.tiny, name="other", parent=None)
+    write_version(setting.workspace, replace(other, system="Read it twice.\n"))
+    run_prompt(setting.workspace, "tiny", "second", engine="wavering", draw=1)
+    run_prompt(setting.workspace, "other", "dev", engine="wavering", draw=1)
+    run_prompt(setting.workspace, "tiny", "dev", engine="rules")
+    heated = prepare_run(
+        setting.workspace,
+        "tiny",
+        "dev",
+        engine="wavering",
+        asking=EngineOptions(temperature=0.5),
+    )
+    run_task(setting.workspace, heated)
+    plain = prepare_run(setting.workspace, "tiny", "dev", engine="wavering")
+    store.add_run("20270101-000000-abcdef", "2027", "m", plain.spec)
+    assert ask(setting, store, draws=(0, 1)) is None
+
+
+def test_the_same_prompts_of_a_run_are_asked_each_time(
+    setting, store, wavering, monkeypatch
+):
+    """Which ones depends on its id alone: whoever asks later looks at the same."""
+    run_prompt(setting.workspace, "tiny", "dev", engine="wavering", draw=1)
+    whole, asked = wavering.complete, []
+
+    def note(self, prompts):
+        """Note which cases are asked about."""
+        asked.append([one.item.id for one in prompts])
+        yield from whole(self, prompts)
+
+    monkeypatch.setattr(wavering, "complete", note)
+    for _ in range(2):
+        ask(setting, store)
+    assert asked == [asked[0]] * 4
+    assert len(set(asked[0])) == 20
+
+
+def test_an_answer_that_is_an_error_is_no_sign(setting, store, wavering, monkeypatch):
+    """As one that never came."""
+    run_prompt(setting.workspace, "tiny", "dev", engine="wavering", draw=1)
+    whole = wavering.complete
+
+    def fail(self, prompts):
+        """Answer the first with an error."""
+        for index, answer in whole(self, prompts):
+            yield index, answer if index else Completion("", "error", "timeout")
+
+    monkeypatch.setattr(wavering, "complete", fail)
+    assert ask(setting, store).prompts == 19

@@ -5,27 +5,36 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.config import ModelPrice
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item
+from loop.core.records import Item, PromptTask
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.prompts.render import plan_prompts
+from loop.run import cost
 from loop.run.cost import (
     EVIDENCE,
     Expectation,
     PromptLayout,
+    Shape,
+    _priced,
+    asked_model,
     count_answer,
     estimate_run,
+    expect_errors,
     expect_findings,
     list_ways,
+    sum_costs,
 )
 from loop.run.reference_implementation import in_published_layout
-from loop.run.tokens import estimate_tokens
+from loop.run.spec import RunSpec
+from loop.run.store import RunRecord
+from loop.run.tokens import estimate_tokens, find_counter
 from tests.conftest import shipped_workspace
 
 LATEST = read_version(WorkspacePaths(bundled()), "extractor@latest")
@@ -176,9 +185,64 @@ def test_a_certain_answer_has_the_length_of_that_answer(contract):
     assert tokens == pytest.approx(estimate_tokens(text) + 1, abs=3)
 
 
+def test_a_judge_is_expected_to_list_what_radiologists_find():
+    """Errors of each category as often as the others; and the assumption is stated."""
+    categories = ("false_finding", "omission")
+    expected = expect_errors(categories)
+    assert expected.found == dict.fromkeys(categories, pytest.approx(1.3))
+    assert "assumed: 2.6 errors and 3 matched findings a pair" in expected.basis
+    empty = {name: [] for name in categories}
+    answer = {
+        "explanation": " ".join([EVIDENCE] * 8),
+        "significant_errors": {**empty, "omission": [EVIDENCE]},
+        "insignificant_errors": empty,
+        "matched_findings": [EVIDENCE] * 3,
+    }
+    text = json.dumps(answer)
+    pair = Item(id="1", variables={})
+    assert get_contract("green_sections").read(text, categories, pair).repairs == ()
+    once = Expectation({"false_finding": 0, "omission": 1}, 0, "")
+    tokens = count_answer("green_sections", categories, once, len)
+    assert tokens == pytest.approx(len(text) + 1, abs=9)
+
+
+@pytest.mark.parametrize("name", ["error_list", "error_list_unweighted"])
+def test_a_list_of_errors_is_as_long_as_its_errors(name):
+    """With the keys that its contract asks for, and no others."""
+    error = {"category": "omission", "significant": True, "reference": EVIDENCE}
+    error |= {"candidate": EVIDENCE, "why": EVIDENCE}
+    if name == "error_list_unweighted":
+        del error["significant"]
+    text = json.dumps({"errors": [error], "matched_findings": 3})
+    pair = Item(id="1", variables=dict.fromkeys(("reference", "candidate"), EVIDENCE))
+    categories = ("false_finding", "omission")
+    assert get_contract(name).read(text, categories, pair).repairs == ()
+    once = Expectation({"false_finding": 0, "omission": 1}, 0, "")
+    assert count_answer(name, categories, once, len) == len(text) + 3
+
+
+JUDGE = replace(
+    LATEST,
+    contract="green_sections",
+    inputs=("reference", "candidate"),
+    user="{# frozen: answer #}\nA\n{# end frozen #}\n{{ guides }}{{ reference }}"
+    "{{ candidate }}",
+)
+
+
+def test_a_judge_is_compared_with_other_contracts_of_judges_only():
+    """Never with one digit a label, nor with a call for each category."""
+    ways = list(list_ways(JUDGE))
+    assert (ways[0].layout.value, ways[0].contract) == ("joint", "green_sections")
+    assert {way.layout.value for way in ways} == {"joint"}
+    judges = list_contracts(PromptTask.JUDGE)
+    assert sorted(way.contract for way in ways) == sorted(judges)
+    assert "green_sections" not in {way.contract for way in list_ways(LATEST)}
+
+
 def test_an_unknown_contract_is_not_guessed():
-    """Whoever adds a contract says here what its answers look like."""
-    with pytest.raises(ValueError, match="got 'digits'"):
+    """A contract says itself what its answers look like."""
+    with pytest.raises(DataError, match="no output contract 'digits'"):
         count_answer("digits", ("a",), Expectation({"a": 1}, 0, ""), len)
 
 
@@ -233,6 +297,133 @@ def test_a_holdout_is_not_read(place):
         estimate_run(place, PROMPT, "held")
 
 
+def import_marked(workspace, folder, name, marks):
+    """Import a dev cohort with edema marked as given, case by case."""
+    rows = [f"{name}{n},The lungs of {name} {n}.,{mark}" for n, mark in marks]
+    source = folder / f"{name}.csv"
+    source.write_text("\n".join(["case_id,text,edema", *rows]) + "\n")
+    options = ImportOptions(name=name, role="dev", source="test", licence="none")
+    import_cohort(workspace, source, options, actor=Actor(name="t"))
+
+
+def test_prevalences_are_those_of_cases_that_somebody_looked_at(place, tmp_path):
+    """Uncertain is answered at length too; another label gets the mean of the known."""
+    import_marked(place, tmp_path, "seen", enumerate(["1", "-1", "0", "0", ""]))
+    expected = expect_findings(place, "seen", ("edema", "fracture"))
+    assert expected.found == {"edema": 0.5, "fracture": 0.5}
+    assert expected.negated == pytest.approx(1.3)
+    assert expected.basis == (
+        "prevalences of seen:ref1; assumed: 6 words of evidence, 2.6 negated labels"
+    )
+
+
+def test_a_reference_of_other_labels_says_nothing(place):
+    """Nor does that of a holdout, which is sealed."""
+    for cohort, labels in (("small", ("fracture",)), ("held", ("edema",))):
+        expected = expect_findings(place, cohort, labels)
+        assert expected.basis.startswith("no reference; assumed: 2.1 labels found")
+        assert expected.found == {labels[0]: 2.1}
+
+
+@pytest.mark.parametrize("contract", ["label_values", "binary", "findings"])
+def test_the_mean_answer_lies_between_those_it_is_the_mean_of(contract):
+    """Found in every second case: half of what always and never take together."""
+    labels = ("edema",)
+    never, half, always = (
+        count_answer(contract, labels, Expectation({"edema": share}, 0, ""), len)
+        for share in (0, 0.5, 1)
+    )
+    assert never < half < always
+    assert half == pytest.approx((never + always) / 2)
+
+
+def test_a_negation_is_answered_at_length_only_where_each_label_is_answered():
+    """The compact contract leaves out what is absent."""
+    quiet, loud = (Expectation({"edema": 0.0}, share, "") for share in (0.0, 1.0))
+    for contract, longer in (("label_values", True), ("binary", True)):
+        tokens = [count_answer(contract, ("edema",), one, len) for one in (quiet, loud)]
+        assert (tokens[0] < tokens[1]) is longer
+    tokens = {count_answer("findings", ("edema",), one, len) for one in (quiet, loud)}
+    assert tokens == {len('{"findings": []}') + 1}
+
+
+def test_the_published_layout_is_answered_with_a_digit_and_an_end(dry):
+    """Two tokens a label."""
+    digit = estimate_tokens("0") + 1
+    assert dry.published.output_tokens == digit * dry.published.requests
+
+
+def test_all_that_is_counted_grows_with_the_cases(place, dry):
+    """But the frame, which is read once; characters are those of the texts."""
+    one = estimate_run(place, PROMPT, "small", limit=1)
+    assert dry.characters == sum(len(f"{text} Seen in small.") for text in TEXTS)
+    assert one.characters == len(f"{TEXTS[0]} Seen in small.")
+    for single, all_of_them in zip(one.shapes, dry.shapes, strict=True):
+        assert single.frame_tokens == all_of_them.frame_tokens
+        assert single.prefix_tokens * 3 == all_of_them.prefix_tokens
+        assert single.prompt_tokens * 3 == pytest.approx(
+            all_of_them.prompt_tokens, abs=3 * single.requests
+        )
+        assert single.output_tokens * 3 == pytest.approx(
+            all_of_them.output_tokens, abs=3
+        )
+
+
+def test_what_is_cached_may_cost_nothing():
+    """A price of nought is a price."""
+    price = ModelPrice(input=2.0, cached_input=0.0, output=10.0)
+    shape = Shape(
+        layout=PromptLayout.JOINT,
+        contract="findings",
+        chosen=False,
+        requests=10,
+        prompt_tokens=1100,
+        prefix_tokens=1000,
+        frame_tokens=100,
+        output_tokens=50,
+        cost=None,
+    )
+    assert shape.uncached_tokens == 200
+    priced = _priced(shape, price, True)
+    assert (priced.chosen, priced.cost) == (True, (200 * 2 + 50 * 10) / 1e6)
+    whole = _priced(shape, ModelPrice(input=2.0, output=10.0), False)
+    assert (whole.chosen, whole.cost) == (False, (1100 * 2 + 50 * 10) / 1e6)
+
+
+@pytest.mark.parametrize("engine", ["openai:m", "vllm:m"])
+def test_the_tokenizer_is_that_of_the_named_revision(place, engine, monkeypatch):
+    """Each kind of server has its own."""
+    asked = []
+
+    def find(model, revision):
+        """Note what was asked for."""
+        asked.append((model, revision))
+        return find_counter(None)
+
+    monkeypatch.setattr(cost, "find_counter", find)
+    before = place.config.read_text()
+    place.config.write_text(
+        "engines:\n  openai: {revision: openai}\n  vllm: {revision: vllm}\n"
+    )
+    estimate_run(place, PROMPT, "small", engine=engine)
+    place.config.write_text(before)
+    assert asked == [("m", engine.partition(":")[0])]
+
+
+@pytest.mark.parametrize(
+    ("engine", "model"),
+    [
+        ("openai:me/big", "me/big"),
+        ("vllm:me/big#lora", "me/big"),
+        ("rules", None),
+        ("replay:20260101", None),
+    ],
+)
+def test_the_model_is_named_by_the_engine(engine, model):
+    """An engine without one has no tokens to count."""
+    assert asked_model(engine) == model
+
+
 @pytest.fixture(scope="module")
 def openi(tmp_path_factory, data_folder):
     """Return the dry run of the released extractor on Open-i dev."""
@@ -266,3 +457,54 @@ def test_the_published_layout_comes_near_the_published_figure(openi):
     """About 8,100 prompt tokens: the comparison is not with a straw man."""
     per_case = openi.published.prompt_tokens / openi.cases
     assert per_case == pytest.approx(8_100, rel=0.15)
+
+
+def a_run(number, created, *, prompt="p@v1", engine="openai:m@http://a/v1", **counts):
+    """Return a run of a model that has a price, unless said otherwise."""
+    spec = RunSpec(
+        prompt=prompt,
+        prompt_digest="d",
+        contract="label_values/1",
+        cohort="dev",
+        cohort_digest="c",
+        engine=engine,
+    )
+    return RunRecord(
+        number=number,
+        id=f"r{number}",
+        created=created,
+        finished=created,
+        spec=spec,
+        counts=counts,
+    )
+
+
+def test_costs_are_summed_by_week_prompt_and_engine_and_nothing_is_guessed():
+    """A million tokens in at 2, a hundred thousand out at 10; weeks are ISO's."""
+    prices = {"m": ModelPrice(input=2.0, output=10.0, currency="EUR")}
+    tokens = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
+    secret = "openai:m@http://me:hunter2@a/v1"
+    sums = sum_costs(
+        [
+            a_run(1, "2026-01-04T23:59:59Z", asked=7, cached=2, **tokens),
+            a_run(2, "2026-01-05T00:00:00Z", **tokens),
+            a_run(3, "2026-01-06T00:00:00Z", prompt="p@draft:d", **tokens),
+            a_run(4, "2026-01-06T00:00:00Z", answered=9),
+            a_run(5, "2026-01-06T00:00:00Z", engine="openai:other", **tokens),
+            a_run(6, "2026-01-06T00:00:00Z", engine="rules", asked=9),
+            a_run(7, "2026-01-06T00:00:00Z", engine=secret, **tokens),
+        ],
+        prices,
+    )
+    half = a_run(8, "2026-01-05T00:00:00Z", asked=4, cached=4, **tokens)
+    assert sum_costs([half], prices)[0].fresh == pytest.approx(3.0 / 2)
+    told = [(s.week, s.engine, s.runs, s.amount, s.currency, s.unpriced) for s in sums]
+    assert told == [
+        ("2026-W02", "openai:m@http://***", 1, 3.0, "EUR", 0),
+        ("2026-W02", "openai:m@http://a/v1", 3, 6.0, "EUR", 1),
+        ("2026-W02", "openai:other", 1, 0, "", 1),
+        ("2026-W02", "rules", 1, 0, "", 0),
+        ("2026-W01", "openai:m@http://a/v1", 1, 3.0, "EUR", 0),
+    ]
+    assert (sums[-1].asked, sums[-1].stored, sums[-1].prompt) == (7, 2, "p")
+    assert sums[-1].fresh == pytest.approx(3.0 * 7 / 9)

@@ -8,8 +8,27 @@ from datetime import UTC, datetime
 import pytest
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Completion, Field, Guide, Item, Prompt, Status, Value
-from loop.run.execute import KeyMaker
+from loop.core.records import (
+    Completion,
+    Field,
+    Guide,
+    Item,
+    Prompt,
+    Span,
+    Status,
+    Value,
+)
+from loop.prompts.outputs.label_values import LabelValues
+from loop.run.execute import (
+    MAX_CASES,
+    MAX_PROBLEMS,
+    KeyMaker,
+    Problem,
+    ProblemCount,
+    UsageCount,
+    Work,
+    ask_aside,
+)
 from loop.run.store import read_outcomes
 
 
@@ -59,7 +78,7 @@ def test_fields_come_back_as_they_were_read(store, kit):
     summary = kit.run_items(store, engine, kit.make_items("Edema é."))
     (outcome,) = read_outcomes(store, summary.run_id)
     assert outcome.fields == {
-        "edema": Field(Value.PRESENT, ((0, 5),)),
+        "edema": Field(Value.PRESENT, (Span(0, 5),)),
         "fracture": Field(Value.ABSENT),
     }
     assert outcome.fields["edema"].value is Value.PRESENT
@@ -397,3 +416,201 @@ def test_frames_that_died_do_not_lend_their_id(kit):
     systems = [f"system {number}" for number in range(50)]
     keys = {maker.key(prompt(kit.make_frame(system=system), "a")) for system in systems}
     assert len(keys) == 50
+
+
+def test_problems_are_told_apart_up_to_a_number():
+    """So many have one cause, or none to name; those known are counted further."""
+    count = ProblemCount()
+    for number in range(MAX_PROBLEMS + 2):
+        count.add(f"problem {number:02}", f"c{number}")
+    for number in range(MAX_CASES):
+        count.add("problem 01", f"d{number}")
+    first, *rest = count.total
+    assert first == Problem("problem 01", 6, ("c1", "d0", "d1", "d2", "d3"))
+    other = ("c50", "c51")
+    assert rest[0] == Problem("other problems; see the outcomes", 2, other)
+    assert len(count.total) == MAX_PROBLEMS + 1
+    assert [one.text for one in rest[1:3]] == ["problem 00", "problem 02"]
+
+
+def test_equally_frequent_problems_stand_in_the_order_of_their_words():
+    """Not in that of the cases, which comes by chance."""
+    count = ProblemCount()
+    for text in ("timeout", "no JSON", "cut off", "timeout"):
+        count.add(text, "c1")
+    assert [one.text for one in count.total] == ["timeout", "cut off", "no JSON"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "total"),
+    [
+        ((None, None, None), (0, 0, 0, 0)),
+        ((None, None, 7), (0, 0, 0, 0)),
+        ((5, None, None), (1, 5, 0, 0)),
+        ((None, 3, None), (1, 0, 3, 0)),
+        ((5, 3, 2), (1, 5, 3, 2)),
+        ((0, 0, 0), (1, 0, 0, 0)),
+    ],
+)
+def test_tokens_are_added_as_far_as_a_server_counted_them(counts, total):
+    """Half a count is one; what was only cached is none."""
+    prompt, answer, cached = counts
+    usage = UsageCount()
+    usage.add(
+        Completion(
+            "", prompt_tokens=prompt, completion_tokens=answer, cached_tokens=cached
+        )
+    )
+    assert usage.total == total
+
+
+def test_fields_keep_the_order_of_the_plan(store, kit):
+    """Whatever order the calls end in; repairs of all of them are kept."""
+
+    class Backwards(kit.TableEngine):
+        """Answers the last prompt first."""
+
+        def complete(self, prompts):
+            """Yield in reverse."""
+            yield from reversed(list(super().complete(prompts)))
+
+    table = {
+        ("a", name): json.dumps({name: {"value": "Absent"}}) for name in kit.LABELS
+    }
+    engine = Backwards(table)
+    summary = kit.run_items(store, engine, kit.make_items("a"), kit.PER_LABEL)
+    (outcome,) = read_outcomes(store, summary.run_id)
+    assert tuple(outcome.fields) == kit.LABELS
+    spelled = "value spelled differently"
+    assert sorted(outcome.repairs) == [f"{name}: {spelled}" for name in kit.LABELS]
+
+
+def test_a_problem_names_its_call_only_where_there_are_several(store, kit):
+    """In a single call there is nothing to tell apart."""
+    engine = kit.TableEngine({"a": "perhaps"})
+    for plan, start in ((kit.JOINT, "there is"), (kit.PER_LABEL, "edema: there is")):
+        summary = kit.run_items(store, engine, kit.make_items("a"), plan)
+        (outcome,) = read_outcomes(store, summary.run_id)
+        assert outcome.problem.startswith(start)
+
+
+def test_an_engine_is_stopped_with_the_run(store, kit):
+    """Else it would go on asking, for nobody."""
+    closed = []
+
+    class Noticing(kit.TableEngine):
+        """Notes that it was closed."""
+
+        def complete(self, prompts):
+            """Yield answers until closed."""
+            try:
+                yield from super().complete(prompts)
+            finally:
+                closed.append(True)
+
+    class Broken(LabelValues):
+        """Reads nothing."""
+
+        def read(self, text, fields, item):
+            """Fail at the first answer."""
+            raise DataError("nothing can be read")
+
+    many = kit.make_items(*(f"text {number}" for number in range(600)))
+    work = Work(items=many, plan=kit.JOINT, contract=Broken())
+    engine = Noticing()
+    with pytest.raises(DataError, match="nothing can be read") as failed:
+        ask_aside(kit.make_spec(), work, engine, store, keep=False)
+    # While the error is kept, so is all that it went through.
+    assert failed.value.__traceback__
+    assert closed == [True]
+    assert len(engine.asked) < len(many)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_items_asked_aside_leave_no_run(store, kit, keep):
+    """Only their answers, where they are to be kept; outcomes in the items' order."""
+
+    class Backwards(kit.TableEngine):
+        """Answers the last prompt first."""
+
+        def complete(self, prompts):
+            """Yield in reverse."""
+            yield from reversed(list(super().complete(prompts)))
+
+    spelled = {name: {"value": "Absent"} for name in kit.LABELS}
+    engine = Backwards({"b": "perhaps", "c": json.dumps(spelled)})
+    work = Work(items=kit.make_items(*"abc"), plan=kit.JOINT, contract=LabelValues())
+    found = ask_aside(kit.make_spec(), work, engine, store, keep=keep)
+    assert [one.item_id for one in found] == ["c0", "c1", "c2"]
+    first, second, third = found
+    assert (first.status, tuple(first.fields)) == (Status.ANSWERED, kit.LABELS)
+    assert (first.repairs, first.problem) == ((), "")
+    assert second.status is Status.UNPARSED
+    assert second.problem == "there is no JSON object in the answer"
+    assert third.repairs[0] == "edema: value spelled differently"
+    assert store.find_runs() == []
+    assert store.count_completions() == (3 if keep else 0)
+    assert ask_aside(kit.make_spec(), work, engine, store, keep=keep) == found
+    assert len(engine.asked) == (3 if keep else 6)
+
+
+def test_the_run_knows_who_started_it(store, kit):
+    """Also when somebody else takes it up after it was cut short."""
+
+    class Dying(kit.TableEngine):
+        """Fails as a whole."""
+
+        def complete(self, prompts):
+            """Raise."""
+            raise EngineError("the server is gone. Start it again.")
+
+    items = kit.make_items("a")
+    with pytest.raises(EngineError):
+        kit.run_items(store, Dying(), items, actor="first")
+    kit.run_items(store, kit.TableEngine(), items, actor="second")
+    kit.run_items(store, kit.TableEngine(), items, actor="third")
+    assert [one.actor for one in store.find_runs()] == ["third", "first"]
+
+
+def test_what_a_model_thought_is_stored(store, kit):
+    """Half a surrogate pair in it as well, and nothing where it thought nothing."""
+    thought = Completion(kit.absent(), thinking="Perhaps \udc80.")
+    engine = kit.TableEngine({"a": thought, "b": Completion(kit.absent())})
+    kit.run_items(store, engine, kit.make_items("a", "b"))
+    rows = store.read("SELECT thinking FROM completions ORDER BY thinking")
+    assert [row[0] for row in rows] == [None, "Perhaps ?."]
+
+
+@pytest.mark.parametrize("change", ["fields", "schema", "identity", "draw"])
+def test_each_part_of_a_question_counts_alone(kit, change):
+    """Also those that mostly change together."""
+    frame, text = kit.make_frame(), prompt(kit.make_frame(), "a")
+    other, changes, engine = frame, {}, kit.TableEngine()
+    if change == "fields":
+        other = dataclasses.replace(frame, fields=("edema",))
+    elif change == "schema":
+        other = dataclasses.replace(frame, schema={})
+    elif change == "identity":
+        engine.name = "another"
+    else:
+        changes = {"draw": 1}
+    assert key(kit, text) != key(kit, prompt(other, "a"), engine, **changes)
+
+
+def test_a_variable_that_stands_in_the_tail_counts_once(kit):
+    """At its start or further on; equal prompts share one answer."""
+    frame = kit.make_frame()
+    plain = Prompt(frame=frame, tail="Seen: a. End", item=Item(id="c", variables={}))
+    middle = prompt(frame, "a", tail="Seen: a. End")
+    start = prompt(frame, "Seen", tail="Seen: a. End")
+    assert key(kit, plain) == key(kit, middle) == key(kit, start)
+
+
+def test_variables_are_told_apart_by_name(kit):
+    """The same value under another name is another case to who reads variables."""
+    frame = kit.make_frame()
+    keys = {
+        key(kit, Prompt(frame=frame, tail="t", item=Item(id="c", variables=given)))
+        for given in ({"x": "v"}, {"y": "v"}, {"x": "v", "y": "v"}, {"x": "vy"})
+    }
+    assert len(keys) == 4

@@ -6,10 +6,18 @@ import stat
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.records import Completion
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.run import manifest
 from loop.run.manifest import (
     find_run,
+    list_runs,
+    name_part,
     read_environment,
     read_manifest,
+    say_part,
     write_manifest,
 )
 from loop.run.store import open_store
@@ -58,6 +66,140 @@ def test_latest_can_name_the_cohort(workspace, runs, kit):
         find_run(workspace, "latest:extractor:elsewhere")
 
 
+@pytest.fixture
+def add(workspace, kit, clock):
+    """Return what adds a finished run with a spec of its own, and returns its id."""
+
+    def add_run(*texts, **changes):
+        spec = kit.make_spec(**changes)
+        items = kit.make_items(*(texts or ("a",)))
+        with open_store(workspace) as store:
+            done = kit.run_items(store, kit.TableEngine(), items, spec=spec, now=clock)
+        return done.run_id
+
+    return add_run
+
+
+@pytest.mark.parametrize(
+    ("texts", "limit", "part"),
+    [
+        ("abc", None, ""),
+        ("abc", 3, "the first 3 cases"),
+        ("abc", 4, ""),
+        ("a", 1, "the first case"),
+        (map(str, range(1200)), 1200, "the first 1,200 cases"),
+    ],
+)
+def test_a_run_knows_whether_it_asked_a_part(workspace, add, texts, limit, part):
+    """Of a cohort with fewer cases than the limit, all were asked."""
+    run = add(*texts, limit=limit)
+    with open_store(workspace) as store:
+        (record,) = store.find_runs(ids=[run])
+    assert name_part(record) == part
+    said = f"Run {run} asked {part} of dev only; `latest` never names it, "
+    assert say_part(record) == (f"{said}and no history shows it." if part else "")
+
+
+def test_a_part_with_cases_that_failed_is_a_part(workspace, kit, add):
+    """What the engine did not answer was asked too."""
+    whole = add("a", "b")
+    spec = kit.make_spec(limit=2)
+    engine = kit.TableEngine({"c": Completion("", "error", "timeout"), "d": "?"})
+    with open_store(workspace) as store:
+        part = kit.run_items(store, engine, kit.make_items("c", "d"), spec=spec)
+    assert (part.failed, part.unparsed) == (1, 1)
+    assert name_part(find_run(workspace, part.run_id)) == "the first 2 cases"
+    assert find_run(workspace).id == whole
+
+
+def test_a_part_of_a_cohort_is_never_the_latest(workspace, add):
+    """The refusal names the newest; a whole one is found behind it."""
+    add("a", limit=1)
+    newest = add("a", "b", limit=2)
+    with pytest.raises(DataError) as refused:
+        find_run(workspace, "latest:extractor:dev")
+    assert str(refused.value) == (
+        "there is no finished run of extractor on dev over a whole cohort. Run "
+        f"{newest} asked the first 2 cases only: name it, or run without --limit."
+    )
+    whole = add("a", "b", "c")
+    last = add("a", "c", limit=2)
+    assert find_run(workspace).id == whole
+    assert find_run(workspace, last).id == last
+
+
+def test_of_repeated_runs_the_first_is_the_latest(workspace, add):
+    """But of a draft any draw is: its checks begin where they like."""
+    first = add(draw=0)
+    add(draw=1)
+    assert find_run(workspace).id == first
+    drawn = add(prompt="extractor@draft:d1", draw=2)
+    assert find_run(workspace, "latest:extractor@draft:d1").id == drawn
+
+
+@pytest.mark.parametrize(
+    ("ref", "prompt", "cohort"),
+    [
+        ("latest:extractor@v1:other", "extractor@v1", "other"),
+        ("latest:extractor@draft:d1:other", "extractor@draft:d1", "other"),
+        ("latest:extractor@draft:d1", "extractor@draft:d1", "dev"),
+        ("latest:extractor@v1", "extractor@v1", "dev"),
+    ],
+)
+def test_a_draft_s_colon_is_not_that_before_a_cohort(
+    workspace, add, ref, prompt, cohort
+):
+    """Prompt and cohort are told apart in every form."""
+    made = {
+        (name, place): add(prompt=name, cohort=place)
+        for place in ("other", "dev")
+        for name in ("extractor@v1", "extractor@draft:d1")
+    }
+    assert find_run(workspace, ref).id == made[prompt, cohort]
+
+
+def test_a_run_of_another_prompt_with_the_same_beginning_is_not_meant(workspace, add):
+    """A name is whole, and a version too."""
+    add(prompt="extractor@v12")
+    add(prompt="extractors@v1")
+    with pytest.raises(DataError, match="no finished run of extractor@v1\\. Make one"):
+        find_run(workspace, "latest:extractor@v1")
+
+
+def test_an_id_is_its_own_run_although_others_begin_with_it(workspace, kit):
+    """Two runs of the same second and question differ by a number at the end."""
+    with open_store(workspace) as store:
+        for number in range(6):
+            at = f"20270101-000000-abcde{number}"
+            run = store.add_run(at, f"2027-01-0{number + 1}", "m", kit.make_spec()).id
+            store.finish_run(run, "2027", {})
+        first = "20270101-000000-abcde"
+        store.add_run(first, "2026", "m", kit.make_spec())
+        store.finish_run(first, "2027", {})
+    assert find_run(workspace, first).id == first
+    with pytest.raises(DataError) as refused:
+        find_run(workspace, first[:-1])
+    newest = ", ".join(f"{first}{number}" for number in (5, 4, 3, 2, 1))
+    assert str(refused.value) == (
+        f"'{first[:-1]}' fits 7 runs: {newest}. Write more of the id."
+    )
+
+
+def test_no_run_on_a_holdout_is_listed(workspace, add, tmp_path):
+    """Nor one on a cohort that the ledger does not know: it may be a holdout."""
+    for name, role in (("open", "dev"), ("outside", "external"), ("held", "holdout")):
+        source = tmp_path / f"{name}.csv"
+        source.write_text(f"case_id,text\n{name}1,Clear lungs in {name}.\n")
+        options = ImportOptions(name=name, role=role, source="test", licence="none")
+        import_cohort(workspace, source, options, actor=Actor(name="t"))
+    runs = [add(cohort=name) for name in ("outside", "unknown", "open", "held")]
+    with open_store(workspace) as store:
+        listed = [one.id for one in list_runs(workspace, store)]
+    assert listed == [runs[2], runs[0]]
+    assert find_run(workspace, "latest").id == runs[2]
+    assert find_run(workspace, "latest:extractor:held").id == runs[3]
+
+
 def test_run_of_a_draft_is_latest_only_by_name(workspace, runs, kit, clock):
     """A refused revision must not become what `evaluate` scores by default."""
     draft = "extractor@draft:d1"
@@ -104,16 +246,29 @@ def test_the_manifest_says_what_was_measured_with_what(workspace, runs):
     record = find_run(workspace)
     environment = read_environment(workspace.root)
     path = write_manifest(workspace, record, {"engine": "table"}, environment)
-    manifest = read_manifest(workspace, record.id)
-    assert manifest["run_id"] == record.id
-    assert manifest["spec"]["prompt_digest"] == "a" * 64
-    assert manifest["spec"]["cohort_digest"] == "b" * 64
-    assert manifest["engine_identity"] == {"engine": "table"}
-    assert manifest["counts"]["answered"] == 1
-    assert manifest["packages"]["numpy"]
-    assert set(manifest["git"]) == {"revision", "dirty"}
-    assert manifest["created"] <= manifest["finished"]
+    kept = read_manifest(workspace, record.id)
+    assert kept["run_id"] == record.id
+    assert kept["spec"]["prompt_digest"] == "a" * 64
+    assert kept["spec"]["cohort_digest"] == "b" * 64
+    assert kept["engine_identity"] == {"engine": "table"}
+    assert kept["counts"]["answered"] == 1
+    assert kept["packages"]["numpy"]
+    assert set(kept["git"]) == {"revision", "dirty"}
+    assert kept["created"] <= kept["finished"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_manifest_keeps_what_an_engine_counted(workspace, runs, monkeypatch):
+    """Null where it counts nothing; so is a package that is not installed."""
+    record = find_run(workspace)
+    monkeypatch.setattr(manifest, "_PACKAGES", ("numpy", "not-installed"))
+    environment = read_environment(workspace.root)
+    assert environment.packages["not-installed"] is None
+    for account in (None, {}, {"batches": 3}):
+        write_manifest(workspace, record, {}, environment, account)
+        kept = read_manifest(workspace, record.id)
+        assert kept["engine_account"] == account
+    assert kept["packages"]["not-installed"] is None
 
 
 def test_a_missing_or_broken_manifest_is_reported(workspace, runs):

@@ -10,11 +10,21 @@ import sys
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loop.core.errors import DataError, StoreError, WorkspaceError
-from loop.core.records import Completion
-from loop.run.database import MIGRATIONS, connect
-from loop.run.store import Store, StoredVerdict, Writer, open_store, read_outcomes
+from loop.core.records import Completion, Entry, Field, Status
+from loop.run import store as store_module
+from loop.run.database import MIGRATIONS, FieldEncoder, connect
+from loop.run.store import (
+    Store,
+    StoredVerdict,
+    Writer,
+    open_store,
+    read_outcomes,
+    read_values,
+)
 
 
 def row(number, text="{}"):
@@ -318,3 +328,190 @@ def test_a_store_without_plans_and_comments_is_brought_forward(tmp_path):
     for table in ("reading_plans", "reading_comments"):
         assert opened.read(f"SELECT count(*) FROM {table}") == [(0,)]
     opened.close()
+
+
+def add_run(store, kit, base="20260101-000000-abcdef", created="2026", **changes):
+    """Add a run and return its record."""
+    return store.add_run(base, created, "m", kit.make_spec(**changes))
+
+
+def outcome(run, number, status="answered", value="absent", problem=""):
+    """Return the row of the item `number` of `run`."""
+    fields = json.dumps({"edema": [value, [[0, 3]]], "fracture": value})
+    keys = number.to_bytes(32, "big")
+    item = f"c{number:02}"
+    return (run.number, number, item, status, fields, '["r"]', problem, keys)
+
+
+def test_values_of_a_judge_are_read_without_what_it_lists(store, kit):
+    """Its words quote reports; a table of values needs only the numbers."""
+    run = add_run(store, kit)
+    fields = {"omission": Field(2, (), (Entry("edema"),)), "matched": Field(1)}
+    row = outcome(run, 0)
+    store.save([], [(*row[:4], FieldEncoder().encode(fields), *row[5:])])
+    (short,), (whole,) = read_values(store, run), store.read_outcomes(run.id)
+    assert short.values == {"omission": 2, "matched": 1}
+    assert whole.fields == fields
+
+
+@pytest.mark.parametrize("size", [0, 1, 6, 7, 8])
+def test_outcomes_are_read_in_the_order_of_their_items(store, kit, monkeypatch, size):
+    """Page by page, of one run alone, whichever way they are asked for."""
+    monkeypatch.setattr(store_module, "_PAGE", 3)
+    run, other = add_run(store, kit), add_run(store, kit)
+    order = sorted(range(size), key=lambda number: (number * 5) % 7)
+    rows = [
+        outcome(run, number, "unparsed" if number % 3 == 1 else "answered", problem="p")
+        for number in order
+    ]
+    strange = [outcome(other, number, value="present") for number in (1, 50)]
+    store.save([], [*rows, *strange])
+    names = [f"c{number:02}" for number in range(size)]
+    read = list(store.read_outcomes(run.id))
+    assert [one.item_id for one in read] == names
+    keys = list(store.read_keys(run.id))
+    assert keys == [(names[n], n.to_bytes(32, "big")) for n in range(size)]
+    assert [store.find_outcome(run, name).outcome for name in names] == read
+    assert [store.find_outcome(run, name).keys for name in names] == [
+        k for _, k in keys
+    ]
+    assert store.find_outcome(run, "c50") is None
+    values = list(read_values(store, run))
+    assert [one.item_id for one in values] == names
+    assert [one.status for one in values] == [one.status for one in read]
+    for short, whole in zip(values, read, strict=True):
+        assert short.values == {key: one.value for key, one in whole.fields.items()}
+    missing = [(n, Status.UNPARSED, "p") for n in names[1::3]]
+    assert store.list_unanswered(run) == missing
+
+
+def test_an_outcome_is_replaced_and_no_other(store, kit):
+    """A run that is taken up writes an item's outcome anew."""
+    run = add_run(store, kit)
+    store.save([], [outcome(run, 1), outcome(run, 2)])
+    store.save([], [outcome(run, 2, "engine_failed", problem="timeout")])
+    first, second = store.read_outcomes(run.id)
+    assert (first.status, second.status) == (Status.ANSWERED, Status.ENGINE_FAILED)
+    assert second.problem == "timeout"
+
+
+@given(st.integers(0, 700))
+def test_any_number_of_rows_is_stored(number):
+    """Few statements serve all of them."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a, b)")
+    rows = [(one, str(one)) for one in range(number)]
+    store_module._insert(connection, "INSERT INTO t", rows)
+    assert connection.execute("SELECT a, b FROM t ORDER BY a").fetchall() == rows
+    connection.close()
+
+
+def test_runs_of_one_second_have_ids_of_their_own(store, kit):
+    """Numbered from the second one on; of one time the later stands first."""
+    made = [add_run(store, kit).id for _ in range(3)]
+    base = "20260101-000000-abcdef"
+    assert made == [base, f"{base}-2", f"{base}-3"]
+    older = add_run(store, kit, "20250101-000000-abcdef", "2025").id
+    assert [one.id for one in store.find_runs()] == [*made[::-1], older]
+
+
+def test_runs_are_found_by_all_that_is_given(store, kit):
+    """Each narrows what the others leave."""
+    first, second = add_run(store, kit), add_run(store, kit, "b", "2027")
+    third = store.add_run("bc", "2028", "other", kit.make_spec(), "Dr A")
+    store.finish_run("b", "2027", {"items": 3})
+    cases = [
+        ({}, [third, second, first]),
+        ({"finished": True}, [second]),
+        ({"finished": False}, [third, first]),
+        ({"ids": []}, []),
+        ({"ids": [first.id, "b", "nowhere"]}, [second, first]),
+        ({"prefix": "b"}, [third, second]),
+        ({"prefix": "_"}, []),
+        ({"match": "m"}, [second, first]),
+        ({"match": "m", "finished": False}, [first]),
+        ({"prefix": "b", "match": "other", "ids": ["b", "bc"]}, [third]),
+    ]
+    for asked, runs in cases:
+        found = [one.id for one in store.find_runs(**asked)]
+        assert found == [one.id for one in runs], asked
+    (done,) = store.find_runs(finished=True)
+    assert (done.finished, done.counts, done.actor) == ("2027", {"items": 3}, None)
+    assert (third.actor, third.counts, third.finished) == ("Dr A", {}, None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "counts", "part"),
+    [
+        (None, {"items": 3}, None),
+        (3, {}, 3),
+        (3, {"items": 3}, 3),
+        (3, {"items": 3, "answered": 1, "unparsed": 1, "failed": 1}, 3),
+        (3, {"items": 2, "asked": 9}, None),
+        (1, {"items": 0}, 1),
+    ],
+)
+def test_a_limit_makes_a_part_where_it_left_cases_out(store, kit, limit, counts, part):
+    """A cohort with fewer cases was asked whole."""
+    run = add_run(store, kit, limit=limit)
+    store.finish_run(run.id, "2027", counts)
+    (record,) = store.find_runs()
+    assert record.part == part
+
+
+def test_verdicts_of_one_time_are_in_the_order_of_their_ids(store):
+    """So that everybody sees the same order."""
+    store.add_verdicts([StoredVerdict(name, "2026", "a", {}) for name in "bca"])
+    assert [one.id for one in store.list_verdicts()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("fields", ["[", "[]", '{"a": []}', "null"])
+def test_a_changed_answer_is_no_value(store, kit, fields):
+    """Its case and run are named, however it is read."""
+    run = add_run(store, kit)
+    row = [*outcome(run, 1)]
+    row[4] = fields
+    store.save([], [tuple(row)])
+    with pytest.raises(StoreError, match=f"case c01 in run {run.id} cannot be read"):
+        list(read_values(store, run))
+    with pytest.raises(StoreError, match="outcome of case c01 cannot be read"):
+        list(store.read_outcomes(run.id))
+
+
+@pytest.mark.parametrize("spec", ["[", "{}", '{"other": 1}', "[1]"])
+def test_a_changed_run_is_named(store, kit, spec):
+    """It keeps nobody from the others, once it is gone."""
+    run = add_run(store, kit)
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET spec = ?", [spec])
+    with pytest.raises(StoreError, match=f"run {run.id} cannot be read; something"):
+        store.find_runs()
+
+
+def test_a_writer_that_cannot_end_well_does_not_hide_why(store):
+    """What went wrong first is what is told."""
+    with pytest.raises(ValueError, match="first"), Writer(store) as writer:
+        store._connection.execute("PRAGMA query_only = ON")
+        writer.add_completion(row(1))
+        raise ValueError("first")
+    with pytest.raises(StoreError), Writer(store) as writer:
+        writer.add_completion(row(1))
+
+
+def test_rows_that_could_not_be_written_are_kept_for_the_next_attempt(store):
+    """Those taken meanwhile as well; written once, they are not written again."""
+    writer = Writer(store)
+    writer.add_completion(row(1))
+    store._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError):
+        writer.flush()
+    writer.add_completion(row(2))
+    assert store.count_completions() == 0
+    store._connection.execute("PRAGMA query_only = OFF")
+    writer.flush()
+    assert store.count_completions() == 2
+    assert not writer.due()
+    saved = []
+    store.save = lambda *rows: saved.append(rows)
+    writer.flush()
+    assert saved == []

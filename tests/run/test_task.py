@@ -1,18 +1,31 @@
 """A prompt version, a cohort and an engine become one run."""
 
 import json
+import re
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.ledger import Actor
-from loop.core.records import Completion
+from loop.core.records import Completion, Item
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.run import store
+from loop.run.asking import ChosenEngine, HeldEngine
+from loop.run.execute import Problem, RunSummary
 from loop.run.manifest import find_run, read_manifest
+from loop.run.spec import undrawn
 from loop.run.store import open_store, read_outcomes
-from loop.run.task import prepare_run, run_prompt
+from loop.run.task import (
+    _drawn,
+    prepare_run,
+    require_answers,
+    require_language,
+    run_prompt,
+)
 
 
 class Plain:
@@ -73,6 +86,14 @@ def test_a_run_leaves_outcomes_and_a_manifest(workspace, cohort):
     assert len(manifest["spec"]["protocol_digest"]) == 64
 
 
+def test_a_protocol_that_cannot_be_read_is_not_taken_for_none(workspace, cohort):
+    """A run without it would claim that nothing had been registered."""
+    workspace.protocol.unlink()
+    workspace.protocol.mkdir()
+    with pytest.raises(DataError, match=r"cannot read .*protocol"):
+        prepare_run(workspace, "extractor", cohort(), engine="plain")
+
+
 def test_the_spec_names_the_resolved_version(workspace, cohort):
     """``extractor`` may mean another version tomorrow; the run must not."""
     task = prepare_run(workspace, "extractor", cohort(), engine="plain")
@@ -91,18 +112,26 @@ def test_a_limit_takes_the_first_cases(workspace, cohort):
     assert (full.items, full.cached, full.asked) == (5, 2, 3)
 
 
-def test_progress_sees_every_item(workspace, cohort):
-    """The bar wraps the items; the runner knows nothing of it."""
-    seen = []
+def test_progress_counts_the_items_that_have_an_outcome(workspace, cohort, monkeypatch):
+    """An engine that takes all cases before it answers the first has answered none."""
+    passed, counts = [], []
 
-    def watch(items):
-        """Pass items on and note them."""
-        for item in items:
-            seen.append(item.id)
-            yield item
+    def watch(rows):
+        for row in rows:
+            yield row
+            passed.append(row)
 
+    def complete(self, prompts):
+        first, *_ = prompts
+        answer = {name: {"value": "absent"} for name in first.frame.fields}
+        for index in range(5):
+            counts.append(len(passed))
+            yield index, Completion(json.dumps(answer))
+
+    monkeypatch.setattr(store, "MAX_AGE_S", 0)
+    monkeypatch.setattr(Plain, "complete", complete)
     run_prompt(workspace, "extractor", cohort(), engine="plain", watch=watch)
-    assert len(seen) == 5
+    assert counts == passed == [0, 1, 2, 3, 4]
 
 
 def test_a_holdout_stays_closed(workspace, cohort):
@@ -174,3 +203,148 @@ def test_the_setting_says_how_often_a_server_is_asked_again(workspace, cohort):
     config.write_text("engines: {openai: {retry_unreadable: 5}}\n")
     task = prepare_run(workspace, "extractor", name, engine=server, again=True)
     assert (task.work.retries, task.work.again) == (5, True)
+
+
+class Bound(Plain):
+    """Reads English and Chinese."""
+
+    languages = ("zh", "en")
+
+
+def unread(language, *languages, engine=None):
+    """Return what is said of cases in these languages, of a cohort in `language`."""
+    chosen = ChosenEngine("bound", engine or Bound(), {})
+    cohort = SimpleNamespace(name="dev", language=language)
+    items = [Item(id="c", variables={}, language=one) for one in languages]
+    return require_language(chosen, cohort, items)
+
+
+def way(file, several=""):
+    """Return what can be done, as it is said."""
+    return (
+        "Ask a language model with --engine openai:MODEL@URL, write "
+        f"labels/cues/{file}.yaml after the example of en.yaml, or import the cohort "
+        f"again with the right --language{several}."
+    )
+
+
+READS = "bound reads en, zh (labels/cues/), and"
+COLUMN = " or a column `language`"
+
+
+@pytest.mark.parametrize(
+    ("language", "languages", "said"),
+    [
+        ("mixed", ["en", "zh", "en"], ""),
+        (
+            "mixed",
+            ["en", "de"],
+            f"1 of 2 cases are in de (1): these get no answer. {way('de', COLUMN)}",
+        ),
+        (
+            "mixed",
+            ["en", "fr", "it", "it", "de"],
+            "4 of 5 cases are in it (2), de (1), fr (1): these get no answer. "
+            f"{way('LANGUAGE', COLUMN)}",
+        ),
+        (
+            "mixed",
+            ["en", "und", "de"],
+            "2 of 3 cases are in de (1), a language that was not recognised (1): these "
+            f"get no answer. {way('LANGUAGE', COLUMN)}",
+        ),
+        (
+            "mixed",
+            ["en", ""],
+            "1 of 2 cases are in a language that was not recognised (1): these get no "
+            f"answer. {way('LANGUAGE', COLUMN)}",
+        ),
+        (
+            "mixed",
+            ["en"] * 1000 + ["de"] * 1000,
+            "1,000 of 2,000 cases are in de (1,000): these get no answer. "
+            f"{way('de', COLUMN)}",
+        ),
+    ],
+)
+def test_cases_that_an_engine_cannot_read_are_told(language, languages, said):
+    """How many, in which languages, those of most cases first, and what to do."""
+    assert unread(language, *languages) == (f"{READS} {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("language", "languages", "said"),
+    [
+        ("de", [], f"in de. {way('de')}"),
+        ("und", [], f"in a language that was not recognised. {way('LANGUAGE')}"),
+        ("mixed", ["de", "fr"], f"in de (1), fr (1). {way('LANGUAGE', COLUMN)}"),
+        ("mixed", ["de", "de"], f"in de (2). {way('de', COLUMN)}"),
+    ],
+)
+def test_an_engine_that_can_read_no_case_is_not_asked(language, languages, said):
+    """Nor is a case looked at where all are in one language."""
+    with pytest.raises(EngineError) as refused:
+        unread(language, *languages)
+    assert str(refused.value) == f"{READS} the cases of dev are {said}"
+
+
+@pytest.mark.parametrize("language", ["en", "zh", ""])
+def test_an_engine_that_reads_the_language_is_asked(language):
+    """Also where nobody said which it is."""
+    assert unread(language, "de") == ""
+
+
+def test_an_engine_of_all_languages_is_asked():
+    """One that is held open is what it holds."""
+    assert unread("de", engine=Plain()) == ""
+    held = [
+        HeldEngine(ChosenEngine("held", one, {}), ExitStack())
+        for one in (Plain(), Bound())
+    ]
+    assert unread("de", engine=held[0]) == ""
+    with pytest.raises(EngineError, match="the cases of dev are in de"):
+        unread("de", engine=held[1])
+
+
+@pytest.mark.parametrize(
+    ("answered", "problems", "said"),
+    [
+        (1, (), None),
+        (0, (), "was answered (no reason was given). There is nothing to score"),
+        (0, "abcd", "of run r was answered (a; b; c). There is"),
+    ],
+)
+def test_a_run_without_answers_cannot_be_scored(answered, problems, said):
+    """It names three reasons."""
+    summary = RunSummary(
+        run_id="r",
+        items=2,
+        asked=2,
+        cached=0,
+        answered=answered,
+        unparsed=0,
+        failed=2 - answered,
+        seconds=0.0,
+        problems=tuple(Problem(text, 1, ()) for text in problems),
+    )
+    if said is None:
+        require_answers(summary)
+    else:
+        with pytest.raises(EngineError, match=re.escape(said)):
+            require_answers(summary)
+
+
+@pytest.mark.parametrize(
+    ("draw", "spaced", "parameters"),
+    [
+        (0, True, {"seed": 7}),
+        (2, True, {"seed": 9, "blank_lines": 2}),
+        (2, False, {"seed": 9}),
+    ],
+)
+def test_a_draw_has_its_own_seed_and_spacing(kit, draw, spaced, parameters):
+    """The first is asked as it is; what a draw adds can be taken off again."""
+    spec = kit.make_spec(parameters={"seed": 7})
+    drawn = _drawn(spec, draw, spaced=spaced)
+    assert (drawn.draw, dict(drawn.parameters)) == (draw, parameters)
+    assert undrawn(drawn) == {"seed": 7}

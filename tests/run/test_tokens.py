@@ -5,9 +5,14 @@ import importlib.util
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from loop.run.tokens import ERROR_PERCENT, estimate_tokens, find_counter
+from loop.run.tokens import (
+    ERROR_PERCENT,
+    estimate_tokens,
+    find_counter,
+    find_tokenizer,
+)
 
 REPORT = (
     "FINDINGS: The heart is mildly enlarged. There is a small left pleural effusion "
@@ -32,7 +37,7 @@ def cache(root, model, commit="abc123", main=True):
     save_tokenizer(folder / "snapshots" / commit)
     if main:
         (folder / "refs").mkdir(exist_ok=True)
-        (folder / "refs" / "main").write_text(commit)
+        (folder / "refs" / "main").write_text(f"{commit}\n")
     return {"HF_HUB_CACHE": str(root)}
 
 
@@ -149,3 +154,82 @@ def test_a_lone_surrogate_does_not_break_a_real_tokenizer(tmp_path):
     """Texts of broken files may hold one."""
     counter = find_counter(str(save_tokenizer(tmp_path)))
     assert counter.count("one \ud800 two") == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
+        ("HUGGINGFACE_HUB_CACHE", "HF_HOME"),
+        ("HF_HOME", "XDG_CACHE_HOME"),
+    ],
+)
+def test_the_nearer_name_of_the_cache_comes_first(tmp_path, before, after):
+    """Where both are given, as its libraries do; an empty one is none."""
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    below = {"HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
+    cache(tmp_path / "here" / below.get(before, ""), "org/here")
+    cache(tmp_path / "there" / below.get(after, ""), "org/there")
+    both = {before: here, after: there}
+    assert find_tokenizer("org/here", None, both)
+    assert not find_tokenizer("org/there", None, both)
+    assert find_tokenizer("org/there", None, {before: "", after: there})
+
+
+def test_without_a_name_the_cache_is_at_home(tmp_path, monkeypatch):
+    """Its usual place."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cache(tmp_path / ".cache" / "huggingface" / "hub", "org/model")
+    assert find_tokenizer("org/model", None, {})
+
+
+@pytest.mark.parametrize(("main", "found"), [(True, "abc"), (False, "abd")])
+def test_of_several_snapshots_the_named_or_the_last_counts(tmp_path, main, found):
+    """What the cache calls main, as long as it calls anything so."""
+    environment = cache(tmp_path, "org/model", "abd", main=False)
+    cache(tmp_path, "org/model", "abc", main=main)
+    path = find_tokenizer("org/model", None, environment)
+    assert path.parent.name == found
+
+
+def test_a_named_snapshot_without_a_tokenizer_lends_none(tmp_path):
+    """The other snapshot is another model's."""
+    environment = cache(tmp_path, "org/model")
+    (tmp_path / "models--org--model" / "refs" / "main").write_text("gone\n")
+    assert find_tokenizer("org/model", None, environment) is None
+    assert find_tokenizer("org/model", "abc123", environment)
+
+
+def test_no_mark_of_a_tokenizer_is_counted(tmp_path):
+    """Neither the start of a text nor what makes all texts equally long."""
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "[S]": 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[S] $A", special_tokens=[("[S]", 1)]
+    )
+    tokenizer.enable_padding(length=9)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    count = find_counter(str(tmp_path)).count
+    assert [count(text) for text in ("", "one", "one two")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("effect " * 100, 83),
+        ("effects " * 100, 110),
+        ("THE " * 100, 83),
+        ("LUNG " * 100, 119),
+        ("12 " * 100, 230),
+        ("1234 " * 100, 460),
+        ("\r\n" * 100, 1),
+        (" \n" * 100, 90),
+        (". " * 100, 130),
+        ("... " * 100, 156),
+        ("肺" * 100, 130),
+        ("é " * 100, 60),
+    ],
+)
+def test_each_class_of_characters_has_its_price(text, tokens):
+    """As fitted once; another price is another fit, to be measured anew."""
+    assert estimate_tokens(text) == tokens

@@ -102,6 +102,20 @@ def show(workspace, *words):
     return result.stdout
 
 
+def test_raw_shows_the_messages_as_they_were_sent(workspace, cohort):
+    """Both of them whole, and the schema; without it how long they are."""
+    run = ask(workspace, cohort())
+    (call,) = read_trace(workspace, run, "twice").calls
+    sent = call.messages()
+    raw, short = (show(workspace, run, "twice", *more) for more in (["--raw"], []))
+    for message in sent:
+        assert f"  {message.role}:\n" in raw
+        assert {*message.content.split()} <= {*raw.split()}
+    assert "  schema:\n" in raw
+    assert "the same for every case:" in short
+    assert not {*sent[0].content.split()} <= {*short.split()}
+
+
 def test_every_attempt_is_there_with_its_measures(workspace, cohort):
     """Two unreadable answers before the one that counts, in order, and what it cost."""
     (workspace.private / "config.yaml").write_text(

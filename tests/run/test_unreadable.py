@@ -83,6 +83,15 @@ def test_without_retries_one_attempt_is_all(kit, ask):
     assert (summary.asked, summary.retried, summary.recovered) == (1, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("retries", "said"), [(0, ""), (1, "; asked 2 times"), (2, "; asked 3 times")]
+)
+def test_a_problem_says_how_often_was_asked(kit, ask, retries, said):
+    """Where it was more than once."""
+    _, (outcome,) = ask(Stutterer(kit, {"never": 9}), "never", retries=retries)
+    assert outcome.problem == f"there is no JSON object in the answer{said}"
+
+
 def test_a_rerun_finds_every_attempt(kit, ask):
     """The same command asks nothing and says the same."""
     engine = Stutterer(kit, {"twice": 2, "often": 9})

@@ -3,10 +3,11 @@
 import asyncio
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import TimeoutError as BrowserTimeout
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
@@ -188,11 +189,13 @@ def open_tab(page, name):
     more = page.get_by_role("button", name="More tabs")
     listed = page.locator(".overflow-dropdown").get_by_text(name, exact=True)
     tab.or_(listed).first.wait_for(state="attached")
-    if tab.count():
-        tab.click()
-    else:
-        more.click()
-        listed.click()
+    for patience_ms in (3_000, 3_000, 3_000, 90_000):
+        # A window that became narrow moves the tab away while one reaches for it.
+        with suppress(BrowserTimeout):
+            for one in [tab] if tab.count() else [more, listed]:
+                one.click(timeout=patience_ms)
+            return
+    raise AssertionError(f"the tab {name} could not be chosen")
 
 
 def press(page, *keys):

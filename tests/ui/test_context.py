@@ -45,3 +45,12 @@ def test_only_the_last_results_are_kept():
     for key in ("a", "b", "c", "a"):
         cache.get(key, lambda key=key: calls.append(key))
     assert calls == ["a", "b", "c", "a"]
+
+
+def test_what_was_asked_for_lately_is_kept():
+    """As many results as there is room for, whichever were made first."""
+    cache, calls = ResultCache(most=2), []
+    for key in ("a", "b", "a", "b", "a", "c", "a", "b"):
+        made = cache.get(key, lambda key=key: calls.append(key) or key)
+        assert made == key
+    assert calls == ["a", "b", "c", "b"]

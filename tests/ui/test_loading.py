@@ -1,17 +1,20 @@
 """What a browser loads first: small, kept, and nothing of it imported in vain."""
 
+import json
 import re
 import subprocess
 import sys
 from hashlib import sha256
 
+import gradio as gr
 import httpx
 import pytest
 
+from loop.core.people.users import UserRole
+from loop.ui.app import build_workbench
 from loop.ui.loading import weighted
-
-WAS = 284_696
-"""Bytes of the first page before its style, scripts and descriptions left it."""
+from tests.ui.conftest import in_a_loop
+from tests.ui.test_wiring import context_for
 
 VISIT = """
 import sys
@@ -46,8 +49,14 @@ def program_files(url):
 def test_the_first_page_weighs_less_than_half(shared_alone):
     """It holds no style, no script of ours, and no description of the functions."""
     page = httpx.get(shared_alone).content
-    assert len(page) < WAS / 2
-    for word in (b"--pass-wash", b"ranloopKeys", b"example_inputs", b"api_info_as"):
+    context = context_for(UserRole.ADMIN)
+    blocks = in_a_loop(lambda: build_workbench(context)).blocks
+    # What Gradio would write into it: all it knows, and our styles and scripts.
+    whole = json.dumps(gr.Blocks.get_config_file(blocks), default=str)
+    files = map(httpx.get, (shared_alone + one for one in program_files(shared_alone)))
+    assert len(page) < (len(whole) + sum(len(one.content) for one in files)) / 2
+    unread = (b"example_inputs", b"api_info_as", b"html_template", b"delete_callback")
+    for word in (b"--pass-wash", b"ranloopKeys", *unread):
         assert word not in page, word
 
 

@@ -1,24 +1,31 @@
 """The page Review without a browser: queue, form, and what two people do at once."""
 
 import re
+import socket
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gradio as gr
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, EngineError
 from loop.core.people.users import PermissionRefused, Right, UserRole
+from loop.core.records import Completion
+from loop.engines import base
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
-from loop.ui.pages.review import events, state
+from loop.ui.pages.review import events, state, view
 from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.state import Filters, Place
 from loop.ui.pages.review.verdict_form import ReviewForm
 from loop.ui.pages.review.view import FILTERS, ReviewOutputs
+from loop.ui.serve import warm
+from loop.ui.trying import try_key
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import SHOWN, context_of, make_reviewed, run_next, seat
+from tests.ui.visits import until
 
 NOTHING_WRONG = ReviewForm(judgement="answer_right")
 TERM = ReviewForm(judgement="model_wrong", action="term", phrase="fluid at the base")
@@ -415,6 +422,17 @@ def test_opening_on_a_label_shows_its_first_pair(ann):
     assert values[FILTERS].pair == ("c1", "cardiomegaly")
 
 
+def test_opening_on_a_case_shows_its_pair(ann):
+    """A case that fails there is opened; any other name leads to the first pair."""
+    for label, case, pair in (
+        ("", "f2", ("f2", "pleural_effusion")),
+        ("cardiomegaly", "c1", ("c1", "cardiomegaly")),
+        ("cardiomegaly", "f2", ("c1", "cardiomegaly")),
+    ):
+        values = events.open_on_label(ann.visit(), "tiny", "dev", label, Place(), case)
+        assert values[FILTERS].pair == pair
+
+
 def test_a_holdout_stays_closed(context, workspace, tmp_path, ann):
     """The page says why there is nothing to see, and shows no text."""
     add_cohort(workspace, tmp_path, [("h1", "Secret.", 1, 0)], name="h", role="holdout")
@@ -745,6 +763,13 @@ def test_a_trace_opens_on_the_open_case_and_folds_up(ann):
     assert folded == closed["trace"] and "Fluid" not in folded
 
 
+def test_the_first_trace_finds_its_prompt_compiled(ann, monkeypatch):
+    """The start of the workbench does it for the newest run."""
+    warm(ann.context)
+    monkeypatch.setattr("loop.engines.rules.engine.build_vocabulary", None)
+    assert "why" in traced(ann, on(ann, "f1"), act="open").casefold()
+
+
 def test_a_trace_of_hostile_text_is_inert(ann):
     """HTML is text, and characters that act are spelled out."""
     shown = traced(ann, on(ann, "f2"), act="open")
@@ -761,3 +786,223 @@ def test_a_trace_needs_an_open_case_and_no_holdout(ann, workspace):
     path.write_text(path.read_text().replace("role: dev", "role: holdout"))
     with pytest.raises(DataError):
         traced(ann, place, act="open")
+
+
+def phrased(ann, place, words="", form=None, token=None, **data):
+    """Return what an event of the panel about marked words shows, by name."""
+    visit = ann.visit(Right.JUDGE, **{"act": "open", **data})
+    token = place.token if token is None else token
+    values = events.turn_phrase(visit, place, token, *(form or ReviewForm()), words)
+    names = ("phrases", "status", *ReviewForm._fields)
+    return dict(zip(names, values, strict=True))
+
+
+def test_marked_words_are_told_what_they_could_become(ann, context):
+    """Each part with how many cases it changes, which way, and their ids."""
+    place = on(ann, "f1")
+    assert "What marked words could become" in ann.open(place)["phrases"]
+    html = phrased(ann, place, "Fluid\n at")["phrases"]
+    assert "<q>Fluid at</q> in the guide of Pleural Effusion" in html
+    assert "The words stand in 1 of the 5 cases of dev." in html
+    assert "1 absent &rarr; present: " in html
+    assert '<span class="case-id">f1</span> (right)' in html
+    assert [len(kept(context)), context.store.count_completions()] == [0, 5]
+    closed = phrased(ann, place, "Fluid", act="close")["phrases"]
+    assert "<table" not in closed and "review-phrase-turn" in closed
+
+
+def test_a_part_that_is_chosen_fills_the_form(ann, context):
+    """And is kept as the form is; nothing is handed in."""
+    place = on(ann, "f1")
+    begun = ReviewForm(comment="seen", severity="minor", value="present")
+    wanted = {"act": "fill", "phrase": '"Fluid \\u202e at"'}
+    shown = phrased(ann, place, form=begun, part="term", value="", **wanted)
+    filled = begun._replace(
+        judgement="model_wrong", action="term", phrase="Fluid \u202e at"
+    )
+    assert {name: shown[name] for name in ReviewForm._fields} == filled._asdict()
+    assert "Filled in, not submitted" in shown["status"]
+    assert ann.open(place)["phrase"] == "Fluid \u202e at"
+    for part, value, fields in (
+        ("exclusion", "", {"action": "exclusion", "value": "present"}),
+        ("clarification", "absent", {"action": "clarification", "value": "absent"}),
+        ("exemplar", "present", {"action": "positive_exemplar"}),
+        ("exemplar", "absent", {"action": "negative_exemplar", "value": "present"}),
+        ("anything", "absent", {"action": "none"}),
+        ("clarification", "maybe", {"action": "clarification", "value": None}),
+    ):
+        unclear = begun._replace(judgement="guideline_ambiguous")
+        shown = phrased(ann, place, form=unclear, part=part, value=value, **wanted)
+        assert {name: shown[name] for name in fields} == fields
+        assert shown["judgement"] == "guideline_ambiguous"
+    assert not kept(context)
+
+
+def test_without_marked_words_it_is_said_what_to_do(ann):
+    """A key that does nothing is taken for a broken one."""
+    place = on(ann, "f1")
+    shown = phrased(ann, place)
+    assert "Mark words in the text first" in shown["phrases"]
+    assert shown["phrase"] == gr.skip()
+    with pytest.raises(DataError, match="holds no word"):
+        phrased(ann, place, "...")
+
+
+def test_words_of_another_pair_change_nothing(ann):
+    """A late press belongs to the pair that it was meant for."""
+    place = on(ann, "f1")
+    values = phrased(ann, place, "Fluid", token="0:cardiomegaly:f1")
+    assert set(map(str, values.values())) == {str(gr.skip())}
+    with pytest.raises(DataError, match="does not know this tab"):
+        phrased(ann, Place(), "Fluid")
+
+
+def test_a_hostile_phrase_is_shown_as_text(ann):
+    """It comes from a browser, or from the text of a case."""
+    words = "<script>alert(1)</script> {{ 1/0 }} \u202e' onclick='x"
+    html = phrased(ann, on(ann, "f2"), words)["phrases"]
+    assert "<script" not in html and "\u202e" not in html
+    assert "onclick='" not in html
+    for odd in (None, "[" * 100_000, "5", '{"a": 1}'):
+        shown = phrased(ann, on(ann, "f2"), act="fill", part="term", phrase=odd)
+        assert shown["phrase"] == ""
+
+
+def test_who_cannot_judge_is_not_asked_for_words(ann, context, monkeypatch):
+    """A label that follows from the others has no guide; a form is for who judges."""
+    place = on(ann, "f1")
+    assert ann.open(place)["phrases"]
+    approver = seat(context, "Dr V", UserRole.APPROVER)
+    assert approver.open(place)["case"] and approver.open(place)["phrases"] == ""
+    monkeypatch.setattr(view, "guides_of", lambda *_: {})
+    assert ann.open(place)["phrases"] == ""
+
+
+def test_the_answers_of_another_engine_are_estimated(ann, context, monkeypatch):
+    """By the run that the queue is of; the server is not asked."""
+    place = on(ann, "f1")
+    run = events.find_run(context.workspace, place.run)
+    other = replace(run, spec=replace(run.spec, engine="openai:a@http://127.0.0.1:1"))
+    monkeypatch.setattr(events, "find_run", lambda *_: other)
+    html = phrased(ann, place, "Fluid at")["phrases"]
+    assert "An estimate by wording" in html and "was not asked" in html
+    assert "1 absent &rarr; present: " in html
+
+
+def tried(ann, place, form, token=None, **data):
+    """Return the panel after trying a form, and the clock."""
+    visit = ann.visit(Right.JUDGE, **{"act": "open", **data})
+    return events.turn_try(visit, place, token or place.token, *form)
+
+
+def test_a_form_is_tried_before_it_is_submitted(ann, context):
+    """Both answers about the case, why, and what the wording does to pairs like it."""
+    place = on(ann, "f1")
+    assert "Try the form on this case" in ann.open(place)["tried"]
+    html, heard, _ = tried(ann, place, TERM)
+    assert heard == ""
+    assert "Right in 1 of 1 pairs of this verdict and its like" in html
+    assert "<dt>tiny@v1</dt><dd><b>absent</b>" in html
+    assert "<dt>tiny@draft:unsaved</dt><dd><b>present</b>" in html
+    assert "term <code>fluid at the base</code>" in html
+    html, *_ = tried(ann, place, TERM._replace(phrase="ascites"))
+    assert "Right in 0 of 1 pairs" in html
+    html, *_ = tried(ann, place, TERM, act="case", case="c1")
+    assert "Case c1" in html
+    html, *_ = tried(ann, place, TERM, act="close")
+    assert "<table" not in html
+    assert not kept(context) and context.jobs.progress_of("try") is None
+
+
+def test_a_form_that_cannot_be_tried_says_what_it_lacks(ann):
+    """As submitting would."""
+    place = on(ann, "f1")
+    for form, why in (
+        (ReviewForm(), "what is wrong"),
+        (TERM._replace(phrase=""), "the phrase"),
+        (TERM._replace(action="none"), "a suggested change"),
+        (TERM._replace(judgement="reference_wrong"), "the right value"),
+    ):
+        assert f"Still missing: {why}" in tried(ann, place, form)[0]
+    with pytest.raises(DataError, match="has no case"):
+        tried(ann, place, TERM, act="case", case="nothing")
+    assert tried(ann, place, TERM, token="0:x:y") == [gr.skip()] * 3
+
+
+@pytest.fixture
+def silent(context, monkeypatch):
+    """Make the queue's run one of a server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        find = events.find_run
+
+        def of_server(*where):
+            run = find(*where)
+            return replace(run, spec=replace(run.spec, engine=f"openai:x@{host}"))
+
+        monkeypatch.setattr(events, "find_run", of_server)
+        yield listening
+
+
+def test_a_try_of_a_server_that_never_answers_is_stopped(ann, context, silent):
+    """By the person, or by going on to another pair; nobody waits for it."""
+    place, see = on(ann, "f1"), ann.visit(Right.JUDGE)
+    key = try_key(see, place.token)
+    html, _, clock = tried(ann, place, TERM)
+    assert "Asking openai:x@http" in html and 'data-act="stop"' in html
+    assert clock.active
+    with silent.accept()[0]:
+        assert events.poll_try(see, place) == [gr.skip(), "", gr.skip()]
+        html, _, clock = tried(ann, place, TERM, act="stop")
+        assert "Stopped." in html and not clock.active
+        until(lambda: (now := context.jobs.progress_of(key)) is None or now.finished)
+    tried(ann, place, TERM)
+    with silent.accept()[0]:
+        *_, clock = events.poll_try(see, on(ann, "f2"))
+        assert not clock.active
+        until(lambda: context.jobs.progress_of(key).finished)
+    assert context.jobs.progress_of(key).error == "Stopped."
+
+
+class Talker:
+    """A model that talks instead of answering."""
+
+    def identity(self):
+        """Return a name."""
+        return {"engine": "talker"}
+
+    def complete(self, prompts):
+        """Yield markup to each prompt."""
+        for index, _ in enumerate(prompts):
+            yield index, Completion("<script>Well</script>", "stop")
+
+
+def refuse(talker, prompts):
+    """Fail as a server that is gone."""
+    raise EngineError("the server is gone")
+
+
+def test_a_server_that_is_asked_answers_side_by_side(ann, context, monkeypatch):
+    """The form's answer appears when it is there; an unreadable one says why."""
+    find = events.find_run
+
+    def of_other(*where):
+        run = find(*where)
+        return replace(run, spec=replace(run.spec, engine="talker"))
+
+    monkeypatch.setattr(events, "find_run", of_other)
+    monkeypatch.setitem(base._FACTORIES, "talker", lambda *_: Talker())
+    place, see = on(ann, "f1"), ann.visit(Right.JUDGE)
+    tried(ann, place, TERM)
+    key = try_key(see, place.token)
+    until(lambda: context.jobs.progress_of(key).finished)
+    html, _, clock = events.poll_try(see, place)
+    assert not clock.active
+    assert "tiny@draft:unsaved on case f1" in html
+    assert html.count("<b>unparsed</b>") == 2 and "no wording" not in html
+    assert "<script" not in html
+    assert context.jobs.progress_of(key) is None
+    monkeypatch.setattr(Talker, "complete", refuse)
+    tried(ann, place, TERM._replace(phrase="fluid"))
+    until(lambda: context.jobs.progress_of(key).finished)
+    assert "the server is gone" in events.poll_try(see, place)[0]

@@ -3,10 +3,19 @@
 import httpx
 import pytest
 
+from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Guide
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.review.status import read_kept
 from loop.run.store import open_store
+from loop.run.task import run_prompt
+from tests.review.scenes import add_prompt
+from tests.servers.fault_server import LABELS, FaultServer, text_of
 from tests.ui.conftest import PASSWORD, barriers, open_tab, press, rest, sign_in
+from tests.ui.forked import serving
+from tests.ui.visits import until
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +38,8 @@ EVENTS = (
     *("see_review", "review_choose", "review_turn", "review_narrow", "review_renew"),
     *("review_keep", "review_take", "review_submit", "review_reserve"),
     *("review_change", "review_withdraw", "review_undo", "review_offer"),
-    *("review_alike", "review_together", "review_trace"),
+    *("review_alike", "review_together", "review_trace", "review_phrase"),
+    *("review_try", "review_try_poll"),
 )
 
 
@@ -113,6 +123,84 @@ def test_marked_words_become_an_exemplar(demo, served_alone, new_page):
     press_on(page, "Control+Enter")
     (example,) = verdicts(demo.root)[-1].verdict.edits.exemplars
     assert (example.evidence, example.text) == (words, f"Today {words} again.")
+
+
+def test_marked_words_show_whom_they_would_change_and_fill_the_form(
+    demo, served_alone, new_page
+):
+    """By keyboard alone once they are marked; other words are asked about at once."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    press(page, "b")
+    page.wait_for_selector("#review-phrases [role=status]")
+    text = page.inner_text("[data-case-text]").split(".")[0].split()
+    first, second = " ".join(text[:2]), " ".join(text[:3])
+    assert page.evaluate(MARK, first)
+    press(page, "b")
+    page.wait_for_selector("#review-phrases [data-part=term]:focus")
+    assert first in page.inner_text("#review-phrases h3")
+    press(page, "B")
+    assert page.get_attribute("#review-phrases details", "open") is not None
+    assert page.evaluate(MARK, second)
+    page.wait_for_function(
+        "w => document.querySelector('#review-phrases h3').innerText.includes(w)",
+        arg=second,
+    )
+    page.wait_for_selector("#review-phrases [data-part=term]:focus")
+    press(page, "Enter")
+    wait_for_line(page, "Filled in, not submitted")
+    assert page.is_checked("#review-action input[value=term]")
+    assert page.input_value("#review-phrase textarea") == second
+    press_on(page, "Control+Enter")
+    assert verdicts(demo.root)[-1].verdict.edits.terms == (second,)
+    assert page.complaints == []
+
+
+@pytest.fixture
+def asked(workspace, tmp_path):
+    """Review the answers of a server; return it and the address of the workbench."""
+    file = tmp_path / "dev.csv"
+    file.write_text(f"case_id,text,edema,fracture\nf1,{text_of(1)},1,1\n")
+    options = ImportOptions(name="dev", role="dev", source="synthetic", licence="-")
+    import_cohort(workspace, file, options, actor=Actor(name="Dr A. Example"))
+    guides = [Guide(label=one, name=one, definition="Any.") for one in LABELS]
+    version = add_prompt(workspace, 1, guides=tuple(guides))
+    with FaultServer() as server:
+        run_prompt(workspace, version.ref, "dev", engine=f"openai:tiny@{server.url}")
+        with serving(workspace) as url:
+            yield server, url
+
+
+def test_a_try_of_a_silent_server_is_stopped_and_made_again(asked, new_page):
+    """Nothing hangs: the page goes on while the server is asked, and afterwards."""
+    server, url = asked
+    page = new_page()
+    page.goto(url)
+    open_review(page)
+    press(page, "T")
+    page.get_by_text("Still missing: what is wrong").wait_for()
+    for key in ("1", "t", "f"):
+        press(page, key)
+    page.keyboard.type("quokka")
+    wait_for_line(page, "Kept")
+    press(page, "Escape")
+    rest(page)
+    server.plan = lambda number: ("hang",) * 99
+    press(page, "T")
+    page.get_by_text("Asking openai:tiny").wait_for()
+    until(lambda: server.now)
+    press(page, "m")
+    assert page.is_checked("#review-severity input[value=major]")
+    press(page, "T")
+    page.get_by_text("Stopped.").wait_for()
+    until(lambda: not server.now)
+    server.plan = lambda number: ()
+    press(page, "T")
+    page.wait_for_selector("#review-tried section")
+    told = page.inner_text("#review-tried")
+    assert "tiny@draft:unsaved on case f1" in told and "right is present" in told
+    assert page.complaints == []
 
 
 def test_a_reload_in_the_middle_of_a_form_loses_nothing(served_alone, new_page):
@@ -380,6 +468,35 @@ def test_a_search_is_never_in_an_address(served_alone, new_page):
     )
 
 
+def test_a_key_opens_the_trace_of_the_open_case_and_folds_it_up(shared_alone, new_page):
+    """Nothing of it is in the address, and a press too many asks for nothing."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+    rest(page)
+    address = page.url
+    press(page, "s")
+    page.wait_for_selector("section.trace")
+    said = page.inner_text("section.trace")
+    assert "as it was sent" in said and "What the reader made of it" in said
+    assert page.inner_text("[data-case-text]").split("\n")[-1] in said
+    assert page.url == address
+    press(page, "s")
+    page.wait_for_selector("section.trace", state="detached")
+    assert page.complaints == []
+
+
+def test_the_key_of_a_trace_does_nothing_for_a_mere_reader(shared, new_page):
+    """Who labels blind has no page with a model's answers, and asks for none."""
+    page = new_page()
+    sign_in(page, shared, "Dr Reader")
+    rest(page)
+    press(page, "s", "t", "u")
+    rest(page)
+    assert not any("review_trace" in one for one in page.asked)
+    assert page.locator(".trace").count() == 0
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_mere_reader_reaches_no_event_of_the_page(shared, new_page, name):
     """Who labels blind gets neither case nor answer, by hand either."""
@@ -405,4 +522,7 @@ def test_no_serious_barrier(served_alone, new_page):
     press(page, "o")
     press(page, "e")
     page.wait_for_selector("#review-wide[aria-pressed=true]")
+    assert page.evaluate(MARK, page.inner_text("[data-case-text]").split()[0])
+    press(page, "b")
+    page.click("#review-phrase-cases")
     assert barriers(page) == []

@@ -22,6 +22,7 @@ from loop.ui.uploads import (
     open_inbox,
     sweep,
 )
+from tests.ui.conftest import awaited
 from tests.ui.hostile import sign_in
 from tests.ui.visits import SESSION, until
 
@@ -207,3 +208,105 @@ def test_nothing_that_lies_there_is_written_over(workspace, tmp_path, monkeypatc
     with pytest.raises(DataError, match="could not be kept"):
         take()
     assert outside.read_bytes() == b"old"
+
+
+def begin(workspace, name="a.csv"):
+    """Return where a file of the session shall be written, and write it."""
+    path = uploads._prepare(workspace, SESSION, name)
+    path.write_text("case_id,text\n")
+    return path
+
+
+def test_one_more_file_takes_the_place_of_the_oldest(workspace):
+    """By the time at which it was last written to, not by its id."""
+    open_inbox(workspace)
+    made = [begin(workspace).parent for _ in range(MOST)]
+    for age, folder in enumerate(made[3:] + made[:3]):
+        os.utime(folder, (1000 + age, 1000 + age))
+    assert all(folder.exists() for folder in made)
+    begin(workspace)
+    assert [folder for folder in made if not folder.exists()] == [made[3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [
+        ("a" * 200, True),
+        ("a" * 201, False),
+        ("é" * 100, True),
+        ("é" * 101, False),
+        (".a", True),
+        ("...", True),
+        (".", False),
+        ("..", False),
+        ("", False),
+        ("a/b", False),
+        ("a\tb", False),
+    ],
+)
+def test_a_name_is_one_that_a_file_can_have(workspace, name, fine):
+    """In bytes, as the file system counts it."""
+    open_inbox(workspace)
+    if fine:
+        assert begin(workspace, name).name == name
+    else:
+        with pytest.raises(DataError, match="name of the file cannot be used"):
+            begin(workspace, name)
+
+
+def take(workspace, *pieces):
+    """Take a file that comes in pieces."""
+
+    async def body():
+        """Yield the pieces."""
+        for piece in pieces:
+            yield piece
+
+    async def whole():
+        """Take the file."""
+        return await _take(workspace, SESSION, "a.csv", body())
+
+    return awaited(whole)
+
+
+def test_a_file_may_be_just_as_long_as_is_allowed(workspace, monkeypatch):
+    """A byte more and nothing of it stays."""
+    inbox = open_inbox(workspace)
+    monkeypatch.setattr(uploads, "SIZES", uploads.SIZES._replace(upload=6))
+    assert take(workspace, b"abc", b"def").read_bytes() == b"abcdef"
+    assert find_upload(workspace, SESSION, next(inbox.glob("*/*")).name)
+    with pytest.raises(DataError, match="longer than 6 bytes"):
+        take(workspace, b"abc", b"defg")
+    assert len(list(inbox.glob("*/*"))) == 1
+
+
+def test_a_slow_file_is_not_forgotten(workspace):
+    """As long as anything of it comes, it is as young as its last piece."""
+    open_inbox(workspace)
+    old = time.time() - 2 * HOUR
+
+    async def body():
+        """Yield two pieces, before the second of which the folder has become old."""
+        yield b"a"
+        for folder in (workspace.private / "uploads" / SESSION).iterdir():
+            os.utime(folder, (old, old))
+        yield b"b"
+
+    async def whole():
+        """Take the file."""
+        return await _take(workspace, SESSION, "a.csv", body())
+
+    path = awaited(whole)
+    sweep(workspace, lambda: {SESSION})
+    assert path.read_bytes() == b"ab"
+
+
+def test_a_file_goes_once_it_is_older_than_is_kept(workspace, monkeypatch):
+    """Not at the very second."""
+    open_inbox(workspace)
+    path = begin(workspace)
+    monkeypatch.setattr(uploads.time, "time", lambda: 10_000.0)
+    for age, stays in ((3600, True), (3601, False)):
+        os.utime(path.parent, (10_000 - age, 10_000 - age))
+        sweep(workspace, lambda: {SESSION})
+        assert path.exists() is stays

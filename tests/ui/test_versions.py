@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import gradio as gr
 import httpx
 import pytest
 from typer.testing import CliRunner
@@ -40,7 +41,13 @@ def two(context):
         *first.guides[1:],
     )
     made = replace(
-        first, number=2, parent=first.digest, guides=guides, why=HOSTILE, author="Dr E"
+        first,
+        number=2,
+        parent=first.digest,
+        guides=guides,
+        why=HOSTILE,
+        author="Dr E",
+        verdicts=("abc",),
     )
     write_version(context.workspace, made)
     event = Event(
@@ -202,14 +209,43 @@ def test_who_may_not_revise_is_told_who_evaluates(two):
 
 
 def test_a_click_shows_what_one_version_changed(two):
-    """The number comes from the browser and is looked up."""
-    click = visit(two, number="2")
-    before, after, difference = events.act(click, "extractor", "demo_dev")
+    """The version comes from the browser and is looked up."""
+    click = visit(two, act="diff", tag="v2")
+    before, after, difference, *reading = events.act(click, "extractor", "demo_dev")
     assert (before, after) == ("extractor@v1", "extractor@v2")
-    assert "&rarr;" in difference
-    for number in ("7", "../../x", None):
+    assert "&rarr;" in difference and reading == [gr.skip()] * 2
+    for tag in ("v7", "../../x", None, "draft:none"):
         with pytest.raises(DataError, match="not there any more"):
-            events.act(visit(two, number=number), "extractor", "demo_dev")
+            events.act(visit(two, tag=tag), "extractor", "demo_dev")
+
+
+def test_a_version_is_read_as_a_model_does(two):
+    """From its row, brought into view: what changed, tokens, and who wrote it."""
+    click = visit(two, act="read", tag="v2")
+    *compared, ref, shown = events.act(click, "extractor", "demo_dev")
+    assert compared == [gr.skip()] * 3 and ref == "extractor@v2"
+    assert "data-arrived" in shown and "estimated" in shown
+    assert '<span class="added">' in shown
+    assert "<q>collapsed &lt;b&gt;lobe</q>" in shown
+    assert "<script>" not in shown and "\u202e" not in shown
+    assert "Dr E" in shown and "perhaps from a verdict that is not kept here" in shown
+    beside = re.search(
+        r'class="from" title="([^"]+)"><span[^>]*>from </span>v2<', shown
+    )
+    assert beside[1].startswith("v2; ") and "Dr E; perhaps from" in beside[1]
+    user = shown.partition('aria-label="user message of joint">')[2]
+    assert user.partition("</span>")[0].endswith('<span class="unseen">from ')
+    assert "data-arrived" not in events.read(visit(two), "extractor@v2")
+    assert events.read(visit(two), None) == ""
+
+
+def test_a_version_that_cannot_be_read_says_why(two):
+    """Edited, gone, or no reference at all: the page stays."""
+    place = two.workspace.prompts / "extractor" / "v2" / "system.jinja"
+    place.write_text(place.read_text() + "more")
+    assert "edited after it was committed" in events.read(visit(two), "extractor@v2")
+    assert "no version v9" in events.read(visit(two), "extractor@v9")
+    assert "is not a prompt reference" in events.read(visit(two), "../../x")
 
 
 def test_an_alias_moves_with_a_reason_in_the_approvers_name(two):
@@ -286,8 +322,8 @@ def test_a_page_number_from_the_browser_breaks_nothing(context, page):
 
 def test_only_approvers_are_offered_to_move_an_alias(context):
     """What one may not do is not shown."""
-    assert page(context, UserRole.REVIEWER)[4].visible is False
-    assert page(context, UserRole.APPROVER)[4].visible is True
+    assert page(context, UserRole.REVIEWER).aliasing.visible is False
+    assert page(context, UserRole.APPROVER).aliasing.visible is True
 
 
 @pytest.mark.slow
@@ -313,6 +349,9 @@ def test_no_serious_barrier(shared_alone, new_page):
     page = new_page()
     enter(page, shared_alone, "Versions")
     page.wait_for_selector("#ledger table.entries")
+    page.click("#versions [data-act=read]")
+    page.wait_for_selector("#prompt-page .lines")
+    assert page.input_value("#reading input") == "extractor@v1"
     assert barriers(page) == []
     assert page.complaints == []
 

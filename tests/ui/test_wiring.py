@@ -335,5 +335,11 @@ def test_what_a_page_names_can_be_opened_on_another():
     """Panels with links are connected, each under its own name."""
     _, registry = in_a_loop(lambda: build_workbench(context_for(UserRole.ADMIN)))
     links = {name for name in registry.rights if name.startswith("go_from_")}
-    panels = ("overview", "revise_said", "revise_check", "revise_verdicts")
+    panels = (
+        "jobs_ended",
+        "overview",
+        "revise_said",
+        "revise_check",
+        "revise_verdicts",
+    )
     assert links == {f"go_from_{panel}" for panel in panels}

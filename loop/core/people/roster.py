@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -247,20 +247,35 @@ def known_names(workspace: WorkspacePaths) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def require_distinct(workspace: WorkspacePaths, name: str) -> None:
+def require_distinct(
+    workspace: WorkspacePaths, *names: str, others: Iterable[str] = ()
+) -> None:
     """Refuse a new name that looks like one that somebody here has.
+
+    Parameters
+    ----------
+    names
+        Each is held against those known here, and against the ones before it.
+    others
+        Further names that are known.
 
     Raises
     ------
     DataError
         It does, and is not that very name; or the users or the ledger are broken.
     """
-    other = find_look_alike(name, known_names(workspace))
-    if other is None:
-        return
+    known = [*known_names(workspace), *others]
+    for name in names:
+        other = find_look_alike(name, known)
+        if other is not None:
+            raise DataError(_look_alike(name, other))
+        known.append(name)
+
+
+def _look_alike(name: str, other: str) -> str:
     letters = sorted({f"U+{ord(char):04X}" for char in name if not char.isascii()})
     foreign = f" (it holds {', '.join(letters[:5])})" if letters else ""
-    raise DataError(
+    return (
         f"the name {name!a}{foreign} looks like {other!r}, who is known here. If it "
         f"is the same person, write {other!r}, also in --actor and RANLOOP_ACTOR; if "
         "not, choose a name that differs in more than capitals, spaces or letters that "

@@ -17,7 +17,9 @@ _SIGNS = frozenset(".-_@ ")
 
 _UNSEEN = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0))
-) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10))))
+) | frozenset(
+    map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
 """Letters and marks that show nothing: with one of these, two names look the same."""
 
 

@@ -13,7 +13,7 @@ import io
 import os
 import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from types import MappingProxyType
@@ -313,7 +313,7 @@ class TimeLimit:
             self._timer = None
 
 
-_MOST_BYTES = 8 * 2**20
+MOST_BYTES = 8 * 2**20
 """Longest response read; a real one has a few kilobytes."""
 
 _RAW_BYTES = 2**20
@@ -371,6 +371,9 @@ class EndpointClient:
 
     def __init__(self, endpoint: Endpoint, hosts: Iterable[str]) -> None:
         self.endpoint = endpoint
+        self.streams = True
+        """Whether the server may be asked to stream: False once it was found not to."""
+
         self._hosts = tuple(hosts)
         self._chat = URL(endpoint.url + "/chat/completions")
         self._session: aiohttp.ClientSession | None = None
@@ -423,7 +426,13 @@ class EndpointClient:
             if session is not None:
                 await session.close()
 
-    async def ask(self, body: bytes, *, fresh: bool = False) -> Reply:
+    async def ask(
+        self,
+        body: bytes,
+        *,
+        fresh: bool = False,
+        take: Callable[[bytes], bool] | None = None,
+    ) -> Reply:
         """Return the response to a chat completion request.
 
         Parameters
@@ -431,6 +440,9 @@ class EndpointClient:
         fresh
             Whether to make a connection for it: one that is kept may be closed by the
             server at the moment it is used again.
+        take
+            Takes the body of an answer with status 200 as it comes, and says whether
+            the rest can be left; the body that is returned is then empty.
 
         Raises
         ------
@@ -441,7 +453,7 @@ class EndpointClient:
         """
         data = body if len(body) <= _RAW_BYTES else io.BytesIO(body)
         session = self._fresh if fresh else self._session
-        return await self._send(session, "POST", self._chat, data)
+        return await self._send(session, "POST", self._chat, data, take)
 
     async def get(self, url: str) -> Reply:
         """Return the response to a GET; raises as `ask` does."""
@@ -453,6 +465,7 @@ class EndpointClient:
         method: str,
         url: URL,
         data: bytes | io.BytesIO | None,
+        take: Callable[[bytes], bool] | None = None,
     ) -> Reply:
         heard = False
         if session is None:
@@ -463,6 +476,9 @@ class EndpointClient:
                 method, url, data=data, allow_redirects=False
             ) as response:
                 heard = True
+                if take is not None and response.status == 200:
+                    await _hand_over(response.content, take)
+                    return Reply(200, response.headers, b"")
                 body = await _read(response)
                 return Reply(response.status, response.headers, body)
         except asyncio.CancelledError:
@@ -490,11 +506,25 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     while not content.at_eof():
         piece = await content.readany()
         size += len(piece)
-        if size > _MOST_BYTES:
+        if size > MOST_BYTES:
             response.close()
-            raise HalfError(f"answer over {_MOST_BYTES // 2**20} MiB")
+            raise too_large()
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _hand_over(
+    content: aiohttp.StreamReader, take: Callable[[bytes], bool]
+) -> None:
+    """Hand a body over as it comes, until its end or until nobody wants the rest."""
+    while not content.at_eof():
+        if take(await content.readany()):
+            return
+
+
+def too_large() -> HalfError:
+    """Return what is wrong with an answer that is not read to its end."""
+    return HalfError(f"answer over {MOST_BYTES // 2**20} MiB")
 
 
 def _link_error(error: BaseException, *, heard: bool) -> LinkError:

@@ -196,6 +196,9 @@ def _count(value: Any) -> int | None:
 _END = b'"}]}'
 """What closes the last message, the messages and the request."""
 
+_STREAMED_END = _END[:-1] + b',"stream":true,"stream_options":{"include_usage":true}}'
+"""The same of a request whose answer is wanted while it is written."""
+
 
 class RequestPrefix:
     """The bytes of one frame's requests, except for the end of the last message."""
@@ -207,13 +210,19 @@ class RequestPrefix:
         self._head = head
         self._blank = blank
 
-    def body(self, tail: str) -> bytes:
+    def body(self, tail: str, *, streamed: bool = False) -> bytes:
         """Return the request for a prompt of this frame that ends with `tail`.
 
         What is not text, such as half of a surrogate pair, is sent as ``?``.
+
+        Parameters
+        ----------
+        streamed
+            Whether the answer is wanted while it is written, tokens counted at its end.
         """
         escaped = encode_basestring(tail)[1:-1]
-        return b"".join((self._head, escaped.encode("utf-8", "replace"), _END))
+        end = _STREAMED_END if streamed else _END
+        return b"".join((self._head, escaped.encode("utf-8", "replace"), end))
 
     def blank(self) -> bytes:
         """Return the request for one token after the frame: it holds no case text."""
@@ -228,9 +237,10 @@ def make_prefix(
     Parameters
     ----------
     constrained
-        Whether to ask for an answer that follows the frame's schema.
+        Whether to ask for an answer that follows the frame's schema, if it has one.
     """
-    fields = request_fields(endpoint, settings, frame.schema if constrained else None)
+    schema = frame.schema if constrained else None
+    fields = request_fields(endpoint, settings, schema or None)
     messages = [{"role": role, "content": content} for role, content in frame.messages]
     short = with_limit(fields, 1)
     return RequestPrefix(frame, _head(fields, messages), _head(short, messages) + _END)

@@ -71,7 +71,6 @@ class ConcurrencyLimit:
             self._double_to = self.limit // 2
         self._calm = self._doubling = False
         self._trying_from = 0
-        self._best = 0.0
         self._step = 0
         self._hold, self._held = _HOLDS[0], 0
         self._set(max(1, self.limit // 2))
@@ -113,7 +112,6 @@ class ConcurrencyLimit:
             self._set(self._trying_from)
         self._doubling = False
         self._double_to = self.limit
-        self._best = max(rate, self._best)
         self._trying_from = 0
 
     def _end_trial(self, rate: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from copy import copy
 from dataclasses import replace
 from itertools import islice
@@ -25,8 +25,10 @@ from loop.engines.openai.completions import RequestPrefix, make_prefix
 from loop.engines.openai.concurrency import ConcurrencyLimit
 from loop.engines.openai.probe import Probe, Probed, SameServer
 from loop.engines.openai.sending import Account, PendingPrompt, Sender
+from loop.engines.openai.streaming import StreamedAnswer
 
 Arrivals = list[tuple[int, Completion]]
+Tell = Callable[[int, str], None]
 
 _GATHER_S = 0.03
 """How long completions are gathered before they are handed over, seconds.
@@ -41,14 +43,27 @@ class WorkerPool:
 
     `jobs` is filled from outside, followed by a call of `wake` in the loop's thread;
     `arrived` is emptied from outside. An exception in `arrived` is the last thing
-    there.
+    there. A number in it is that of a prompt of whose answer there is more to read, in
+    `written`, unless it was read meanwhile.
+
+    Parameters
+    ----------
+    streamed
+        Whether to ask for answers while they are written.
     """
 
     def __init__(
-        self, sender: Sender, concurrency: ConcurrencyLimit, deadline_s: float | None
+        self,
+        sender: Sender,
+        concurrency: ConcurrencyLimit,
+        deadline_s: float | None,
+        *,
+        streamed: bool = False,
     ) -> None:
         self.jobs: deque[PendingPrompt] = deque()
-        self.arrived: SimpleQueue[Arrivals | BaseException] = SimpleQueue()
+        self.arrived: SimpleQueue[Arrivals | int | BaseException] = SimpleQueue()
+        self.written: dict[int, StreamedAnswer] = {}
+        self._hear = self._more if streamed else None
         self._sender = sender
         self._concurrency = concurrency
         self._loop = asyncio.get_running_loop()
@@ -84,10 +99,11 @@ class WorkerPool:
 
     async def _work(self) -> None:
         """Take jobs until there are none, or more workers than the limit allows."""
-        concurrency, jobs, send, clock = (
+        concurrency, jobs, send, hear, clock = (
             self._concurrency,
             self.jobs,
             self._sender.send,
+            self._hear,
             self._loop.time,
         )
         while len(self._workers) <= concurrency.limit:
@@ -100,7 +116,7 @@ class WorkerPool:
                 self._flush()
                 return
             job = jobs.popleft()
-            result = await send(job)
+            result = await send(job, hear)
             if isinstance(result, float):
                 self._loop.call_later(result, self._put_back, job)
             else:
@@ -111,6 +127,11 @@ class WorkerPool:
     def _put_back(self, job: PendingPrompt) -> None:
         self.jobs.appendleft(job)
         self.wake()
+
+    def _more(self, index: int, answer: StreamedAnswer) -> None:
+        """Say that more is written; whoever reads slowly reads the newest only."""
+        self.written[index] = answer
+        self.arrived.put(index)
 
     def _deliver(self, index: int, completion: Completion) -> None:
         self._batch.append((index, completion))
@@ -164,6 +185,9 @@ T = TypeVar("T")
 _AHEAD = 512
 """Prompts drawn beyond those under way, so that a busy run's thread starves nobody."""
 
+_LOOK_S = 1.0
+"""Seconds after which somebody who waits looks whether there is still a loop."""
+
 _CHUNK = 64
 """Prompts drawn before looking for arrivals again."""
 
@@ -187,6 +211,10 @@ class LoopThread:
         """
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
+            while not wait((future,), _LOOK_S).done:
+                # A loop that another thread ends may drop what was handed to it.
+                if not self._thread.is_alive():
+                    raise _closed()
             return future.result()
         finally:
             future.cancel()
@@ -228,8 +256,14 @@ class Exchange:
         self,
         prompts: Iterable[Prompt],
         make_job: Callable[[int, Prompt], PendingPrompt],
+        tell: Tell | None = None,
     ) -> Iterator[tuple[int, Completion]]:
         """Yield completions as they arrive, drawing prompts as there is room.
+
+        Parameters
+        ----------
+        tell
+            Told what is written of an answer meanwhile; see `Streaming`.
 
         Raises
         ------
@@ -243,7 +277,7 @@ class Exchange:
             if room > 0:
                 more = self._draw(jobs, min(room, _CHUNK))
             if not more or room <= _CHUNK or not self._pool.arrived.empty():
-                yield from self._take()
+                yield from self._take(tell)
         if self._stopped:
             raise _closed()
 
@@ -271,13 +305,18 @@ class Exchange:
             self._wake()
         return drawn == most
 
-    def _take(self) -> Iterator[tuple[int, Completion]]:
-        """Yield what has arrived; wait if that is nothing."""
+    def _take(self, tell: Tell | None) -> Iterator[tuple[int, Completion]]:
+        """Yield what has arrived, or tell what is written; wait if that is nothing."""
         if not self._open:
             return
         batch = self._pool.arrived.get()
         if isinstance(batch, BaseException):
             raise batch
+        if isinstance(batch, int):
+            answer = self._pool.written.pop(batch, None)
+            if tell is not None and answer is not None:
+                tell(batch, answer.text)
+            return
         self._open -= len(batch)
         yield from batch
 
@@ -377,8 +416,22 @@ class ChatEngine:
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
+        return self._exchanged(prompts, None)
+
+    def stream(
+        self, prompts: Iterable[Prompt], tell: Tell
+    ) -> Iterator[tuple[int, Completion]]:
+        """Yield as `complete` does, and tell what is written; see `Streaming`.
+
+        A server that does not stream tells nothing until its answer is whole.
+        """
+        return self._exchanged(prompts, tell)
+
+    def _exchanged(
+        self, prompts: Iterable[Prompt], tell: Tell | None
+    ) -> Iterator[tuple[int, Completion]]:
         probed = self._opened()
-        exchange = self._begin(probed)
+        exchange = self._begin(probed, streamed=tell is not None)
 
         def make_job(index: int, prompt: Prompt) -> PendingPrompt:
             return PendingPrompt(
@@ -386,7 +439,7 @@ class ChatEngine:
             )
 
         try:
-            yield from exchange.drain(prompts, make_job)
+            yield from exchange.drain(prompts, make_job, tell)
         finally:
             exchange.stop()
 
@@ -423,7 +476,7 @@ class ChatEngine:
             raise ValueError("the engine is not open: use it in a `with` block")
         return self._probed
 
-    def _begin(self, probed: Probed) -> Exchange:
+    def _begin(self, probed: Probed, *, streamed: bool) -> Exchange:
         """Begin a new stream; one that was left unfinished ends."""
         if self._exchange is not None:
             self._exchange.stop()
@@ -444,7 +497,10 @@ class ChatEngine:
                 revive=self._revive,
             )
             return WorkerPool(
-                sender, self._concurrency, self._endpoint.serving.deadline_s
+                sender,
+                self._concurrency,
+                self._endpoint.serving.deadline_s,
+                streamed=streamed,
             )
 
         pool = thread.call(gather())

@@ -30,6 +30,7 @@ from loop.engines.openai.retrying import (
     retry_after_s,
     send_until_ready,
 )
+from loop.engines.openai.streaming import StreamedAnswer
 
 
 class Account:
@@ -174,10 +175,23 @@ _FATAL = {
 }
 
 
+Hear = Callable[[int, StreamedAnswer], None]
+"""Takes the index of a prompt, and its answer once there is more of it."""
+
+
 class PendingPrompt:
     """One prompt on its way to its completion."""
 
-    __slots__ = ("attempts", "index", "prefix", "prompt", "revived", "sends")
+    __slots__ = (
+        "attempts",
+        "index",
+        "prefix",
+        "prompt",
+        "refused",
+        "revived",
+        "sends",
+        "streamed",
+    )
 
     def __init__(self, index: int, prompt: Prompt, prefix: RequestPrefix) -> None:
         self.index = index
@@ -186,6 +200,11 @@ class PendingPrompt:
         self.attempts = 0
         self.sends = 0
         self.revived = False
+        self.streamed = True
+        """Whether its answer may be asked for while it is written."""
+
+        self.refused = False
+        """Whether the server refused to answer it so."""
 
 
 class Sender:
@@ -221,25 +240,84 @@ class Sender:
         self.resume_at = 0.0
         """Time before which nothing is sent, on the loop's clock."""
 
-    async def send(self, job: PendingPrompt) -> Completion | float:
+    async def send(
+        self, job: PendingPrompt, hear: Hear | None = None
+    ) -> Completion | float:
         """Return the job's completion, or after how many seconds to send it again.
+
+        Parameters
+        ----------
+        hear
+            Told what the server writes of the answer; None to ask for it whole. Where
+            streaming goes wrong in any way, the next attempt asks for the whole.
 
         Raises
         ------
         EngineError
             The engine as a whole cannot go on.
         """
-        body = job.prefix.body(job.prompt.tail)
         self._account.requests += 1
         job.sends += 1
         job.attempts += 1
         sent = self._clock()
+        if hear is not None and job.sends > 1:
+            # What was heard of the attempt before is no part of the answer.
+            hear(job.index, StreamedAnswer())
         try:
             if self._same.doubtful:
                 await self._same.check()
+            if hear is not None and job.streamed and self._client.streams:
+                return await self._send_streamed(job, hear, sent)
+            body = job.prefix.body(job.prompt.tail)
             reply = await self._client.ask(body, fresh=job.sends > 1)
         except LinkError as error:
             return await self._after_failure(job, error, sent)
+        if job.refused and reply.status == 200:
+            self._client.streams = False
+        return await self._after_reply(job, reply, sent)
+
+    async def _send_streamed(
+        self, job: PendingPrompt, hear: Hear, sent: float
+    ) -> Completion | float:
+        """Send the job as `send` does, and hear what is written.
+
+        Raises
+        ------
+        LinkError
+            There is no whole response.
+        """
+        answer = StreamedAnswer()
+
+        def take(piece: bytes) -> bool:
+            over = answer.take(piece)
+            hear(job.index, answer)
+            return over
+
+        body = job.prefix.body(job.prompt.tail, streamed=True)
+        try:
+            head = await self._client.ask(body, fresh=job.sends > 1, take=take)
+            reply = answer.reply(head) if head.status == 200 else head
+        except LinkError as error:
+            job.streamed = not error.heard or error.slow
+            raise
+        except UnreadableAnswerError as error:
+            job.streamed = False
+            self._patience.heard()
+            return self._again(job, str(error))
+        job.streamed = reply.status in PUSH_BACK
+        if not _refuses_streaming(reply):
+            return await self._after_reply(job, reply, sent)
+        # It may be the prompt that is refused: asked for the whole, it is again.
+        self._patience.heard()
+        self._account.retried[f"HTTP {reply.status}"] += 1
+        job.refused = True
+        job.attempts -= 1
+        hear(job.index, StreamedAnswer())
+        return await self.send(job)
+
+    async def _after_reply(
+        self, job: PendingPrompt, reply: Reply, sent: float
+    ) -> Completion | float:
         self._patience.heard()
         if reply.status == 200:
             return self._after_answer(job, reply, sent)
@@ -352,3 +430,13 @@ class Sender:
             f"{self._endpoint.url} refuses to go on: {what}. Correct it and run the "
             "same command again to go on: what was answered is kept."
         )
+
+
+def _refuses_streaming(reply: Reply) -> bool:
+    """Whether a server may be refusing how it is asked, rather than what."""
+    status = reply.status
+    if status != 501 and (is_transient(status) or not 400 <= status < 500):
+        return False
+    return (
+        status not in _FATAL and status != 413 and not read_error(reply.body).too_long
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from loop.core.records import (
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
-from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
+from loop.engines.rules.sections import SectionFinder, sentences
 from loop.engines.rules.sentence import (
     MEMO_SENTENCES,
     Hit,
@@ -29,9 +30,14 @@ from loop.engines.rules.sentence import (
     Stance,
 )
 from loop.engines.rules.spelling import Speller
-from loop.engines.rules.vocabulary import CueRole, build_vocabulary
+from loop.engines.rules.vocabulary import (
+    CueRole,
+    GuideWording,
+    Wording,
+    build_vocabulary,
+)
 
-REVISION = 4
+REVISION = 5
 """Raised whenever the same guides and cues may give another answer."""
 
 _BINARY = frozenset({Value.PRESENT.value, Value.ABSENT.value})
@@ -47,6 +53,17 @@ _VALUE = {
     Stance.NEGATED: Value.ABSENT,
     Stance.LIMITED: Value.ABSENT,
 }
+
+
+class ReportSentence(NamedTuple):
+    """One sentence that is read of a report."""
+
+    offset: int
+    """Where it begins in the report."""
+
+    sentence: str
+    decisive: bool
+    """Whether its section wins over others where they disagree."""
 
 
 class RulesMention(NamedTuple):
@@ -158,16 +175,25 @@ class RulesEngine:
         """Return the compiled reader of a frame, kept as long as the frame is."""
         known = self._readers.get(id(frame))
         if known is None or known[0] is not frame:
-            reader = ReportReader(
-                frame.guides,
-                frame.fields,
-                self._cues,
-                listing=wants_list(frame.schema),
-                binary=wants_binary(frame.schema),
-            )
-            known = (frame, reader)
+            known = (frame, self.compile(frame))
             self._readers[id(frame)] = known
         return known[1]
+
+    def compile(self, frame: PromptFrame) -> ReportReader:
+        """Return a new reader of what a frame asks.
+
+        Raises
+        ------
+        EngineError
+            A field has no guide.
+        """
+        return ReportReader(
+            frame.guides,
+            frame.fields,
+            self._cues,
+            listing=wants_list(frame.schema),
+            binary=wants_binary(frame.schema),
+        )
 
 
 def wants_list(schema: Mapping[str, object]) -> bool:
@@ -249,11 +275,13 @@ class ReportReader:
             tuple(targets[other] for other in guide.implies if other in targets)
             for guide in guides
         ]
+        self._retaken: GuideWording | None = None
         self._has_implications = any(self._implies)
         self._sections = SectionFinder(cues)
-        vocabulary = build_vocabulary(guides, cues)
+        self.vocabulary = build_vocabulary(guides, cues)
+        self.speller = Speller(self.vocabulary, cues)
         self._sentences = SentenceReader(
-            vocabulary, Grammar(cues), Speller(vocabulary, cues), memo=memo
+            self.vocabulary, Grammar(cues), self.speller, memo=memo
         )
         self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
@@ -268,10 +296,12 @@ class ReportReader:
         label. Evidence is given by its span alone: it is exact, so a quote adds
         nothing.
         """
-        sections = self._sections.find(text)
-        if not any(text[one.start : one.end].strip() for one in sections):
-            return ""
-        best, disputed = self._collect(text, sections)
+        report = self.split(text)
+        return self.answer_sentences(report) if report else ""
+
+    def answer_sentences(self, report: Sequence[ReportSentence]) -> str:
+        """Return what `answer` does, for the sentences that `split` gives of a text."""
+        best, disputed = self._collect(report)
         if self._has_implications:
             self._imply(best)
         if self._listing:
@@ -288,24 +318,84 @@ class ReportReader:
                 )
         return "{" + ",".join(answers) + "}"
 
+    def retaking(
+        self, label: str, old: Wording, value: Value | None, *, clarifies: bool
+    ) -> ReportReader:
+        """Return a reader that takes one wording of a guide for something else.
+
+        It finds the same words, so nothing is compiled again, and all readers that take
+        this wording for something else share what they find.
+
+        Parameters
+        ----------
+        old
+            The wording, and what it is taken for now; the guide has it once.
+        value, clarifies
+            What it is taken for then, as in `guide_wordings`.
+        """
+        other = copy(self)
+        text, was, clarified = old
+        target = [guide.label for guide in self._guides].index(label)
+        found = next(
+            one
+            for one in self.vocabulary.wordings
+            if (one.target, one.text, one.value, one.clarifies)
+            == (target, text, was, clarified)
+        )
+        other._retaken = found
+        other._sentences = self._sentences.retaking(
+            found, found._replace(value=value, clarifies=clarifies)
+        )
+        return other
+
+    def differing(self, other: ReportReader, among: Iterable[str]) -> list[str]:
+        """Return the sentences that this reader and another judge in two ways.
+
+        Where the other lacks nothing but the wording retaken, this one judges for it.
+        """
+        mine, others = self._sentences, other._sentences
+        among = list(among)
+        if (
+            self._retaken
+            and not others.has_read(among)
+            and self.vocabulary.adds(self._retaken, other.vocabulary)
+        ):
+            mine.judge_for(others, among)
+        return [one for one in among if mine.read(one) != others.read(one)]
+
+    def take_over(self, other: ReportReader) -> None:
+        """Judge each sentence that only `other` has read so far as it did."""
+        self._sentences.take_over(other._sentences)
+
+    def split(self, text: str) -> list[ReportSentence]:
+        """Return the sentences to read; none where no section is one to read."""
+        sections = self._sections.find(text)
+        if not any(text[one.start : one.end].strip() for one in sections):
+            return []
+        return [
+            ReportSentence(offset, sentence, decisive)
+            for start, end, decisive in sections
+            for offset, sentence in sentences(text, start, end)
+        ]
+
     def explain(self, text: str) -> RulesExplanation:
         """Return why `answer` says what it says of `text`."""
-        sections = self._sections.find(text)
-        best, disputed = self._collect(text, sections)
+        report = self.split(text)
+        best, disputed = self._collect(report)
         mentions: list[RulesMention] = []
         open_hits = dict(best)
-        for start, end, _ in sections:
-            for offset, sentence in sentences(text, start, end):
-                for one in self._sentences.explain(sentence):
-                    place = Span(one.place.start + offset, one.place.end + offset)
-                    target = one.wording.target
-                    hit = open_hits.get(target)
-                    decides = hit is not None and (
-                        (hit.stance, hit.start, hit.end) == (one.stance, *place)
-                    )
-                    if decides:
-                        del open_hits[target]
-                    mentions.append(self._mention(one, place, offset, decides))
+        for offset, sentence, _ in report:
+            for one in self._sentences.explain(sentence):
+                place = Span(one.place.start + offset, one.place.end + offset)
+                target = one.wording.target
+                hit = open_hits.get(target)
+                decides = hit is not None and (
+                    (hit.stance, hit.start, hit.end)
+                    == (one.stance, place.start, place.end)
+                )
+                if decides:
+                    del open_hits[target]
+                mentions.append(self._mention(one, place, offset, decides))
         implied: dict[int, int] = {}
         self._imply(best, implied)
         labels = [guide.label for guide in self._guides]
@@ -346,7 +436,7 @@ class ReportReader:
         return f'{{"findings":[{",".join(text for _, text in sorted(listed))}]}}'
 
     def _collect(
-        self, text: str, sections: Sequence[ReportSection]
+        self, report: Sequence[ReportSentence]
     ) -> tuple[dict[int, Hit], Collection[int]]:
         """Return the winning hit of each label that is mentioned, and the disputed.
 
@@ -354,17 +444,15 @@ class ReportReader:
         """
         best: dict[int, Hit] = {}
         decided: dict[int, Hit] = {}
-        for start, end, decisive in sections:
+        read = self._sentences.read
+        for offset, sentence, decisive in report:
             into = decided if decisive else best
-            for offset, sentence in sentences(text, start, end):
-                for target, stance, begin, stop, respelled in self._sentences.read(
-                    sentence
-                ):
-                    known = into.get(target)
-                    if known is None or stance > known.stance:
-                        into[target] = Hit(
-                            target, stance, begin + offset, stop + offset, respelled
-                        )
+            for target, stance, begin, stop, respelled in read(sentence):
+                known = into.get(target)
+                if known is None or stance > known.stance:
+                    into[target] = Hit(
+                        target, stance, begin + offset, stop + offset, respelled
+                    )
         disputed = set()
         for target, hit in decided.items():
             if target not in best:
@@ -434,7 +522,8 @@ def _reason(one: JudgedMention) -> str:
         said += ", of one side or form only"
     elif one.by_cues is not one.stance and one.stance is Stance.UNCERTAIN:
         said = 'an "or" leaves open which of two'
-    return f"{said}; spelling corrected" if one.respelled else said
+    read = (f"{written!r} read as {meant!r}" for written, meant in one.respelled)
+    return "; ".join((said, *read))
 
 
 def _notes(hit: Hit, disputed: Collection[int]) -> str:

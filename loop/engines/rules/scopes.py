@@ -8,7 +8,7 @@ A scope never leaves the statement its cue stands in. Statements end at terminat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -131,7 +131,7 @@ class Grammar:
         """First words of `change` and `elsewhere`: a look before a search."""
 
     def scopes(
-        self, text: str, found: Sequence[Found], named: Sequence[int] = ()
+        self, text: str, found: Sequence[Found], named: Collection[int] = ()
     ) -> list[Scope]:
         """Return what each cue of the folded sentence `text` governs.
 
@@ -144,6 +144,8 @@ class Grammar:
         named
             Where findings end in it, in any order.
         """
+        if not any([kinds.roles & _GOVERNING for _, _, kinds in found]):
+            return []
         layout = _Layout(self, text, found, named)
         scopes = [
             scope
@@ -202,7 +204,7 @@ class _Layout:
         grammar: Grammar,
         text: str,
         found: Sequence[Found],
-        named: Sequence[int],
+        named: Collection[int],
     ) -> None:
         self._grammar = grammar
         self._text = text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -86,7 +87,9 @@ class JudgedMention(NamedTuple):
 
     wording: GuideWording
     place: Span
-    respelled: bool
+    respelled: tuple[tuple[str, str], ...] = ()
+    """Misspelt words in it, each as written and as it was read."""
+
     stance: Stance | None = None
     """None where it says nothing: overruled, an exclusion, or only asked about."""
 
@@ -105,6 +108,31 @@ class JudgedMention(NamedTuple):
 
 
 _Decided = tuple[Mention, Stance | None, Scope | None]
+
+
+class _ParsedSentence:
+    """What stands in a sentence, and what came of it for readers that share it."""
+
+    __slots__ = ("changed", "cues", "hits", "mentions", "origin", "scopes", "text")
+
+    def __init__(
+        self,
+        text: str,
+        origin: Sequence[int] | None,
+        changed: Sequence[tuple[int, int]],
+        cues: list[Found],
+        mentions: list[Mention],
+    ) -> None:
+        self.text = text
+        self.origin = origin
+        self.changed = changed
+        self.cues = cues
+        self.mentions = mentions
+        self.scopes: dict[frozenset[int], Sequence[Scope]] = {}
+        """What the cues govern, by where the mentions end that count."""
+
+        self.hits: dict[tuple[Value | None, tuple[int, ...]], tuple[Hit, ...]] = {}
+        """By what the wording means, and by the mentions that do not count."""
 
 
 class SentenceReader:
@@ -130,17 +158,60 @@ class SentenceReader:
         )
         self._memo: dict[str, tuple[Hit, ...]] = {}
         self._memo_size = memo
+        self._parsed: dict[str, _ParsedSentence] | None = None
+        self._shared: dict[GuideWording, dict[str, _ParsedSentence]] = {}
+        self._retaken: tuple[GuideWording, GuideWording] | None = None
 
     def read(self, sentence: str) -> tuple[Hit, ...]:
         """Return the judged mentions of `sentence`, offsets into it."""
         known = self._memo.get(sentence)
         if known is None:
             known = self._judge(sentence)
-            if len(self._memo) >= self._memo_size:
-                self._memo.clear()
-            if self._memo_size:
-                self._memo[sentence] = known
+            self._remember(sentence, known)
         return known
+
+    def _remember(self, sentence: str, hits: tuple[Hit, ...]) -> None:
+        if len(self._memo) >= self._memo_size:
+            self._memo.clear()
+        if self._memo_size:
+            self._memo[sentence] = hits
+
+    def retaking(self, old: GuideWording, new: GuideWording) -> SentenceReader:
+        """Return a reader that takes one wording for something else.
+
+        All that take this one share what stands in the sentences, since they find the
+        same words, and what comes of it where it must be the same.
+        """
+        other = copy(self)
+        other._memo = {}
+        other._parsed = self._shared.setdefault(old, {})
+        other._retaken = old, new
+        return other
+
+    def has_read(self, sentences: Iterable[str]) -> bool:
+        """Whether it remembers all of the sentences."""
+        return all(map(self._memo.__contains__, sentences))
+
+    def judge_for(self, other: SentenceReader, sentences: Iterable[str]) -> None:
+        """Judge sentences for a reader that lacks nothing but the wording retaken."""
+        if self._retaken is None:
+            return
+        old = self._retaken[0]
+        nothing = old, old._replace(value=None, clarifies=False)
+        speller = other._speller
+        for sentence in sentences:
+            if sentence in other._memo:
+                continue
+            parsed = self._parse(sentence)
+            # Where either corrects a word, the two may read different words.
+            if not parsed.changed and not (
+                speller.works and speller.fixes(parsed.text)
+            ):
+                other._remember(sentence, self._judge_parsed(sentence, parsed, nothing))
+
+    def take_over(self, other: SentenceReader) -> None:
+        """Judge each sentence that only `other` has read so far as it did."""
+        self._memo = other._memo | self._memo
 
     def explain(self, sentence: str) -> tuple[JudgedMention, ...]:
         """Return every mention that `read` looked at, and what became of it."""
@@ -152,24 +223,44 @@ class SentenceReader:
         self, sentence: str, told: list[JudgedMention] | None = None
     ) -> tuple[Hit, ...]:
         """Return the judged mentions; put into `told` why, where somebody asks."""
-        text, origin = _single_spaced(fold(sentence))
-        changed: Sequence[tuple[int, int]] = ()
-        if self._speller.works:
-            fixes = self._speller.fixes(text)
-            if fixes:
-                text, origin, changed = respell(text, origin, fixes)
-        cues, parts = self._match(text)
-        if not parts:
+        return self._judge_parsed(sentence, self._parse(sentence), self._retaken, told)
+
+    def _judge_parsed(
+        self,
+        sentence: str,
+        parsed: _ParsedSentence,
+        retaken: tuple[GuideWording, GuideWording] | None,
+        told: list[JudgedMention] | None = None,
+    ) -> tuple[Hit, ...]:
+        """Return what comes of a sentence if one wording is taken for another."""
+        found = parsed.mentions
+        if not found:
             return ()
-        found = self._mentions(text, parts, cues)
-        mentions = _without_overruled(found)
-        if self._grammar.lost_stop.search(sentence):
-            cues += self._lost_stops(sentence, text, mentions)
+        meant = None
+        if retaken:
+            old, new = retaken
+            meant = new.value
+            found = [
+                Mention(new, one.start, one.end, one.head)
+                if one.wording is old
+                else one
+                for one in found
+            ]
+        dropped = _overruled(found)
+        key = meant, dropped
+        if told is None and key in parsed.hits:
+            return parsed.hits[key]
+        mentions = found
+        if dropped:
+            mentions = [one for n, one in enumerate(found) if n not in dropped]
+        cues, scopes = self._scopes(sentence, parsed, mentions)
         hits = []
         decided: list[_Decided] | None = None if told is None else []
-        assessed = self._assess(text, mentions, cues, decided)
+        assessed = self._assess(parsed.text, mentions, cues, scopes, decided=decided)
         if told is not None:
-            told += _tell(found, decided or (), assessed, _Places(origin, changed))
+            places = _Places(sentence, parsed.text, parsed.origin, parsed.changed)
+            told += _tell(found, decided or (), assessed, places)
+        origin, changed = parsed.origin, parsed.changed
         for mention, stance in assessed:
             start, end = mention.start, mention.end
             respelled = bool(changed) and any(
@@ -178,7 +269,38 @@ class SentenceReader:
             if origin is not None:
                 start, end = origin[start], origin[end - 1] + 1
             hits.append(Hit(mention.wording.target, stance, start, end, respelled))
-        return tuple(hits)
+        parsed.hits[key] = tuple(hits)
+        return parsed.hits[key]
+
+    def _parse(self, sentence: str) -> _ParsedSentence:
+        """Return what stands in a sentence."""
+        if self._parsed and sentence in self._parsed:
+            return self._parsed[sentence]
+        text, origin = _single_spaced(fold(sentence))
+        changed: Sequence[tuple[int, int]] = ()
+        if self._speller.works:
+            fixes = self._speller.fixes(text)
+            if fixes:
+                text, origin, changed = respell(text, origin, fixes)
+        cues, parts = self._match(text)
+        mentions = self._mentions(text, parts, cues) if parts else []
+        parsed = _ParsedSentence(text, origin, changed, cues, mentions)
+        if self._parsed is not None and len(self._parsed) < self._memo_size:
+            self._parsed[sentence] = parsed
+        return parsed
+
+    def _scopes(
+        self, sentence: str, parsed: _ParsedSentence, mentions: Sequence[Mention]
+    ) -> tuple[list[Found], Sequence[Scope]]:
+        """Return the cues of a sentence with these mentions, and what they govern."""
+        cues, ends = parsed.cues, frozenset([mention.end for mention in mentions])
+        if self._grammar.lost_stop.search(sentence):
+            # Where it is lost depends on where the mentions begin.
+            cues = [*cues, *self._lost_stops(sentence, parsed.text, mentions)]
+            return cues, self._grammar.scopes(parsed.text, cues, ends)
+        if ends not in parsed.scopes:
+            parsed.scopes[ends] = self._grammar.scopes(parsed.text, cues, ends)
+        return cues, parsed.scopes[ends]
 
     def _match(
         self, text: str
@@ -209,16 +331,14 @@ class SentenceReader:
         text: str,
         mentions: Sequence[Mention],
         cues: Sequence[Found],
+        scopes: Sequence[Scope],
+        *,
         decided: list[_Decided] | None = None,
     ) -> list[tuple[Mention, Stance]]:
         """Return the mentions that are more than asked about, with their status.
 
         Into `decided` goes what the cues alone make of every mention.
         """
-        scopes: Sequence[Scope] = ()
-        if cues:
-            ends = [mention.end for mention in mentions]
-            scopes = self._grammar.scopes(text, cues, ends)
         beside: Sequence[Found] | None = None
         judged = []
         present = set()
@@ -300,6 +420,8 @@ class SentenceReader:
             if wording.parts == 1:
                 mentions += [Mention(wording, s, e, s) for _, s, e in found]
                 continue
+            if len(found) < wording.parts:
+                continue
             if stops is None:
                 stops = [
                     start
@@ -342,22 +464,24 @@ def _is_gap(text: str, start: int, end: int, stops: Sequence[int]) -> bool:
     return not any(start <= stop < end for stop in stops)
 
 
-def _without_overruled(mentions: list[Mention]) -> list[Mention]:
-    """Drop terms overlapped by a clarification or exclusion of the same label.
+def _overruled(mentions: Sequence[Mention]) -> tuple[int, ...]:
+    """Return which terms a clarification or exclusion of the same label overlaps.
 
     Among those, the longest wording decides. Exclusions only drop; they are no
     mention themselves.
     """
     ruling = [m for m in mentions if m.wording.clarifies]
-    if not ruling:
-        return mentions
-    kept = []
-    for mention in mentions:
+    dropped = []
+    for number, mention in enumerate(mentions):
         if mention.wording.value is None:
+            dropped.append(number)
             continue
-        if not any(_overrules(rule, mention) for rule in ruling):
-            kept.append(mention)
-    return kept
+        # Not `any`: most sentences have no rule or one.
+        for rule in ruling:
+            if _overrules(rule, mention):
+                dropped.append(number)
+                break
+    return tuple(dropped)
 
 
 def _overrules(rule: Mention, mention: Mention) -> bool:
@@ -373,9 +497,13 @@ def _overrules(rule: Mention, mention: Mention) -> bool:
 class _Places(NamedTuple):
     """How places in a folded sentence are found in the sentence as written."""
 
+    sentence: str
+    text: str
+    """Folded, its spelling corrected."""
+
     origin: Sequence[int] | None
     changed: Sequence[tuple[int, int]]
-    """What the correction of spelling touched."""
+    """What the correction of spelling touched in `text`."""
 
     def of(self, start: int, end: int) -> Span:
         if self.origin is None or start >= end:
@@ -383,10 +511,11 @@ class _Places(NamedTuple):
         end = min(end, len(self.origin))
         return Span(self.origin[start], self.origin[end - 1] + 1)
 
-    def respelled(self, mention: Mention) -> bool:
-        return any(
-            mention.start < stop and at < mention.end for at, stop in self.changed
-        )
+    def respelled(self, mention: Mention) -> Iterator[tuple[str, str]]:
+        for at, stop in self.changed:
+            if mention.start < stop and at < mention.end:
+                place = self.of(at, stop)
+                yield self.sentence[place.start : place.end], self.text[at:stop]
 
 
 def _tell(
@@ -402,7 +531,7 @@ def _tell(
         bare = JudgedMention(
             mention.wording,
             places.of(mention.start, mention.end),
-            places.respelled(mention),
+            tuple(places.respelled(mention)),
         )
         if id(mention) in kept:
             stance, scope = kept[id(mention)]
@@ -427,7 +556,8 @@ def judge_mention(
 
     Without a status it is only asked about. What is said after a mention ("... cannot
     be excluded") outranks what stands before it; of several cues before it the nearest
-    decides. A differential ("versus") does not undo a negation.
+    decides. A differential ("versus") does not undo a negation. A degree that belongs
+    to the wording is denied with it: "no acute infarct" denies "acute infarct".
     """
     value = mention.wording.value
     if value is None:
@@ -449,12 +579,29 @@ def judge_mention(
     stated = _OF_VALUE[value]
     if decisive is None:
         return stated, None
-    return min(_STANCE[decisive.role], stated), decisive
+    return min(_made_of(mention, decisive), stated), decisive
+
+
+def _made_of(mention: Mention, decisive: Scope) -> Stance:
+    """Return what a cue makes of a mention that states its finding."""
+    stance = _STANCE[decisive.role]
+    if stance is Stance.LIMITED and _begins_in_cue(mention, decisive):
+        return Stance.NEGATED
+    return stance
+
+
+def _begins_in_cue(mention: Mention, scope: Scope) -> bool:
+    """Whether the last words of a cue that looks ahead are the first of a mention."""
+    begins = scope.cue_start < mention.start < scope.cue_end < mention.end
+    return scope.forward and begins
 
 
 def _governs(scope: Scope, mention: Mention) -> bool:
     if scope.forward:
-        return scope.start <= mention.head < scope.end
+        head = mention.head
+        if _begins_in_cue(mention, scope):
+            head = max(head, scope.start)
+        return scope.start <= head < scope.end
     inside = mention.start >= scope.start and mention.end <= scope.end
     apart = mention.end <= scope.cue_start or mention.start >= scope.cue_end
     return inside and apart

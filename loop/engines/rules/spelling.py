@@ -95,7 +95,7 @@ class Speller:
             for key in _shortened(word)
             if key in self._near
             for other in self._near[key]
-            if _one_edit(word, other)
+            if one_edit(word, other)
         }
         for found in (near & self._findings, near):
             if found:
@@ -108,7 +108,7 @@ class Speller:
             if word.startswith(start[: len(start) // 2])
             or start[len(start) // 2 + 1 :] in word
             for cut in range(len(start) - 1, len(start) + 2)
-            if _one_edit(word[:cut], start)
+            if one_edit(word[:cut], start)
         }
         if len({_stem(start) for _, _, start in heads}) != 1:
             return ""
@@ -148,7 +148,7 @@ def _shortened(word: str) -> Iterator[str]:
         yield word[:place] + word[place + 1 :]
 
 
-def _one_edit(one: str, other: str) -> bool:
+def one_edit(one: str, other: str) -> bool:
     """Whether two different words are one edit apart."""
     if one == other:
         return False

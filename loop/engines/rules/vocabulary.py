@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import is_
 from typing import NamedTuple
 
 from loop.core.records import Guide, Value
@@ -127,6 +130,10 @@ class GuideWording(NamedTuple):
     """As the guide has it."""
 
 
+Wording = tuple[str, Value | None, bool]
+"""A wording as a guide has it, what it means, and whether it clarifies."""
+
+
 class WordingPart(NamedTuple):
     """One part of a wording."""
 
@@ -159,6 +166,27 @@ class Vocabulary:
     entries: tuple[VocabularyEntry, ...]
     wordings: tuple[GuideWording, ...]
 
+    def adds(self, wording: GuideWording, other: Vocabulary) -> bool:
+        """Whether this is another vocabulary and one wording more.
+
+        The matcher then finds all others in the same order.
+        """
+        if [one for one in self.wordings if one is not wording] != [*other.wordings]:
+            return False
+        mine, theirs = self._first_of_both(), other._first_of_both()
+        return all(mine[text] == before for text, before in theirs.items())
+
+    def _first_of_both(self) -> dict[str, bool]:
+        """Return which strings are there with and without "*", and which came first.
+
+        The matcher finds these two in the order in which they were added, and all
+        others in that of the text.
+        """
+        order: dict[str, list[bool]] = defaultdict(list)
+        for text, entry in zip(self.strings, self.entries, strict=True):
+            order[text].append(entry.prefix)
+        return {text: both[0] for text, both in order.items() if len(both) > 1}
+
 
 def fold(text: str) -> str:
     """Lower-case `text` with hyphens, slashes and line ends as spaces, same length."""
@@ -181,9 +209,7 @@ def build_vocabulary(guides: Sequence[Guide], cues: Sequence[Cues]) -> Vocabular
     cues
         One per language; all are searched for at once.
     """
-    builder = _Builder(cues)
-    for language in cues:
-        builder.add_cues(language)
+    builder = _with_cues(tuple(cues))
     for target, guide in enumerate(guides):
         for wording, value, clarifies in guide_wordings(guide):
             builder.add_wording(wording, target, value, clarifies)
@@ -195,7 +221,23 @@ def build_vocabulary(guides: Sequence[Guide], cues: Sequence[Cues]) -> Vocabular
     )
 
 
-def guide_wordings(guide: Guide) -> Iterator[tuple[str, Value | None, bool]]:
+_KNOWN: deque[tuple[tuple[Cues, ...], _Builder]] = deque(maxlen=4)
+"""Cues that were compiled last: prompts with a call for each label share them."""
+
+
+def _with_cues(cues: tuple[Cues, ...]) -> _Builder:
+    """Return a builder of its own that holds all strings of `cues`."""
+    for known, builder in tuple(_KNOWN):
+        if len(known) == len(cues) and all(map(is_, known, cues)):
+            return builder.begun()
+    made = _Builder(cues)
+    for language in cues:
+        made.add_cues(language)
+    _KNOWN.append((cues, made))
+    return made.begun()
+
+
+def guide_wordings(guide: Guide) -> Iterator[Wording]:
     """Yield ``(wording, value, clarifies)`` for everything in a guide that can match.
 
     The label's own name counts as a term. The evidence of an exemplar counts as a
@@ -221,6 +263,20 @@ class _Builder:
         self.wordings: list[GuideWording] = []
         self._inflections = [pair for one in cues for pair in one.inflections]
         self._spellings = [pair for one in cues for pair in one.spellings]
+        spelled = {re.escape(one) for pair in self._spellings for one in pair}
+        self._spelled = re.compile("|".join(sorted(spelled)) or "(?!)")
+
+    def begun(self) -> _Builder:
+        """Return a copy that further wordings are added to, and not to this one."""
+        made = copy(self)
+        made.wordings = []
+        made.entries = {
+            key: VocabularyEntry(
+                prefix=one.prefix, opens=one.opens, closes=one.closes, cues=one.cues
+            )
+            for key, one in self.entries.items()
+        }
+        return made
 
     def add_cues(self, cues: Cues) -> None:
         kinds = (
@@ -297,6 +353,8 @@ class _Builder:
         if has_cjk(part):
             return {part}
         forms = {part[:-1]} if part.endswith("*") else set(self._inflected(part))
+        if not any(map(self._spelled.search, forms)):
+            return forms
         for one, other in self._spellings:
             forms |= {form.replace(one, other) for form in forms}
             forms |= {form.replace(other, one) for form in forms}
@@ -322,6 +380,8 @@ def tidy(phrase: str) -> str:
 
 def has_cjk(text: str) -> bool:
     """Whether `text` holds a Chinese character: no word boundaries then."""
+    if text.isascii():  # nearly all, and quickly told
+        return False
     return any("\u3400" <= char <= "\u9fff" or char in "，：、" for char in text)
 
 

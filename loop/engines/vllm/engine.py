@@ -76,6 +76,12 @@ class VllmEngine:
         """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
         return self._opened().complete(prompts)
 
+    def stream(
+        self, prompts: Iterable[Prompt], tell: Callable[[int, str], None]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Yield as `complete` does, and tell what is written; see `Streaming`."""
+        return self._opened().stream(prompts, tell)
+
     @property
     def retry_unreadable(self) -> int:
         """How often to ask a prompt again whose answer cannot be read."""

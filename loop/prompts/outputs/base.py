@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from loop.core.errors import DataError
-from loop.core.records import Item, Reading
+from loop.core.records import Item, PromptTask, Reading
 from loop.prompts.outputs.binary import BinaryValues
+from loop.prompts.outputs.error_list import ErrorList, UnweightedErrorList
 from loop.prompts.outputs.findings import Findings
+from loop.prompts.outputs.green_sections import GreenSections, GreenText
 from loop.prompts.outputs.label_values import LabelValues
+from loop.prompts.outputs.mean_answer import AnswerPart
 
 
 class Contract(Protocol):
@@ -21,11 +25,23 @@ class Contract(Protocol):
     version: str
     """Raised whenever the parser reads any answer differently."""
 
+    task: PromptTask
+    """What the prompts are for that are answered in it."""
+
+    inputs: tuple[str, ...]
+    """Names of the texts of an item that the answer is about."""
+
+    summary: str
+    """What an answer says, in a few words."""
+
     instruction: str
     """Jinja source that tells a model how to answer; may use ``fields``."""
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
-        """Return the JSON schema of an answer with exactly these fields."""
+        """Return the JSON schema of an answer with exactly these fields.
+
+        Empty where the answer is free text.
+        """
         ...
 
     def read(self, text: str, fields: Sequence[str], item: Item) -> Reading:
@@ -36,28 +52,55 @@ class Contract(Protocol):
         """
         ...
 
+    def mean_answer(
+        self, fields: Sequence[str], found: Mapping[str, float], negated: float
+    ) -> Iterable[AnswerPart]:
+        """Yield what the mean answer about `fields` is made of, to count its tokens.
 
-CONTRACTS = (LabelValues.name, Findings.name, BinaryValues.name)
-"""Names of all contracts, the full one first."""
+        Parameters
+        ----------
+        found
+            Field to how often an answer has something to say of it, at most once a
+            case for a label.
+        negated
+            Share of the cases in which any one label is negated by name.
+        """
+        ...
 
 
-def get_contract(name: str) -> Contract:
+_ALL: tuple[Contract, ...] = (
+    *(LabelValues(), Findings(), BinaryValues()),
+    *(GreenSections(), GreenText(), ErrorList(), UnweightedErrorList()),
+)
+
+CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})
+"""Every contract by its name, those of a task in the order they are offered."""
+
+
+def list_contracts(task: PromptTask) -> tuple[str, ...]:
+    """Return the names of the contracts of `task`, the full one first."""
+    return tuple(name for name, one in CONTRACTS.items() if one.task is task)
+
+
+def get_contract(name: str, task: PromptTask | None = None) -> Contract:
     """Return the output contract called `name`.
+
+    Parameters
+    ----------
+    task
+        What the prompt is for that is to be answered in it; None: anything.
 
     Raises
     ------
     DataError
-        There is no such contract.
+        There is no such contract, or none for such prompts.
     """
-    contracts: dict[str, Contract] = {
-        LabelValues.name: LabelValues(),
-        Findings.name: Findings(),
-        BinaryValues.name: BinaryValues(),
-    }
-    if name not in contracts:
-        known = ", ".join(sorted(contracts))
-        raise DataError(
-            f"no output contract {name!r} (known: {known}). Name one of these with "
-            "--contract, or as `contract` in the version's prompt.yaml."
-        )
-    return contracts[name]
+    contract = CONTRACTS.get(name)
+    if contract is not None and task in (None, contract.task):
+        return contract
+    known = ", ".join(sorted(CONTRACTS if task is None else list_contracts(task)))
+    which = f" for a prompt whose task is {task}" if contract else ""
+    raise DataError(
+        f"no output contract {name!r}{which} (known: {known}). Name one of these with "
+        "--contract, or as `contract` in the version's prompt.yaml."
+    )

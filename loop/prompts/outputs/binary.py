@@ -24,6 +24,7 @@ class BinaryValues(LabelValues):
 
     name = "binary"
     version = "1"
+    summary = "present or absent for every label, never uncertain"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly these keys:
 {{ fields | join(", ") }}.

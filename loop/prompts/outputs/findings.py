@@ -16,15 +16,17 @@ A span is read beside or in place of the quote, as in ``label_values``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json
 
-from loop.core.records import Field, Item, Reading, Value
+from loop.core.records import Field, Item, PromptTask, Reading, Value
 from loop.prompts.outputs.evidence import MAX_QUOTE
 from loop.prompts.outputs.label_values import MAX_CHARS
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
+from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
 from loop.prompts.outputs.strict import read_field, repeats_keys
 from loop.prompts.outputs.tolerant import (
     Labels,
@@ -45,6 +47,9 @@ class Findings:
 
     name = "findings"
     version = "1"
+    task = PromptTask.EXTRACT
+    inputs: tuple[str, ...] = ("text",)
+    summary = "a list of the labels that are present or uncertain"
     instruction = """\
 Answer with one JSON object and nothing else. Its only key is "findings". It holds a
 list with one object for each label that is present or uncertain, and nothing for a
@@ -89,6 +94,15 @@ copied exactly.
         if strict is not None:
             return strict
         return read_loosely(text, fields, source)
+
+    def mean_answer(
+        self, fields: Sequence[str], found: Mapping[str, float], negated: float
+    ) -> Iterable[AnswerPart]:
+        """Yield the list, and an entry for each label as often as it is found."""
+        yield AnswerPart(json.dumps({_LIST: []}), 1)
+        for label in fields:
+            entry = {"label": label, "value": "present", "evidence": EVIDENCE}
+            yield AnswerPart(json.dumps(entry) + ",", found[label])
 
 
 def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | None:

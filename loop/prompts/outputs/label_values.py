@@ -14,13 +14,15 @@ characters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic_core import from_json
 
-from loop.core.records import Field, Item, Reading, Value
+from loop.core.records import Field, Item, PromptTask, Reading, Value
 from loop.prompts.outputs.evidence import MAX_QUOTE
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
+from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
 from loop.prompts.outputs.strict import ENTRY_KEYS, read_field, repeats_keys
 from loop.prompts.outputs.tolerant import (
     Labels,
@@ -48,6 +50,9 @@ class LabelValues:
 
     name = "label_values"
     version = "1"
+    task = PromptTask.EXTRACT
+    inputs: tuple[str, ...] = ("text",)
+    summary = "present, absent or uncertain for every label"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly these keys:
 {{ fields | join(", ") }}.
@@ -81,6 +86,16 @@ decide, copied exactly.
         if strict is not None:
             return strict
         return read_loosely(text, fields, source)
+
+    def mean_answer(
+        self, fields: Sequence[str], found: Mapping[str, float], negated: float
+    ) -> Iterable[AnswerPart]:
+        """Yield every label as absent, and an entry for what is found or negated."""
+        entries = sum(found[label] + negated for label in fields)
+        entry = {"value": "present", "evidence": EVIDENCE}
+        yield AnswerPart(json.dumps(dict.fromkeys(fields, _NOT_MENTIONED)), 1)
+        yield AnswerPart(json.dumps(entry), entries)
+        yield AnswerPart(json.dumps(_NOT_MENTIONED), -entries)
 
 
 def _entry_schema(values: Sequence[Value]) -> dict[str, object]:

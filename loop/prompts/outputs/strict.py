@@ -43,14 +43,15 @@ def read_field(
         # tuple's own `__new__` is Python code and takes three times as long.
         start, end = span
         if type(start) is int and type(end) is int and 0 <= start < end <= len(source):
-            return _new(Field, (bare.value, (_new(Span, span),)))
+            place = _new(Span, (start, end, "text"))
+            return _new(Field, (bare.value, (place,), ()))
     quote = entry.get("evidence")
     if len(entry) == 2 and type(quote) is str and quote:
         # The same for what models answer: a quote that stands in the text once.
         start = source.find(quote)
         if start >= 0 and source.find(quote, start + 1) < 0:
-            place = _new(Span, (start, start + len(quote)))
-            return _new(Field, (bare.value, (place,)))
+            place = _new(Span, (start, start + len(quote), "text"))
+            return _new(Field, (bare.value, (place,), ()))
     if "notes" in entry:
         noted = [f"{name}: {NOTES[note]}" for note in entry["notes"]]
         bare_entry = {key: said for key, said in entry.items() if key != "notes"}

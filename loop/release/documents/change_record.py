@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loop.documents.numbers import share
 from loop.release.documents.card_sections import (
@@ -25,7 +25,7 @@ from loop.release.documents.parts import (
     table,
     told,
 )
-from loop.release.facts import ReleaseFacts
+from loop.release.facts import EngineFacts, ReleaseFacts
 from loop.release.statement import Approval
 
 _CLASSES = {
@@ -99,9 +99,39 @@ def _modifications(facts: ReleaseFacts) -> DocumentSection:
             fact("Classes of edits", ", ".join(classes) or "none"),
             fact("Why", facts.release.why),
             fact("Digest of the difference", change.diff_digest),
+            *_engine(facts),
         ),
         tables=table("Label|Added|Removed|Changed", labels_changed(facts)),
     )
+
+
+def _engine(facts: ReleaseFacts) -> Iterator[FactLine]:
+    """Say whether the engine is still that of the release before."""
+    older = facts.supersedes
+    if older is None:
+        return
+    name = told(older.name)
+    if older.engine is None:
+        text = f"{told(facts.engine.name)}; that of {name} is not known here"
+    elif older.engine.digest == facts.engine.digest:
+        text = f"as in {name}: {told(facts.engine.name)}"
+    else:
+        changes = "; ".join(_engine_changes(older.engine, facts.engine))
+        text = f"not as in {name}: {changes}"
+    yield FactLine("Engine", text)
+
+
+def _engine_changes(before: EngineFacts, after: EngineFacts) -> Iterator[str]:
+    if before.name != after.name:
+        yield f"{told(after.name)} (was {told(before.name)})"
+    for old, new in (
+        (before.parameters, after.parameters),
+        (before.identity, after.identity),
+    ):
+        for name in dict.fromkeys([*old, *new]):
+            if old.get(name) != new.get(name):
+                was, becomes = told(old.get(name)), told(new.get(name))
+                yield f"{told(name)} {becomes or 'not set'} (was {was or 'not set'})"
 
 
 def _protocol(facts: ReleaseFacts) -> DocumentSection:

@@ -20,11 +20,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.evaluate.gates import describe_verdicts
+from loop.evaluate.tried import WordingStatus
 from loop.release.documents.card_sections import (
     ROLES_MEAN,
     claim_notes,
     compared_on,
     reading_line,
+    run_time,
     told_roles,
 )
 from loop.release.documents.parts import (
@@ -278,7 +280,7 @@ def structure(facts: ReleaseFacts) -> Filled:
 
 def lineage(facts: ReleaseFacts) -> Filled:
     """Return the versions that led here and the verdicts behind them."""
-    history = facts.history
+    history = [one for one in facts.history if one.status == WordingStatus.COMMITTED]
     verdicts = sum(one.verdicts for one in history)
     authors = ", ".join(dict.fromkeys(filter(None, (told(p.author) for p in history))))
     parts = [
@@ -287,6 +289,8 @@ def lineage(facts: ReleaseFacts) -> Filled:
         counted(verdicts, "verdict") + (_givers(history) if verdicts else ""),
         *_replayed(history),
     ]
+    if drafts := len(facts.history) - len(history):
+        parts.append(f"{counted(drafts, 'draft')} beside them, not committed")
     source = "release.json history; ledger.jsonl draft_committed"
     return Filled("; ".join(parts) if history else "", source)
 
@@ -471,7 +475,7 @@ def performance(facts: ReleaseFacts) -> Filled:
 def claim(facts: ReleaseFacts) -> Filled:
     """Return the verdict of the claim, and what a label's PASS does not show."""
     found = facts.claim
-    notes = " ".join(claim_notes(facts)) if found.labels else ""
+    notes = " ".join(claim_notes(facts)).rstrip(".") if found.labels else ""
     text = f"claim on {told(found.cohort) or 'no cohort'}: {told(found.verdict)}"
     return Filled(f"{text}. {notes}" if notes else text, "release.json claim")
 
@@ -496,7 +500,7 @@ def compute(facts: ReleaseFacts) -> Filled:
     given = facts.compute
     seconds = given.seconds
     parts = [
-        "" if seconds is None else f"{seconds:,.1f} s",
+        "" if seconds is None else run_time(seconds),
         counted(given.tokens, "token"),
         told(given.platform),
         f"Python {told(given.python)}" if given.python else "",

@@ -226,8 +226,13 @@ def batch_metadata(version: PromptVersion) -> dict[str, str]:
     return {"ranloop_prompt": version.ref, "ranloop_digest": version.digest}
 
 
-def response_format(schema: Mapping[str, object]) -> dict[str, object]:
-    """Return the field of a request that asks for an answer of this schema."""
+def response_format(schema: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the field of a request that asks for an answer of this schema.
+
+    None for an empty one: the contract is answered in free text.
+    """
+    if not schema:
+        return None
     answer = {"name": "answer", "schema": schema, "strict": True}
     return {"type": "json_schema", "json_schema": answer}
 

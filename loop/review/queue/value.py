@@ -48,7 +48,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from loop.core.digests import framed
-from loop.core.records import Mark, Outcome, Value
+from loop.core.records import Mark, Outcome, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.failures import Failure, FailureKind
 from loop.evaluate.protocol import Protocol
@@ -383,8 +383,9 @@ def _label_worth(counts: Confusion, protocol: Protocol) -> LabelWorth:
 def _silent_worth(pairs: AlignedPairs, protocol: Protocol) -> Reasons:
     """Return what a case without an answer is worth: they can block every gate."""
     cases = len(pairs.case_ids)
-    answered = int((pairs.predicted >= -1).any(axis=1).sum())
-    silent, borne = cases - answered, int(protocol.max_unanswered * cases)
+    answered = int((pairs.predicted >= ValueCode.UNCERTAIN).any(axis=1).sum())
+    # As the gates compare: 29 of 100 are a share of 0.29, whose product is below 29.
+    silent, borne = cases - answered, int(protocol.max_unanswered * cases + 1e-9)
     words = f"{silent} cases have no readable answer; the gates bear {borne}"
     over = silent - borne
     return Reasons(near=1 / over, words=(words,)) if over > 0 else Reasons()

@@ -34,7 +34,12 @@ from loop.review.revise.draft_files import (
 )
 from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_kept
-from loop.review.submit import VerdictContext, load_verdicts, save_verdicts
+from loop.review.submit import (
+    VerdictContext,
+    load_verdicts,
+    require_distinct_reviewers,
+    save_verdicts,
+)
 from loop.review.verdict import Judgement, Verdict, check_verdicts
 from loop.run.store import Store
 
@@ -169,6 +174,7 @@ def outline_draft(
     start = find_start(workspace, request.prompt)
     base, parent = start
     cohort = require_dev(workspace, request.cohort)
+    require_distinct_reviewers(workspace, store, verdicts)
     verdicts, left_out, looked = _sort_out(workspace, request, verdicts)
     why = by.why or (base.why if base.draft else explain(verdicts, request.contract))
     built = build_draft(base, verdicts, by._replace(why=why))

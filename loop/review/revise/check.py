@@ -26,6 +26,8 @@ from loop.review.revise.draws import (
     DrawEvidence,
     DrawnAnswers,
     Pair,
+    TargetDraws,
+    count_targets,
     take_majority,
     weigh_draws,
 )
@@ -311,6 +313,40 @@ def _unanswered(pairs: AlignedPairs) -> float:
         return 0.0
     without = np.isin(pairs.predicted, (ValueCode.UNPARSED, ValueCode.FAILED))
     return float(without.any(axis=1).mean())
+
+
+class JudgedPairs(NamedTuple):
+    """Some pairs, judged as a check judges them."""
+
+    targets: tuple[CheckTarget, ...]
+    anchors: tuple[CheckTarget, ...]
+    counts: tuple[TargetDraws, ...]
+    """How often each is right over the draws; those that nothing decides left out."""
+
+
+def judge_pairs(
+    measured: DrawnAnswers, verdicts: Sequence[Verdict], anchors: Sequence[Anchor]
+) -> JudgedPairs:
+    """Return what becomes of targeted and pinned pairs, by the answer of most draws.
+
+    Raises
+    ------
+    ValueError
+        The runs do not hold the same cases and labels.
+    """
+    table = _AnswerTable(pair_answers(*map(take_majority, measured)))
+    wanted = _wanted(verdicts)
+    pinned = {(one.case_id, one.label): one.value for one in anchors}
+    expected = {
+        pair: right
+        for pair, value in (pinned | wanted).items()
+        if table.holds(*pair) and (right := table.expected(*pair, value)) is not None
+    }
+    return JudgedPairs(
+        tuple(_target(table, *pair, value) for pair, value in wanted.items()),
+        tuple(_target(table, *pair, value) for pair, value in pinned.items()),
+        tuple(count_targets(measured, expected)),
+    )
 
 
 class _AnswerTable:

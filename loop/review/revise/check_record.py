@@ -22,6 +22,7 @@ from loop.review.revise.changes import Changes, ShareCriterion
 from loop.review.revise.check import Check, TargetOutcome, Unanswered
 from loop.review.revise.draft_files import DraftLineage, beside, read_line
 from loop.review.revise.draws import DrawEvidence, ShareName
+from loop.review.revise.tries import TriesCount
 from loop.review.submit import Anchor, read_anchors
 from loop.run.asking import EngineOptions
 from loop.run.store import Store
@@ -62,6 +63,10 @@ class Checked:
 
     time: str
     """UTC, ISO 8601."""
+
+    tried: TriesCount | None = None
+    """Wordings of the draft that were tried before, and on how many cases; None where
+    none was."""
 
     @property
     def passed(self) -> bool:
@@ -177,6 +182,10 @@ class CheckInputs:
     anchors_digest: str
     """Over the pinned cases of the cohort."""
 
+    not_comparable: tuple[str, ...] | None = None
+    """Labels that the reference cannot judge, sorted; None in a check kept before this
+    was asked."""
+
 
 def read_ground(
     workspace: WorkspacePaths, store: Store, draft: PromptVersion, cohort: str
@@ -190,17 +199,18 @@ def read_ground(
     StoreError
         The store cannot be read.
     """
-    reference = read_reference(workspace, cohort)
+    reference, about = read_reference(workspace, cohort), read_cohort(workspace, cohort)
     return CheckInputs(
         draft_digest=draft.digest,
         parent_digest=draft.parent or "",
         cohort=cohort,
-        cohort_digest=read_cohort(workspace, cohort).digest,
+        cohort_digest=about.digest,
         reference=reference.number,
         reference_digest=reference.digest,
         protocol_digest=protocol_digest(workspace),
         verdicts=draft.verdicts,
         anchors_digest=digest_anchors(read_anchors(store, cohort)),
+        not_comparable=tuple(sorted(about.not_comparable)),
     )
 
 
@@ -228,6 +238,9 @@ def name_changes(then: CheckInputs, now: CheckInputs) -> Iterator[str]:
         yield "the draft names other verdicts now"
     if then.anchors_digest != now.anchors_digest:
         yield "other cases are pinned now"
+    if then.not_comparable not in (None, now.not_comparable):
+        labels = ", ".join(now.not_comparable or ()) or "none"
+        yield f"the labels that the reference cannot judge are others now: {labels}"
 
 
 def evidence(checked: Checked) -> dict[str, object]:
@@ -238,6 +251,8 @@ def evidence(checked: Checked) -> dict[str, object]:
         "runs": list(checked.runs),
         "not_searched_for_copies": list(checked.skipped),
     }
+    if checked.tried:
+        found["tried"] = checked.tried._asdict()
     return found | (summarise(checked.check) if checked.check else {})
 
 

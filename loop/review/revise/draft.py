@@ -237,11 +237,13 @@ def answered_in(version: PromptVersion, contract: str) -> PromptVersion:
     Raises
     ------
     DataError
-        There is no such contract, or the version does not mark how to answer.
+        There is no such contract, it is for prompts of another task, or the version
+        does not mark how to answer.
     """
     if contract in ("", version.contract):
         return version
-    return with_contract(version, contract, get_contract(contract).instruction)
+    new = get_contract(contract, get_contract(version.contract).task)
+    return with_contract(version, contract, new.instruction)
 
 
 def show_draft(workspace: WorkspacePaths, ref: str, engine: str = "rules") -> Drafted:

@@ -58,16 +58,18 @@ class DraftFiles(NamedTuple):
 
     about: Path
     check: Path
+    tries: Path
 
 
 def beside(workspace: WorkspacePaths, draft: PromptVersion) -> DraftFiles:
-    """Return where the files beside `draft` are or will be."""
-    return _files_of(workspace, draft.name, draft.draft)
+    """Return where the files beside a draft are or will be; a version has tries."""
+    return _files_of(workspace, draft.name, draft.draft or draft.tag)
 
 
 def _files_of(workspace: WorkspacePaths, name: str, draft: str) -> DraftFiles:
     folder = workspace.private / "revising" / name
-    return DraftFiles(folder / f"{draft}.about.json", folder / f"{draft}.check.json")
+    kinds = ("about", "check", "tries")
+    return DraftFiles(*(folder / f"{draft}.{kind}.json" for kind in kinds))
 
 
 def write_draft(

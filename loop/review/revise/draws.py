@@ -366,7 +366,7 @@ def weigh_draws(
     if len(measured.before) > 1:
         before = [one.predicted for one in measured.before]
         flips = count_flips(before, protocol.confidence)
-    targets = tuple(_count_targets(measured, expected))
+    targets = tuple(count_targets(measured, expected))
     return DrawEvidence(
         draws=len(measured.before),
         labels=tuple(label(names[one], (one,), flips[one]) for one in columns),
@@ -501,9 +501,10 @@ def _test_margin(
     )
 
 
-def _count_targets(
+def count_targets(
     measured: DrawnAnswers, expected: Mapping[Pair, ValueCode]
 ) -> Iterator[TargetDraws]:
+    """Yield of each pair in how many draws the parent and the draft are right."""
     first = measured.before[0]
     rows = {case: row for row, case in enumerate(first.case_ids)}
     columns = {label: column for column, label in enumerate(first.labels)}

@@ -42,6 +42,7 @@ from loop.review.revise.draft_files import (
     read_about,
     read_line,
 )
+from loop.review.revise.tries import find_wording
 
 _SOURCE = "the guide"
 
@@ -206,15 +207,66 @@ def edit_draft(
         line = read_line(workspace, ref)
         for one in edits:
             _require_seen(line.draft, one)
+        edited = _with_settings(line, with_guides(line.draft, guides), settings)
+        return _keep(workspace, line, edited, actor, now)
+
+
+def restore_tried(
+    workspace: WorkspacePaths,
+    ref: str,
+    digest: str,
+    actor: Actor,
+    *,
+    now: Clock = utc_now,
+) -> Drafted:
+    """Return the draft `ref` with the wording that it had in an earlier try.
+
+    Its verdicts and its parent stay as they are. An earlier check is stale from now on,
+    as after any edit.
+
+    Parameters
+    ----------
+    digest
+        Of the wording, as `list_tries` has it; its first characters are enough.
+
+    Raises
+    ------
+    DataError
+        There is no such draft; no try of that wording, several, or one whose text is
+        not kept any more; or the parent has other frozen blocks by now.
+    OverlapError
+        Wording is copied from a case of a cohort that is not for development.
+    WriteError
+        The workspace cannot be written; the draft is as it was.
+    """
+    with drafts_locked(workspace, ref):
+        line = read_line(workspace, ref)
+        wording = find_wording(workspace, line.draft, digest)
         edited = replace(
-            _with_settings(line, with_guides(line.draft, guides), settings),
-            author=actor.name,
-            time=format_time(now()),
+            line.draft,
+            system=wording.system,
+            user=wording.user,
+            guides=parse_guides(wording.guides, _SOURCE),
+            plan=wording.plan,
+            contract=wording.contract,
         )
-        made = _describe(workspace, line, edited)
-        if edited.digest != line.draft.digest:
-            record_attempt(workspace, line, actor, "edited after its check", now)
-            _rewrite(workspace, edited)
+        _require_frozen(line.parent, edited)
+        return _keep(workspace, line, edited, actor, now)
+
+
+def _keep(
+    workspace: WorkspacePaths,
+    line: DraftLineage,
+    edited: PromptVersion,
+    actor: Actor,
+    now: Clock,
+) -> Drafted:
+    """Write the edited draft, if anything is changed, and describe it."""
+    edited = replace(edited, author=actor.name, time=format_time(now()))
+    made = _describe(workspace, line, edited)
+    if edited.digest != line.draft.digest:
+        record_attempt(workspace, line, actor, "edited after its check", now)
+        _rewrite(workspace, edited)
     return made
 
 

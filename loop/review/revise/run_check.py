@@ -44,6 +44,7 @@ from loop.review.revise.draft_files import (
     require_current,
 )
 from loop.review.revise.draws import DrawnAnswers, take_majority
+from loop.review.revise.tries import count_tries
 from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, HeldEngine, has_chance, hold_engine
@@ -170,7 +171,8 @@ def check_draft_ref(
                     break
         unseen = object_to_unseen(skipped)
         checked = replace(checked, objections=(*checked.objections, *unseen))
-    checked = replace(checked, time=format_time(now()))
+    tried = count_tries(workspace, draft)
+    checked = replace(checked, time=format_time(now()), tried=tried)
     keep_check(workspace, draft, checked)
     return checked
 

@@ -82,7 +82,7 @@ class Judged(BaseModel):
     missing_findings: dict[str, MissingFinding] = Field(default_factory=dict)
 
 
-class JudgedPair(BaseModel):
+class JudgedCase(BaseModel):
     """What one rater says of one case."""
 
     C1: Judged | None = None
@@ -93,7 +93,7 @@ class Annotations(BaseModel):
     """Everything one rater says."""
 
     user_id: str | int
-    annotations: dict[str, JudgedPair]
+    annotations: dict[str, JudgedCase]
 
 
 def find_cases(folder: Path) -> Path:

@@ -128,7 +128,7 @@ class Metric:
 
     score: Callable[[MetricInput, MetricOptions], Scores | Unavailable]
     family: str = "text"
-    """``"labels"``, ``"text"`` or ``"reading"``."""
+    """``"labels"``, ``"judge"``, ``"text"`` or ``"reading"``."""
 
 
 class PairTexts(NamedTuple):

@@ -10,16 +10,17 @@ from loop.core.errors import DataError
 from loop.score.metrics.base import Metric
 from loop.score.metrics.bertscore import BERTSCORE
 from loop.score.metrics.clinical import CHEXPERT, LABELS
+from loop.score.metrics.judge import JUDGE
 from loop.score.metrics.lexical import OVERLAP
 from loop.score.metrics.readability import READING
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         metric.name: metric
-        for metric in (*LABELS, *CHEXPERT, *OVERLAP, BERTSCORE, *READING)
+        for metric in (*LABELS, *CHEXPERT, *JUDGE, *OVERLAP, BERTSCORE, *READING)
     }
 )
-"""Every metric by name: labels first, then texts, then what only describes."""
+"""Every metric by name: labels, errors, texts, and what only describes."""
 
 ALL = "all"
 FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
@@ -31,7 +32,7 @@ def find(names: Sequence[str]) -> tuple[Metric, ...]:
     Parameters
     ----------
     names
-        Names of metrics, of families (``labels``, ``text``, ``reading``), or
+        Names of metrics, of families (``labels``, ``judge``, ``text``, ``reading``), or
         ``all``; each metric comes once.
 
     Raises

@@ -15,6 +15,26 @@
   // What a form holds is seen; what somebody opened stays open.
   window.ranloopUnfold = () => { if (fields() && isUsed()) fold(true); };
 
+  // Brings the open pair into view, with the fields that its form uses.
+  window.ranloopSettle = () => {
+    document.querySelector('#review-queue [aria-current=true]')
+      ?.scrollIntoView({block: 'nearest'});
+    for (const column of ['#review-middle', '#review-right'])
+      document.querySelector(column)?.scrollTo(0, 0);
+    window.ranloopUnfold();
+  };
+
+  // Counts real changes of the menus: what counts is what the list shows, or was asked
+  // for since.
+  let last = {count: 0};
+  window.ranloopCount = (menus) => {
+    const said = JSON.stringify(menus);
+    const shown = document.querySelector('[data-menus]')?.dataset.menus;
+    const now = shown === last.shown ? last.said : shown;
+    if (said !== now) last = {said, shown, count: last.count + 1};
+    return String(last.count);
+  };
+
   document.addEventListener('click', (event) => {
     if (event.target.closest?.('#review-more')) fold(button().getAttribute('aria-expanded') !== 'true');
   });
@@ -23,6 +43,17 @@
   window.ranloop.folds.push({
     holds: (target) => Boolean(button()?.getClientRects().length && fields().querySelector(target)),
     open: (target) => { if (!target.includes('value=none')) fold(true); },
+  });
+
+  // While the panel is open, words that are marked next are asked about at once.
+  let marking;
+  document.addEventListener('selectionchange', () => {
+    clearTimeout(marking);
+    marking = setTimeout(() => {
+      const shown = document.querySelector('#review-phrases [data-words]');
+      const words = window.ranloopSelection().replace(/\s+/g, ' ');
+      if (shown && words && words !== JSON.parse(shown.dataset.words)) document.getElementById('review-phrase-turn').click();
+    }, 400);
   });
 
   document.addEventListener('change', (event) => {

@@ -40,8 +40,9 @@ window.ranloopForm = (element, tell, watch) => {
 
   recount();
   watch('value', () => {
-    // A box keeps what was clicked when its attributes change: untick what was refused.
+    // A box keeps what was clicked when its attributes change: the server says which are ticked.
     for (const box of element.querySelectorAll('input[data-off]')) box.checked = false;
+    for (const box of element.querySelectorAll('input[data-on]')) box.checked = true;
     recount();
   });
 };

@@ -102,11 +102,14 @@ def test_an_unknown_name_costs_what_a_known_one_does(cheap, monkeypatch):
     ("password", "why"),
     [
         ("short", "12 to 128"),
+        ("x1y2z3 abcd", "12 to 128"),
         ("x" * 129, "12 to 128"),
         ("abababababab", "different"),
+        ("abcdabcdabcd", "different"),
         ("Dr. Ayse Kaya", "more than the name"),
         ("DR. AYSE KAYA1234", "more than the name"),
         ("ranloopranloop1", "more than the name"),
+        ("ranloop-ranloop 123", "more than the name"),
     ],
 )
 def test_easy_passwords_are_refused_without_being_quoted(password, why):
@@ -117,7 +120,17 @@ def test_easy_passwords_are_refused_without_being_quoted(password, why):
 
 
 @pytest.mark.parametrize(
-    "password", [GOOD, "ünïcödé wörds", "日本語のパスワード文字列", "x1y2 " * 25]
+    "password",
+    [
+        GOOD,
+        "ünïcödé wörds",
+        "日本語のパスワード文字列",
+        "x1y2 " * 25,
+        "x1y2z3 abcde",
+        "x1y2z" * 25 + "abc",
+        "abcdeabcdeab",
+        "ranloop-ranloop 1234",
+    ],
 )
 def test_composition_is_free(password):
     """No rule asks for capitals, digits or signs."""
@@ -130,3 +143,40 @@ def test_a_hash_of_another_cost_is_outgrown(cheap, monkeypatch):
     assert not outgrown(kept)
     monkeypatch.setattr(passwords, "COST", COST)
     assert outgrown(kept)
+
+
+@pytest.mark.parametrize(("name", "refused"), [("ab", False), ("abc", True)])
+def test_a_name_of_two_letters_is_in_every_password(name, refused):
+    """Of a longer one nothing may be left over but a few characters."""
+    password = f"{name * 6}-1234"
+    if refused:
+        with pytest.raises(ValueError, match="more than the name"):
+            check_password(password, name)
+    else:
+        check_password(password, name)
+
+
+@pytest.mark.parametrize(
+    ("cost", "sane"),
+    [
+        ((2**20, 16, 16), True),
+        ((2, 1, 1), True),
+        ((2**21, 8, 1), False),
+        ((2**15, 17, 1), False),
+        ((2**15, 0, 1), False),
+        ((2**15, 8, 17), False),
+        ((2**15, 8, 0), False),
+        ((1, 8, 1), False),
+        ((0, 8, 1), False),
+        ((3 * 2**10, 8, 1), False),
+    ],
+)
+def test_a_cost_is_one_that_this_server_would_pay(cost, sane):
+    """A file that somebody wrote must not take all its memory, or its time."""
+    assert Cost(*cost).sane() is sane
+
+
+def test_what_is_longer_than_any_password_is_not_derived(cheap):
+    """Not even the one that it was made of."""
+    for length, fitting in ((4 * 128, True), (4 * 128 + 1, False)):
+        assert fits("x" * length, hash_password("x" * length)) is fitting

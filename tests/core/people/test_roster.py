@@ -1,6 +1,7 @@
 """The file of users: read strictly, changed whole, by several at once."""
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -281,3 +282,50 @@ def test_nobody_gets_a_name_that_looks_like_one_in_the_history(workspace):
         assert a not in str(refused.value)
         assert ("U+0430" in str(refused.value)) == (a in name)
     add_user(workspace, "Bob Reed", (UserRole.READER,), GOOD)
+
+
+def test_another_file_of_the_same_size_and_time_is_another_file(workspace):
+    """A copy put back keeps both; who was shut out stays shut out."""
+    write(workspace, row("Ann"))
+    path, served = users_path(workspace), Roster(workspace)
+    assert served.find("Ann")
+    seen = path.stat()
+    other = path.with_name("other.yaml")
+    other.write_text(path.read_text("utf-8").replace("Ann", "Bob"), "utf-8")
+    os.utime(other, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    os.replace(other, path)
+    assert [user.name for user in served.users()] == ["Bob"]
+
+
+def test_a_broken_file_lets_nobody_in_however_often_it_is_read(workspace):
+    """Not even when it comes back as it was before it was read once."""
+    write(workspace, row("Ann"))
+    path, served = users_path(workspace), Roster(workspace)
+    assert served.find("Ann")
+    path.write_text("version: 2\n", "utf-8")
+    for _ in range(2):
+        with pytest.raises(DataError):
+            served.find("Ann")
+    write(workspace, row("Ann"))
+    assert served.find("ann")
+
+
+def test_what_changes_nothing_writes_nothing(workspace):
+    """Nor does it end anybody's session."""
+    add_user(workspace, "Ann", (UserRole.ADMIN,), GOOD)
+    before = users_path(workspace).stat()
+    set_roles(workspace, "ANN", (UserRole.ADMIN,))
+    enable_user(workspace, "Ann")
+    after = users_path(workspace).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_name_that_looks_like_another_is_refused_with_its_letters(workspace):
+    """Five of them, each once and in order; one of ASCII has none to name."""
+    add_user(workspace, "acceops", (UserRole.ADMIN,), GOOD)
+    cyrillic = "\u0430\u0441\u0441\u0435\u043e\u0440\u0455"
+    letters = "U+0430, U+0435, U+043E, U+0440, U+0441"
+    with pytest.raises(DataError, match=rf"\(it holds {re.escape(letters)}\) looks"):
+        roster.require_distinct(workspace, cyrillic)
+    with pytest.raises(DataError, match="the name 'Acce0ps' looks like 'acceops'"):
+        roster.require_distinct(workspace, "Acce0ps")

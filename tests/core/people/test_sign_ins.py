@@ -63,6 +63,22 @@ def test_failures_are_forgotten_after_a_quiet_quarter_hour(attempts, time):
     fail(attempts, 4)
     time.pass_s(901)
     assert fail(attempts, 5) == [0] * 5
+    # The quarter of an hour begins where the lock ends.
+    time.pass_s(930)
+    assert fail(attempts, 2) == [0, 60]
+    time.pass_s(960)
+    assert fail(attempts, 2) == [0, 120]
+    time.pass_s(120 + 901)
+    assert fail(attempts, 2) == [0, 0]
+
+
+def test_a_lock_ends_with_its_last_second_and_not_before(attempts, time):
+    """Waits are told in whole seconds; half of one is still to wait."""
+    fail(attempts, 5)
+    time.pass_s(29.5)
+    assert fail(attempts, 1) == [1]
+    time.pass_s(0.5)
+    assert fail(attempts, 1) == [0]
 
 
 def test_success_forgets_the_failures_on_a_name(attempts):
@@ -111,7 +127,7 @@ def test_the_right_password_after_a_lock_ends_it_for_the_address_too(attempts, t
 
 def test_one_persons_failures_never_lock_their_address(attempts, time):
     """A script with an old password runs all day behind a clinic's proxy."""
-    for _ in range(100):
+    for _ in range(1100):
         time.pass_s(attempts.wait_s("ann", "1.1.1.1"))
         assert attempts.begin("ann", "1.1.1.1") == 0
     assert attempts.begin("ben", "1.1.1.1") == 0
@@ -178,22 +194,40 @@ def test_memory_is_bounded(time):
     attempts = Attempts(SignInThrottle(most=100), now=time)
     for n in range(1000):
         attempts.begin(f"name {n}", f"address {n}")
+    assert len(attempts._tries) == 100
     for n in range(1000):
         attempts.succeed(f"name {n}", f"address {n}")
-    assert len(attempts._tries) <= 100
     assert len(attempts._welcome) == 100
     assert all(len(key) == 32 for key in (*attempts._tries, *attempts._welcome))
 
 
 def test_an_address_is_welcome_for_a_month(attempts, time):
     """And not for good: machines change hands."""
-    for days, wait in ((29, 0), (31, 30)):
+    for days, wait in ((29, 0), (30, 0), (31, 30)):
         attempts.begin("ann", "1.1.1.1")
         attempts.succeed("ann", "1.1.1.1")
         time.pass_s(days * 86400)
         for n in range(20):
             attempts.begin(f"user {n}", "1.1.1.1")
         assert attempts.wait_s("ann", "1.1.1.1") == wait
+
+
+def test_what_was_used_last_is_forgotten_last(time):
+    """Of the names that failed and of those that are known at an address."""
+    attempts = Attempts(SignInThrottle(by_name=1, by_address=99, most=4), now=time)
+    for name in ("ann", "ben", "ann", "cat"):
+        attempts.begin(name, f"of {name}")
+        time.pass_s(120)
+    # Each try counts a name and an address: four of the six are left.
+    assert attempts.begin("ann", "1.1.1.1") == 0
+    assert attempts.wait_s("ann", "1.1.1.1") > 30
+    assert attempts.begin("ben", "1.1.1.1") == 0
+    assert attempts.wait_s("ben", "1.1.1.1") == 30
+    known = Attempts(SignInThrottle(most=2), now=time)
+    for name in ("ann", "ben", "ann", "cat"):
+        known.succeed(name, "1.1.1.1")
+    found = [known._is_welcome(n, "1.1.1.1", time()) for n in ("ann", "ben", "cat")]
+    assert found == [True, False, True]
 
 
 def noon():
@@ -225,6 +259,17 @@ def test_the_log_turns_over_at_its_limit(workspace):
     assert path.stat().st_size <= 500
     assert before.stat().st_size <= 500
     assert not path.with_name("sign-ins.jsonl.2").exists()
+
+
+def test_the_log_is_filled_to_its_limit(workspace):
+    """Two lines of their length fit exactly; the third begins a new one."""
+    entry = SignIn(name="ann", address="1.1.1.1", result=SignInResult.WRONG)
+    record_sign_in(workspace, entry, now=noon)
+    path = sign_ins_path(workspace)
+    before, line = path.with_name("sign-ins.jsonl.1"), path.read_bytes()
+    for lines, turned in ((2, False), (1, True)):
+        record_sign_in(workspace, entry, now=noon, longest=2 * len(line))
+        assert (path.read_bytes(), before.exists()) == (line * lines, turned)
 
 
 def test_a_log_that_cannot_be_written_says_so(workspace):

@@ -150,3 +150,18 @@ def test_names_that_look_alike_are_found(other):
 def test_a_known_name_and_a_visible_difference_are_none(other):
     """The same person acts again; others may be called nearly the same."""
     assert find_look_alike(other, ["Bob", "Ann Cole"]) is None
+
+
+@pytest.mark.parametrize("char", ["\U000e0000", "\U000e0100", "\U000f0000"])
+def test_letters_that_nobody_sees_are_refused(char):
+    """Tags, choices of a shape, and what everybody may use for anything."""
+    with pytest.raises(ValueError, match="may not hold the character"):
+        check_name(f"Ann{char}")
+    assert find_look_alike(f"Ann{char}", ["Ann"]) == "Ann"
+
+
+def test_names_that_are_one_by_their_letters_are_found_whatever_they_look_like():
+    """A key of either kind that fits the other kind is enough."""
+    for one, other in (("O0l1I", "00111"), ("ANN", "ann")):
+        assert find_look_alike(one, [other]) == other
+        assert find_look_alike(other, [one]) == one

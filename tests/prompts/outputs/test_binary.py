@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
-from loop.core.records import Item, Value
-from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.core.records import Item, PromptTask, Span, Value
+from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.label_values import LabelValues
 
@@ -29,7 +29,7 @@ def test_present_and_absent_are_read_with_their_evidence():
         {"edema": {"value": "present", "evidence": "Mild edema"}, "fracture": "absent"}
     )
     assert [one.value for one in reading.fields.values()] == ["present", "absent"]
-    assert reading.fields["edema"].spans == ((0, 10),)
+    assert reading.fields["edema"].spans == (Span(0, 10),)
     assert reading.repairs == ()
 
 
@@ -89,6 +89,6 @@ def test_nothing_raises(text):
 def test_it_is_a_contract_by_its_name():
     """`prompt.yaml` names it; an unknown name is refused with the known ones."""
     assert get_contract("binary").name == "binary"
-    assert CONTRACTS[-1] == "binary"
+    assert list_contracts(PromptTask.EXTRACT)[-1] == "binary"
     with pytest.raises(DataError, match="binary, findings, label_values"):
-        get_contract("binry")
+        get_contract("binry", PromptTask.EXTRACT)

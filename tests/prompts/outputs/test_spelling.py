@@ -37,5 +37,5 @@ def test_spelling_order_and_spacing_do_not_matter(answer, order):
     assert (reading.problem, reading.repairs) == ("", ())
     for name, entry in answer.items():
         assert reading.fields[name].value == entry["value"]
-        quotes = [TEXT[start:end] for start, end in reading.fields[name].spans]
+        quotes = [TEXT[one.start : one.end] for one in reading.fields[name].spans]
         assert quotes == ([entry["evidence"]] if "evidence" in entry else [])

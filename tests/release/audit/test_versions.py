@@ -100,6 +100,25 @@ def test_a_version_committed_twice_with_two_digests_is_found(history):
     assert "tiny@v1 was committed twice, with two digests" in whats
 
 
+def test_a_version_of_a_parent_that_nobody_committed_is_told(history):
+    """It came from elsewhere, or an entry is gone; of others nothing is told."""
+
+    def told():
+        return [
+            one.what
+            for one in history.audit().findings
+            if "that no entry before it committed" in one.what
+        ]
+
+    assert told() == []
+    for ref, parent in (("tiny@v8", "b" * 64), ("tiny@v9", "a" * 64)):
+        payload = {"digest": "a" * 64, "parent": parent}
+        history.record("draft_committed", ref, payload)
+    assert told() == [
+        "tiny@v8 was revised from a version that no entry before it committed"
+    ]
+
+
 def test_a_version_that_no_name_fits_is_not_a_path(history):
     """A subject is never joined to a path before it has the form of a version."""
     for ref in ("../../etc@v1", "tiny@v1/../v2", "tiny@latest", ""):

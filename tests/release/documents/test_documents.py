@@ -526,6 +526,42 @@ def test_the_checklists_say_that_a_history_was_replayed():
     assert said not in documents(facts)["mi-clear-llm.md"]
 
 
+def test_a_kept_draft_is_no_version_and_its_verdicts_count_once():
+    """A draft that was edited before its commit stands in the history beside it."""
+    facts = full_facts()
+    last = facts["history"][-1]
+    whole = item(documents(facts)["mi-clear-llm.md"], 5)
+    draft = last | {"ref": "x@draft:d1", "status": "draft", "time": last["time"]}
+    facts["history"].insert(-1, draft)
+    texts = documents(facts)
+    for row in (item(texts["mi-clear-llm.md"], 5), item(texts["tripod-llm.md"], "9a")):
+        assert "; 1 draft beside them, not committed" in row
+        assert "replayed" not in row
+    found = item(texts["mi-clear-llm.md"], 5)
+    assert found.replace("; 1 draft beside them, not committed", "") == whole
+
+
+def test_the_change_record_says_whether_the_engine_changed_too():
+    """The answers of a release are those of a prompt and of an engine."""
+    facts = full_facts()
+    name, engine = facts["supersedes"]["name"], facts["engine"]
+    said = documents(facts)["change-record.md"]
+    assert f"- Engine: {engine['name']}; that of {name} is not known here\n" in said
+    facts["supersedes"]["engine"] = engine
+    said = documents(facts)["change-record.md"]
+    assert f"- Engine: as in {name}: {engine['name']}\n" in said
+    older = {
+        "name": engine["name"],
+        "parameters": engine["parameters"] | {"temperature": 0.5},
+        "identity": engine["identity"] | {"gone": "yes"},
+        "digest": "0" * 64,
+    }
+    facts["supersedes"]["engine"] = older
+    said = documents(facts)["change-record.md"]
+    changes = "temperature 0 (was 0.5); gone not set (was yes)"
+    assert f"- Engine: not as in {name}: {changes}\n" in said
+
+
 def test_the_checklists_do_not_pass_verdicts_off_as_those_of_clinicians():
     """The release does not record who gave them; the author must say it."""
     texts = documents(full_facts())

@@ -21,6 +21,7 @@ from loop.release.export.requests import (
     accepted_schema,
     call_files,
     escape,
+    response_format,
     template,
 )
 from tests.release.export.scenes import ASKING, PER_LABEL, TEXTS, VERSION, items
@@ -67,6 +68,12 @@ def test_a_request_to_openai_asks_for_nothing_to_be_stored():
     assert body["prompt_cache_key"] == VERSION.digest
     assert len(body["prompt_cache_key"]) <= 64
     assert body["max_completion_tokens"] == 300
+
+
+def test_a_contract_in_free_text_asks_for_no_schema():
+    """As the engine does."""
+    assert response_format(get_contract("green_text").schema(["omission"])) is None
+    assert response_format(get_contract("green_sections").schema(["omission"]))
 
 
 def test_openais_schema_has_only_what_strict_mode_takes():
@@ -201,7 +208,7 @@ def test_answers_of_a_batch_are_read_by_the_contract(answer, tmp_path):
     )
     assert reading.fields["edema"].value == "absent"
     (span,) = reading.fields["edema"].spans
-    assert TEXTS["a"][slice(*span)] == "No edema"
+    assert TEXTS["a"][span.start : span.end] == "No edema"
 
 
 ENVIRONMENTS = (

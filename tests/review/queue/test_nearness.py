@@ -1,5 +1,7 @@
 """How far a label is from its gate, against counting answer by answer."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.value import Nearness, measure_nearness
 from loop.stats.confusion import Confusion
+from loop.stats.intervals import lower_limit
 from loop.stats.kappa import cohen_kappa
 
 POINT = Protocol()
@@ -68,6 +71,21 @@ def test_the_count_is_the_one_a_table_gives(counts, protocol, expected):
 def test_limits_that_no_answer_can_reach_are_far():
     """20 cases never certify 0.95: more cases are needed, not other answers."""
     assert measure_nearness(Confusion(10, 0, 0, 10), LOWER) is None
+    # Six right answers would do for kappa, and for kappa alone.
+    assert measure_nearness(Confusion(6, 4, 4, 6), LOWER) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "part", "whole"), [("accuracy", 196, 200), ("sensitivity_floor", 60, 62)]
+)
+def test_a_lower_limit_exactly_at_its_threshold_passes(field, part, whole):
+    """And one that is the least bit below does not."""
+    low = lower_limit(part, whole, confidence=LOWER.confidence)
+    for bound, passing in ((low, True), (math.nextafter(low, 1), False)):
+        wanted = {"accuracy": 0.5, "sensitivity_floor": 0.5, "kappa": 0.5}
+        protocol = LOWER.model_copy(update=wanted | {field: bound})
+        found = measure_nearness(Confusion(60, 2, 2, 136), protocol)
+        assert found.passing is passing
 
 
 def test_without_cases_nothing_is_near():

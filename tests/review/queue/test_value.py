@@ -55,6 +55,8 @@ def test_disagreement_is_the_chance_that_two_answers_differ():
     reasons = explained(*RARE, others=said(ABSENT, PRESENT))
     assert reasons.split == pytest.approx(2 / 3)
     assert "3 runs of the prompt disagree" in reasons.words
+    # Other versions are no draws of this one.
+    assert (reasons.fails, reasons.draws) == (1, 1)
 
 
 def repeated(*values):
@@ -126,6 +128,22 @@ def test_cases_without_an_answer_are_worth_what_blocks_the_gates():
     )
     few = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 100)]]
     assert explained(few, rows).value == 0
+
+
+@pytest.mark.parametrize(
+    ("share", "cases", "borne"), [(0.29, 100, 29), (0.57, 100, 57), (0.01, 150, 1)]
+)
+def test_the_gates_bear_a_share_of_the_cases_and_no_part_of_one(share, cases, borne):
+    """As a gate counts them: one case more blocks it."""
+    rows = {f"c{n}": {"no_finding": 1} for n in range(cases)}
+    found = []
+    for silence in (borne, borne + 1):
+        assert (silence / cases <= share) is (silence == borne)
+        outcomes = [silent(f"c{n}") for n in range(silence)]
+        outcomes += [outcome(f"c{n}", {}) for n in range(silence, cases)]
+        protocol = Protocol(max_unanswered=share)
+        found.append(explained(outcomes, rows, protocol=protocol))
+    assert (found[0].value, found[1].near) == (0, 1.0)
 
 
 def test_uncertain_on_the_only_label_asked_is_an_answer():

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from loop.core.errors import DataError, StoreError
 from loop.core.records import Value
@@ -15,8 +17,11 @@ from loop.review.reading.assignment import (
     PlanRequest,
     assign_cases,
     cases_to_read,
+    check_reader,
     clear_plans,
     plan_cases,
+    plan_guideline,
+    pseudonym_of,
     read_plans,
     reading_order,
 )
@@ -94,6 +99,42 @@ def test_readers_share_as_many_cases_as_asked(assignment, cases, overlap):
     assert len(seeds) > 1
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_plan_gives_each_reader_as_many_cases_as_asked(assignment, data):
+    """Those that are shared are everybody's, each other one is one reader's alone."""
+    size = data.draw(st.integers(1, 12))
+    cohort = dataclasses.replace(assignment, cohort=many(assignment, size))
+    readers = [f"Dr. {letter}" for letter in "ABCD"[: data.draw(st.integers(1, 4))]]
+    cases = data.draw(st.integers(1, size))
+    overlap = data.draw(st.integers(0, cases))
+    wanted = PlanRequest(
+        readers=tuple(readers),
+        cases=cases,
+        overlap=overlap,
+        order=data.draw(st.sampled_from(CaseOrder)),
+        seed=data.draw(st.integers(1, 3)),
+    )
+    if overlap + len(readers) * (cases - overlap) > size:
+        with pytest.raises(DataError, match=f"and there are {size}"):
+            plan_cases(cohort, wanted)
+        return
+    given_ = plan_cases(cohort, wanted)
+    assert list(given_) == readers
+    assert all(len(set(plan)) == len(plan) == cases for plan in given_.values())
+    held = Counter(case for plan in given_.values() for case in plan)
+    counts = Counter(held.values())
+    if len(readers) > 1:
+        assert counts == Counter(
+            {len(readers): overlap, 1: len(readers) * (cases - overlap)}
+        )
+    for reader, plan in given_.items():
+        order = cohort.cohort.case_ids
+        if wanted.order is CaseOrder.RANDOM:
+            order = reading_order(cohort.cohort, reader)
+        assert list(plan) == [case for case in order if case in set(plan)]
+
+
 def test_the_order_is_the_readers_own_or_as_listed(assignment):
     """Random is the order of `reading_order`; listed is that of the list."""
     listed = ("c3", "c1", "c2")
@@ -123,6 +164,41 @@ def test_a_plan_that_cannot_be_is_refused(store, assignment, options, message):
     with pytest.raises(DataError, match=message):
         assign_cases(store, assignment, PlanRequest(**options), EDITOR)
     assert read_plans(store, assignment) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        (" Dr. A ", "Dr. A"),
+        ("x" * 64, "x" * 64),
+        ("x" * 65, ""),
+        ("", ""),
+        ("a\tb", ""),
+    ],
+)
+def test_a_reader_has_a_name_of_one_to_sixty_four_characters(name, plain):
+    """It stands in votes, in the ledger and on pages."""
+    if plain:
+        assert check_reader(name) == plain
+    else:
+        with pytest.raises(DataError, match="1 to 64 printable characters"):
+            check_reader(name)
+
+
+def test_one_person_has_one_pseudonym(workspace):
+    """However the name is capitalised; and no two people have the same."""
+    names = [pseudonym_of(workspace, name) for name in ("Dr. A", "DR. A ", "Dr. B")]
+    assert names[0] == names[1] != names[2]
+    assert all(name.startswith("reader-") and len(name) == 15 for name in names)
+
+
+def test_who_was_given_cases_has_the_guideline_of_that_day(store, assignment, give):
+    """Until the reader reads every case again; then there was no day."""
+    assert plan_guideline(store, assignment, "Dr. A") is None
+    give("Dr. A", cases=2)
+    assert plan_guideline(store, assignment, "Dr. A") == assignment.guideline
+    clear_plans(store, assignment, ["Dr. A"], EDITOR)
+    assert plan_guideline(store, assignment, "Dr. A") is None
 
 
 def test_a_reader_gets_exactly_the_cases_given(store, assignment, give):

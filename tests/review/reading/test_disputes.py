@@ -1,5 +1,7 @@
 """Disputes: which pairs, in which order, under which names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,11 @@ from loop.core.records import Mark, Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.majority import MajorityRule, majority
 from loop.labels.reference import Reference
-from loop.review.reading.disputes import find_disputes, read_disputes
+from loop.review.reading.disputes import (
+    find_disputes,
+    read_disputes,
+    reader_letters,
+)
 from tests.review.reading.conftest import WORDS
 
 
@@ -116,6 +122,40 @@ def test_named_ballots_are_those_of_the_votes(workspace, assignment, say, publis
     publish()
     (row,) = read_disputes(workspace, assignment).rows
     assert row.ballots == (("Dr. A", Value.PRESENT), ("Dr. B", Value.UNCERTAIN))
+
+
+def test_what_a_panel_decided_comes_last(assignment):
+    """As long as the newest reference still says so."""
+    votes = table(["pppaaa", "pppaaa", "pppppa"])
+    decided = standard(votes)
+    marks = decided.marks.copy()
+    marks[0] = ValueCode.PRESENT
+    newest = replace(decided, marks=marks)
+    said = {("c0", "edema"): Mark.PRESENT, ("c1", "edema"): Mark.PRESENT}
+    found = find_disputes(votes, newest, assignment.taxonomy, decisions=said)
+    assert [(row.case_id, row.decided) for row in found] == [
+        *(("c1", False), ("c2", False), ("c0", True))
+    ]
+
+
+def test_every_pair_that_somebody_voted_on_is_counted(
+    workspace, assignment, say, publish
+):
+    """Whether or not all readers did."""
+    say("Dr. A", "pp")
+    say("Dr. B", "p.")
+    publish()
+    assert read_disputes(workspace, assignment).pairs == 2 * 21
+
+
+@pytest.mark.parametrize("readers", [1, 26, 27, 53])
+def test_letters_go_on_after_z(assignment, readers):
+    """Two readers never have the same."""
+    names = [f"Dr. {number}" for number in range(readers)]
+    letters = reader_letters(assignment.cohort, names, "c1")
+    assert len(set(letters.values())) == readers
+    last = {1: "A", 26: "Z", 27: "A1", 53: "A2"}[readers]
+    assert last in letters.values()
 
 
 def test_a_cohort_without_votes_has_no_disputes_to_list(workspace, assignment):

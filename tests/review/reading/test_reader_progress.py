@@ -13,6 +13,7 @@ from loop.review.reading.answers import answer, complete_case, defer_case, read_
 from loop.review.reading.assignment import reading_order
 from loop.review.reading.reader_progress import (
     State,
+    complete_cases,
     find_way,
     list_places,
     measure_progress,
@@ -101,6 +102,54 @@ def test_a_verdict_before_an_answer_ends_blindness(
     (one,) = measure_progress(store, assignment).readers
     assert one.not_blind == not_blind
     assert one.blind is (not_blind == 0)
+
+
+def test_the_first_verdict_of_a_person_counts_under_whatever_name(store, assignment):
+    """Capitals make nobody blind again; a case that was put off is no answer."""
+    for number, (actor, minute) in enumerate(
+        (("DR. A", 4), ("Dr. A", 2), ("dr. a ", 6))
+    ):
+        created = at(minute)().strftime("%Y-%m-%dT%H:%M:%SZ")
+        store.add_verdicts(
+            [StoredVerdict(f"{number}", created, actor, {"cohort": "read"})]
+        )
+    answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT}, at(1))
+    answer(store, assignment, "Dr. A", "c1", {"fracture": Value.PRESENT}, at(3))
+    defer_case(store, assignment, "Dr. A", "c2", at(5))
+    (one,) = measure_progress(store, assignment).readers
+    assert one.not_blind == 1
+
+
+def test_answers_to_other_texts_under_the_same_name_are_counted_apart(
+    store, assignment
+):
+    """Not those on a cohort whose name begins alike, and no case that was put off."""
+    rows = [
+        (assignment.key, "c1", "edema"),
+        ("read@0123456789abcdef", "c1", "edema"),
+        ("read@0123456789abcdef", "c2", ""),
+        ("read2@0123456789abcdef", "c1", "edema"),
+        ("rea@0123456789abcdef", "c1", "edema"),
+    ]
+    with store.writing() as connection:
+        connection.executemany(
+            "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
+            "VALUES (?, 'Dr. A', ?, ?, 'present', '2026-01-05T09:00:00Z')",
+            rows,
+        )
+    assert measure_progress(store, assignment).earlier == 1
+
+
+def test_cases_that_the_cohort_has_not_are_not_complete(store, assignment):
+    """Nor do they count among those to read."""
+    complete_case(store, assignment, "Dr. A", "c1")
+    complete_case(store, assignment, "Dr. A", "c2")
+    kept = [one for one in assignment.cohort.cases if one.case_id != "c2"]
+    fewer = dataclasses.replace(
+        assignment, cohort=dataclasses.replace(assignment.cohort, cases=tuple(kept))
+    )
+    assert complete_cases(store, assignment, "Dr. A") == {"c1", "c2"}
+    assert complete_cases(store, fewer, "Dr. A") == {"c1"}
 
 
 def test_places_are_in_the_order_of_the_reader(store, assignment):

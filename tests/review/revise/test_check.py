@@ -1,6 +1,7 @@
 """The decision rule, on hand-made answers."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,9 +15,12 @@ from loop.review.revise.check import (
     Check,
     TargetOutcome,
     check_draft,
+    check_draws,
+    judge_pairs,
     judge_progress,
 )
 from loop.review.revise.check_record import summarise
+from loop.review.revise.draws import DrawnAnswers
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 
@@ -269,6 +273,81 @@ def test_a_targeted_case_that_is_gone_is_named():
     """Verdicts outlive the cohort they were made on."""
     result = check([1, 1], [A, P], [P, P], targets=("c0", "z9"))
     assert result.targets[1].progress is TargetOutcome.GONE
+
+
+def test_an_improved_case_is_a_gain():
+    """Nearer to right is what a verdict may ask for."""
+    result = check([1, 1], [A, P], [U, P])
+    assert "no targeted case was fixed or improved" not in result.reasons
+
+
+def test_a_contract_that_is_changed_for_its_cost_need_only_not_lose():
+    """With targets, what was met earlier is no gain all the same."""
+    without = check([1], [P], [P], ())
+    assert without.reasons == ("no answer changed to a right one",)
+    assert replace(without, gain_required=False).reasons == ()
+    targeted = check([1], [P], [P], ("c0",))
+    assert replace(targeted, gain_required=False).reasons == targeted.reasons
+
+
+def test_an_anchor_that_is_right_now_has_held():
+    """Whatever was answered before, or was not."""
+    anchor = Anchor("c1", "edema", None)
+    result = check([1, 1], [A, FAILED], [P, P], anchors=[anchor])
+    assert (result.broken_anchors, result.unanswered_anchors) == ((), ())
+
+
+def said(value, case_id="c0"):
+    """Return a verdict that calls a value right."""
+    return Verdict(
+        label="edema",
+        judgement=Judgement.MODEL_WRONG,
+        case_ids=(case_id,),
+        correct_value=value,
+    )
+
+
+def test_a_verdict_that_names_no_value_takes_none_back():
+    """What another verdict on the pair calls right stays right."""
+    measured = (pairs([1], [P]), pairs([1], [U]))
+    for verdicts in (
+        [said(Value.UNCERTAIN), said(None)],
+        [said(None), said(Value.UNCERTAIN)],
+        [said(Value.ABSENT), said(Value.UNCERTAIN)],
+    ):
+        (target,) = check_draft(*measured, verdicts, (), protocol=RULE).targets
+        assert target.expected == "uncertain"
+
+
+def test_ten_of_what_stands_against_a_draft_are_named():
+    """And how many more there are."""
+    for cases, more in ((10, ""), (11, " and 1 more")):
+        result = check(
+            [1] * cases, [A] * cases, [A] * cases, [f"c{n}" for n in range(cases)]
+        )
+        (line,) = (one for one in result.reasons if "did not change" in one)
+        assert line.endswith(f"c9 edema{more}")
+
+
+def test_draws_are_checked_by_their_mean_and_at_their_look():
+    """A share of the cases, over the draws of either version."""
+    before = (pairs([1, 1], [P, FAILED]), pairs([1, 1], [P, P]))
+    after = (pairs([1, 1], [P, P]), pairs([1, 1], [P, P]))
+    measured = DrawnAnswers(before, after)
+    for look in (1, 2):
+        found = check_draws(measured, [], (), RULE, look)
+        assert (found.unanswered.before, found.unanswered.after) == (0.25, 0)
+        assert (found.over_draws.look, found.labels) == (look, ())
+
+
+def test_a_verdict_says_what_is_right_of_a_pinned_case():
+    """It was given on the case itself, and may be newer than the pin."""
+    one = pairs([1], [A])
+    measured = DrawnAnswers((one,), (pairs([1], [U]),))
+    pin = Anchor("c0", "edema", Value.ABSENT)
+    found = judge_pairs(measured, [said(Value.UNCERTAIN)], [pin])
+    assert found.counts == (("c0", "edema", 0, 1, 1),)
+    assert judge_pairs(measured, [], [pin]).counts == (("c0", "edema", 1, 0, 1),)
 
 
 def test_two_references_are_refused():

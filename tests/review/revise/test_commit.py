@@ -88,7 +88,7 @@ def test_a_checked_draft_becomes_the_next_version(setting, store, draft):
 def test_a_commit_records_in_which_roles_its_verdicts_were_given(setting, store):
     """An auditor has the ledger and no store; a giver without a role is not counted."""
     roles = [UserRole.REVIEWER, UserRole.EDITOR]
-    add_user(setting.workspace, "dr b. example", roles, "a long password to keep")
+    add_user(setting.workspace, FLUID.reviewer, roles, "a long password to keep")
     own = replace(FLUID, reviewer=OTHER.name, case_ids=("f2",))
     strange = replace(FLUID, reviewer="Dr D. Stranger", case_ids=("f3",))
     made = begin(setting, store, FLUID, USELESS, own, strange).draft

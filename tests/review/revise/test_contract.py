@@ -6,9 +6,10 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.ledger import Event, append_event, read_ledger
+from loop.core.records import PromptTask
 from loop.prompts.catalog import latest_version, read_version, write_version
 from loop.prompts.lint import has_errors, lint_version
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.version import frozen_blocks
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -80,6 +81,15 @@ def test_a_contract_and_verdicts_go_together(marked):
     assert revision.version.contract == "findings"
     assert revision.check.gained > 0
     assert len(revision.verdicts) == 1
+
+
+@pytest.mark.parametrize("contract", list_contracts(PromptTask.JUDGE))
+def test_a_contract_of_another_task_is_refused(marked, contract):
+    """A prompt that reads one text is not answered about two."""
+    said = f"no output contract '{contract}' for a prompt whose task is extract"
+    known = r" \(known: binary, findings, label_values\)"
+    with pytest.raises(DataError, match=said + known):
+        revise(marked.workspace, request(contract=contract), marked.editor)
 
 
 def test_verdicts_must_still_gain_in_another_contract(marked):

@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.errors import OverlapError
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.labels.cohort import CohortRole, read_cohort, texts_path
 from loop.review.revise.copies import (
     LONG_RUN,
     NewWording,
     check_copies,
     find_copies,
+    name_unseen,
     new_wording,
+    object_to_unseen,
     warn_of_copy,
 )
 
@@ -87,6 +90,12 @@ def test_a_long_copy_from_the_own_cohort_is_a_warning(setting):
         ),
         ({"exemplars": (Exemplar(text=COPIED, value=P, evidence="x"),)}, "exemplar"),
         ({"exemplars": (Exemplar(text="x", value=P, evidence="x", why=COPIED),)}, None),
+        ({"exemplars": (Exemplar(text="x", value=P, evidence=COPIED),)}, "exemplar"),
+        ({"counts": (COPIED,)}, "guidance"),
+        ({"does_not_count": (COPIED,)}, "guidance"),
+        ({"uncertain_when": (COPIED,)}, "guidance"),
+        ({"name": COPIED}, "name"),
+        ({"lexicon": (Lexicon(language="en", terms=(COPIED,)),)}, "term"),
     ],
 )
 def test_everything_a_guide_says_anew_is_looked_at(setting, changes, kind):
@@ -102,6 +111,64 @@ def test_new_lines_of_a_template_are_looked_at_as_one_text(setting):
     (wording,) = new_wording(setting.tiny, draft)
     assert wording == ("system.jinja", lines.strip())
     assert find_copies([wording], [CASE], 6, "dev")
+    changed = replace(setting.tiny, system="Read otherwise.\n", user=f"x\n{lines}")
+    found = list(new_wording(setting.tiny, changed))
+    assert found[0] == ("system.jinja", "Read otherwise.")
+    assert {where for where, _ in found} == {"system.jinja", "user.jinja"}
+    assert lines.strip() in "\n".join(text for _, text in found)
+
+
+EIGHT = "one two three four five six seven eight"
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "end"),
+    [
+        ("dev", EIGHT, "warned"),
+        ("dev", EIGHT[:-6], ""),
+        ("external", EIGHT[:-12], "refused"),
+        ("external", EIGHT[:-18], ""),
+        ("taxonomy", EIGHT[:-12], "refused"),
+    ],
+)
+def test_what_a_copy_of_another_cohort_means_depends_on_its_role(
+    setting, role, text, end
+):
+    """Of development cases eight words are warned of, of others six are refused."""
+    setting.add_cohort("more", role, [("m1", f"Seen: {EIGHT}.", 1, 0)])
+    cohort = read_cohort(setting.workspace, "dev")
+    wording = [NewWording("here", text), NewWording("there", text)]
+    if end == "refused":
+        with pytest.raises(OverlapError, match=r"role is .* \(2 such wordings\)"):
+            check_copies(setting.workspace, wording, cohort)
+        with pytest.raises(OverlapError) as alone:
+            check_copies(setting.workspace, wording[:1], cohort)
+        assert "such wordings" not in str(alone.value)
+    else:
+        found = check_copies(setting.workspace, wording, cohort).copies
+        assert [one.cohort for one in found] == ["more"] * (2 if end else 0)
+    # Of the cohort that is revised on, whatever its role, the clinician decides.
+    own = read_cohort(setting.workspace, "more")
+    assert len(check_copies(setting.workspace, wording, own).copies) == (
+        2 if end == "warned" else 0
+    )
+
+
+def test_only_a_holdout_that_was_not_looked_at_stands_against_a_draft():
+    """Its texts decide a release; a look at the others can be caught up on."""
+    skipped = [(role.value, role) for role in CohortRole]
+    (objection,) = object_to_unseen(skipped)
+    assert "holdout holdout (bring" in objection
+    assert object_to_unseen(skipped[:2]) == ()
+    assert len(name_unseen(skipped)) == len(skipped)
+
+
+def test_wordings_that_overlap_in_a_case_are_all_found():
+    """Where one ends, another may have begun."""
+    first, second = EIGHT[:-12], "two three four five six seven"
+    wording = [NewWording("first", first), NewWording("second", second)]
+    found = find_copies(wording, [("c", EIGHT)], 6, "dev")
+    assert [one.where for one in found] == ["first", "second"]
 
 
 def test_a_cohort_without_texts_is_named_not_passed_over(setting):

@@ -10,6 +10,7 @@ from loop.core.errors import ConflictError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.version import CallPlan
 from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
 from loop.review.revise.draft_files import read_about
@@ -47,6 +48,27 @@ def test_rows_that_only_one_side_changed_are_taken():
     assert (guide.exclusions, guide.definition) == (("pericardial",), "Any fluid.")
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "terms"),
+    [
+        ("bao", "abt", "bato"),
+        ("abo", "bat", "bato"),
+        ("oab", "tab", "tabo"),
+    ],
+)
+def test_new_rows_stand_after_those_of_both_sides(ours, theirs, terms):
+    """In the order of whoever moved a row; where nobody did, theirs stay in place."""
+    base = replace(TINY, guides=as_guide(terms=("a", "b")))
+    done = merge_versions(
+        base,
+        replace(base, guides=as_guide(terms=tuple(ours))),
+        replace(base, guides=as_guide(terms=tuple(theirs))),
+        {},
+    )
+    assert done.conflicts == ()
+    assert "".join(done.version.guides[0].terms) == terms
+
+
 def test_lexicons_and_guidance_merge_row_by_row():
     """Two people add wordings for rules, each in a language, and what counts."""
     old = Lexicon(language="en", terms=("fluid",), exclusions=("ascites",))
@@ -71,6 +93,61 @@ def test_lexicons_and_guidance_merge_row_by_row():
         Lexicon(language="en", terms=("fluid", "meniscus")),
         Lexicon(language="zh", terms=("\u80f8\u6c34",)),
     )
+
+
+def test_a_language_that_one_side_adds_is_there_and_its_conflicts_say_so():
+    """Whichever side it is."""
+    rules = [
+        Clarification(phrase="spur", value=value)
+        for value in (Value.PRESENT, Value.ABSENT)
+    ]
+    german = Lexicon(language="de", terms=("Erguss",))
+    ours, theirs = (Lexicon(language="en", clarifications=(rule,)) for rule in rules)
+    done = merged({"lexicon": (ours, german)}, {"lexicon": (theirs,)})
+    assert [one.language for one in done.version.guides[0].lexicon] == ["en", "de"]
+    (conflict,) = done.conflicts
+    assert (conflict.kind, conflict.what) == ("lexicon en clarification", "spur")
+    assert conflict.id.startswith("pleural_effusion/lexicon-en-clarification/")
+    assert merged({"lexicon": (german,)}, {}).version.guides[0].lexicon == (german,)
+    assert merged({}, {"lexicon": (german,)}).version.guides[0].lexicon == (german,)
+
+
+def test_a_guide_that_one_side_takes_out_and_the_other_changes_is_a_conflict():
+    """It is shown by its definition and by how many rows it has."""
+    lexicon = Lexicon(language="en", terms=("fluid", "meniscus"))
+    changed = as_guide(counts=("trace",), lexicon=(lexicon,))
+    done = merge_versions(
+        TINY, replace(TINY, guides=(HEART,)), replace(TINY, guides=changed), {}
+    )
+    (conflict,) = done.conflicts
+    rows = len(EFFUSION.terms) + 1 + 2
+    assert (conflict.kind, conflict.ours) == ("guide", "")
+    assert conflict.theirs == f"{EFFUSION.definition} ({rows} rows)"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plan": CallPlan.PER_LABEL},
+        {"contract": "findings"},
+        {"inputs": ("text", "history")},
+        {"user": "Look.\n{{ text }}\n"},
+    ],
+)
+def test_what_only_one_side_changed_is_taken_from_either(changes):
+    """Plan, contract, inputs and templates like the rows of a guide."""
+    changed, other = replace(TINY, **changes), replace(TINY, system="Other.\n")
+    both = replace(changed, system="Other.\n")
+    for ours, theirs in ((changed, other), (other, changed)):
+        done = merge_versions(TINY, ours, theirs, {})
+        assert (done.version, done.conflicts) == (both, ())
+
+
+def test_a_name_changed_on_both_sides_is_a_conflict():
+    """It is shown to the model, and on every page."""
+    done = merged({"name": "Effusion"}, {"name": "Fluid"})
+    (conflict,) = done.conflicts
+    assert conflict[1:] == ("pleural_effusion", "name", "", "Effusion", "Fluid")
 
 
 def test_a_lexicon_without_a_row_left_is_gone():
@@ -108,6 +185,18 @@ def test_a_row_changed_differently_is_a_conflict_with_both_wordings():
         "Blunted angle -> present",
         "blunted angle -> uncertain",
     )
+    # Another wording on either side is another conflict: nobody has decided it.
+    other = replace(ours, value=Value.ABSENT)
+    ids = {
+        merged({"clarifications": (one,)}, {"clarifications": (two,)}).conflicts[0].id
+        for one, two in (
+            (ours, theirs),
+            (other, theirs),
+            (theirs, other),
+            (theirs, ours),
+        )
+    }
+    assert len(ids) == 4
     for choice, row in ((ConflictChoice.OURS, ours), (ConflictChoice.THEIRS, theirs)):
         done = merged(*sides, {conflict.id: choice})
         assert (done.conflicts, done.unknown) == ((), ())
@@ -188,7 +277,8 @@ def test_a_rebased_draft_can_be_checked_and_committed(setting, store, draft):
     assert list_drafts(setting.workspace, "tiny") == (done.draft.draft,)
     assert done.drafted.diff.counts() == {"+term": 1}
     assert done.draft.system == "Read quickly.\n"
-    assert done.draft.verdicts == draft.verdicts
+    assert (done.draft.verdicts, done.draft.why) == (draft.verdicts, draft.why)
+    assert draft.why
     assert read_about(setting.workspace, done.draft).cohort == "dev"
     (info,) = list_open_drafts(setting.workspace, store, "tiny")
     assert (info.behind, info.checked) == (False, DraftCheckStatus.NEVER)

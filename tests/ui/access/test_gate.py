@@ -1,6 +1,5 @@
 """Requests to a real server: only those that may pass do."""
 
-import asyncio
 import json
 
 import pytest
@@ -565,6 +564,6 @@ def test_only_program_files_that_are_there_may_be_kept(path, status, kept):
         sent.append(message)
 
     start = {"type": "http.response.start", "status": status, "headers": []}
-    asyncio.run(with_security_headers(path, send)(start))
+    awaited(lambda: with_security_headers(path, send)(start))
     (message,) = sent
     assert dict(message["headers"])[b"cache-control"] == kept.encode()

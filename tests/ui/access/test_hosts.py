@@ -3,6 +3,7 @@
 import pytest
 
 from loop.ui.access.hosts import Hosts, host_name, is_loopback
+from loop.ui.access.proxies import Proxies
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,10 @@ def test_a_server_on_all_addresses_goes_by_any_address_and_given_names():
     assert hosts.knows("10.1.2.3:7860")
     assert hosts.knows("Ranloop.Clinic.Example")
     assert not hosts.knows("evil.example")
+    for bound in ("0.0.0.0", "::", "[::]", ""):
+        everywhere = Hosts(bound=bound)
+        assert everywhere.knows("localhost:7860") and everywhere.knows("[::1]")
+        assert everywhere.knows("10.1.2.3") and not everywhere.knows("evil.example")
 
 
 def test_a_server_on_one_address_goes_by_that_one():
@@ -71,6 +76,29 @@ def test_a_name_of_its_own_stands_for_a_proxy():
     """Others reach it then, whatever it listens on."""
     assert Hosts(bound="127.0.0.1", names=("localhost",)).loopback()
     assert not Hosts(bound="127.0.0.1", names=("ranloop.example",)).loopback()
+
+
+PROXIES = Proxies.parse(["10.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    ("proxies", "peer", "scheme", "bypassed"),
+    [
+        (PROXIES, "10.0.0.2", "http", True),
+        (PROXIES, "", "http", True),
+        (PROXIES, "10.0.0.2", "https", False),
+        (PROXIES, "10.0.0.1", "http", False),
+        (PROXIES, "127.0.0.1", "http", False),
+        (Proxies(), "10.0.0.2", "http", False),
+    ],
+)
+def test_what_comes_past_the_proxy_without_tls_is_known(
+    proxies, peer, scheme, bypassed
+):
+    """A password would be sent in plain; this machine may ask directly."""
+    hosts = Hosts(bound="127.0.0.1", proxies=proxies)
+    assert hosts.bypassed(peer, scheme) is bypassed
+    assert hosts.loopback() is not bool(proxies)
 
 
 def test_a_host_header_is_read_without_its_port():

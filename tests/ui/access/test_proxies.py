@@ -41,6 +41,7 @@ def test_nobody_else_is_believed(peer):
         (["[2001:DB9::1]:443"], "2001:db9::1"),
         (["2001:DB9:0::1"], "2001:db9::1"),
         (["::ffff:192.0.2.7"], "192.0.2.7"),
+        (["fe80::7%eth0"], "fe80::7"),
     ],
 )
 def test_the_right_most_address_that_is_no_proxy_counts(forwarded, address):
@@ -94,6 +95,18 @@ def test_a_scheme_is_taken_where_all_agree_on_it(proto, scheme):
 def test_a_proxy_can_say_that_a_browser_came_without_tls():
     """The way between proxy and server is another one."""
     assert established(proto=["http"], scheme="https")[1] == "http"
+    for scheme in ("http", "https"):
+        assert established(proto=["https, http"], scheme=scheme)[1] == scheme
+
+
+def test_only_another_address_loses_its_port():
+    """The proxy's own connection has one; what it reports has none that is known."""
+    scope = {"type": "http", "client": ("10.0.0.1", 4711), "scheme": "http"}
+    for headers, client in (
+        ([], ("10.0.0.1", 4711)),
+        ([(b"x-forwarded-for", b"192.0.2.7")], ("192.0.2.7", 0)),
+    ):
+        assert PROXIES.established(scope | {"headers": headers})["client"] == client
 
 
 def test_without_proxies_nothing_is_believed():

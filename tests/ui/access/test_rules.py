@@ -102,9 +102,23 @@ def test_files_come_in_from_those_who_may_import_only():
 
 def test_polling_for_answers_is_no_sign_of_life():
     """A browser left open must not keep its session for ever."""
-    for path in ("/gradio_api/heartbeat/x", "/theme.css"):
+    for path in ("/gradio_api/heartbeat/x", "/theme.css", "/gradio_api/app_id"):
         assert not find_rule("GET", path).use
-    assert find_rule("POST", "/gradio_api/run/predict").use
+    for method, path in (
+        ("GET", "/"),
+        ("GET", "/download/gates.csv"),
+        ("POST", "/gradio_api/run/predict"),
+        ("POST", "/upload"),
+    ):
+        assert find_rule(method, path).use
+
+
+def test_files_go_out_to_those_who_may_export_only():
+    """Whatever they are called."""
+    assert find_rule("GET", "/download/ledger.jsonl").right is Right.EXPORT
+    for path in ("/download/a.b.c", "/download/A.csv", "/download/.csv", "/download/a"):
+        assert find_rule("GET", path) is None
+    assert find_rule("POST", "/download/ledger.jsonl") is None
 
 
 async def build_gradio():

@@ -40,6 +40,15 @@ def test_an_unused_session_ends(sessions, time):
     assert sessions.find(token) is None
 
 
+def test_using_a_session_that_has_ended_does_not_open_it_again(sessions, time):
+    """Whether or not anybody has asked for it meanwhile."""
+    token = sessions.open("ann", "proof")
+    time.pass_s(1801)
+    assert sessions.list_open() == ()
+    sessions.touch(token)
+    assert sessions.find(token) is None
+
+
 def test_a_session_ends_after_twelve_hours_of_use(sessions, time):
     """Somebody else may sit there by then."""
     token = sessions.open("ann", "proof")
@@ -65,6 +74,8 @@ def test_too_many_sessions_end_the_one_unused_for_longest(sessions):
     sessions.touch(tokens[0])
     sessions.open("ann", "p")
     assert [sessions.find(token) is None for token in tokens] == [False, True, False]
+    sessions.open("ANN", "p")
+    assert [sessions.find(token) is None for token in tokens] == [False, True, True]
     many = [sessions.open(f"user {n}", "p") for n in range(10)]
     assert sum(sessions.find(token) is not None for token in many) == 5
 
@@ -117,6 +128,14 @@ def test_who_opens_too_many_tabs_gives_up_their_own(tabs):
     assert given_up == [f"tab {n}" for n in range(97)]
     assert tabs.claim("tab 0", "ben")
     assert len(tabs._tabs) == 5
+
+
+def test_the_tab_unused_for_longest_is_given_up(tabs):
+    """Not the one that was opened first."""
+    for tab in ("one", "two", "three", "one", "four"):
+        assert tabs.claim(tab, "ann")
+    assert not tabs.claim("one", "ben")
+    assert tabs.claim("two", "ben")
 
 
 def test_what_nobody_uses_is_forgotten(tabs, time):

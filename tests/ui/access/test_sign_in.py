@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from loop.ui.access.sign_in import _spell
+from loop.ui.access.sign_in import WRONG, _page, _spell, locked, safe_next
 from tests.ui.access.served import GOOD
 
 AWAY = [
@@ -194,3 +194,27 @@ def test_who_is_signed_in_is_sent_on(client):
 def test_a_wait_is_said_in_words(seconds, words):
     """Nobody is told to wait for 1 seconds."""
     assert _spell(seconds) == words
+
+
+def test_the_form_keeps_the_beginning_of_a_name():
+    """A name may be as long as a request, and is written as text."""
+    shown = _page(WRONG, "/", "<b>" + "x" * 100).body.decode()
+    assert f"&lt;b&gt;{'x' * 61}" in shown
+    assert "x" * 62 not in shown
+
+
+def test_who_has_to_wait_is_told_how_long():
+    """In words for people and in seconds for programs; others are told nothing."""
+    page = _page(locked(120), "/", wait_s=120)
+    assert (page.status_code, page.headers["retry-after"]) == (429, "120")
+    assert "Try again in 2 minutes." in page.body.decode()
+    assert "retry-after" not in _page(WRONG, "/").headers
+    assert _page(None, "/").status_code == 200
+
+
+@pytest.mark.parametrize("wanted", ["/", "/?__theme=dark", "/?a=" + "b" * 298])
+def test_a_page_of_ours_is_where_one_goes(wanted):
+    """With the parameters it had, as long as there are not too many."""
+    assert safe_next(wanted) == wanted
+    assert safe_next(f"{wanted}?") == "/"
+    assert safe_next(f"{wanted:b<303}b") == "/"

@@ -1,5 +1,6 @@
 """The page Revise on a tiny prompt: a context, visitors, and verdicts that are open."""
 
+import signal
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import enumerate as threads
@@ -8,7 +9,9 @@ import pytest
 
 from loop.core.people.users import Right, User, UserRole
 from loop.core.records import Value
+from loop.review.job_work import work_through
 from loop.review.submit import VerdictContext, save_verdicts
+from loop.run.jobs import JobQueue
 from loop.ui.access.access import Access
 from loop.ui.context import AppContext
 from loop.ui.pages.revise.state import OpenedDraft
@@ -25,8 +28,9 @@ AGAINST = replace(
 
 
 @pytest.fixture
-def context(setting, store):
-    """Return the context of the tiny workspace."""
+def context(setting, store, monkeypatch):
+    """Return the context of the tiny workspace, in which no process is started."""
+    monkeypatch.setattr(JobQueue, "_launch", lambda self, connection, number: None)
     return AppContext(
         workspace=setting.workspace,
         store=store,
@@ -83,8 +87,14 @@ def colleague(context):
     return Visitor(context, "Dr C. Example")
 
 
-def finish_jobs():
-    """Wait for the work in the background."""
+def finish_jobs(context):
+    """Do what waits in the queue, and wait for the work in threads."""
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        work_through(context.queue, "here", lambda name: None)
+    finally:
+        for one, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(one, handler)
     for thread in threads():
         if thread.name.startswith("job "):
             thread.join()

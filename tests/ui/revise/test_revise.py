@@ -1,32 +1,44 @@
 """Revise without a browser: every step, and whoever comes in between."""
 
 import re
+import socket
 from dataclasses import replace
 from threading import Event
 
 import pytest
 
 from loop.core.errors import ConflictError, DataError
+from loop.core.files import locked
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
+from loop.core.records import Completion, PromptTask
+from loop.engines import base
 from loop.prompts.catalog import (
     latest_version,
     list_drafts,
     read_version,
     write_version,
 )
+from loop.prompts.outputs.base import list_contracts
 from loop.prompts.outputs.label_values import LabelValues
+from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.check_record import recall_check
+from loop.review.revise.pasted import find_synthetic
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
+from loop.run.aside import Heard
 from loop.run.task import run_prompt
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.state import OpenedDraft, check_key, keep_draft_open
-from loop.ui.pages.revise.view import ReviseOutputs, asked
+from loop.ui.pages.revise.events import KeepInputs, TryInputs
+from loop.ui.pages.revise.state import OpenedDraft, keep_draft_open, read_state
+from loop.ui.pages.revise.view import ReviseOutputs, _offered, asked
+from loop.ui.trying import try_key
+from loop.ui.tryout_panel import DRAWS
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.review.scenes import verdict
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
+from tests.ui.visits import until
 
 
 def begin(visitor, *verdicts):
@@ -38,14 +50,14 @@ def begin(visitor, *verdicts):
 def check(visitor, engine="rules"):
     """Let them check their draft, and look when it is done."""
     visitor.does(events.run_check, engine, here=True)
-    finish_jobs()
+    finish_jobs(visitor.context)
     return visitor.does(events.poll, here=True, right=Right.SEE)
 
 
 def commit(visitor, why="needed", override=False):
     """Let them commit their draft, and look when it is done."""
     visitor.does(events.commit, why, override, here=True)
-    finish_jobs()
+    finish_jobs(visitor.context)
     return visitor.does(events.poll, here=True, right=Right.SEE)
 
 
@@ -85,6 +97,273 @@ def test_a_draft_is_built_from_what_is_ticked(editor, given):
     assert "ascites" not in editor["draft"]
     assert f"in {ref}" in editor["verdicts"]
     assert " checked " not in editor["verdicts"]
+
+
+def tried(visitor, **data):
+    """Return the panel of tries after a press on one of its buttons."""
+    return turned(visitor, **data)[0]
+
+
+def turned(visitor, how=events.BY_DEFAULT, **data):
+    """Return the panel, what is being written, and the clock."""
+    visit = visitor.visit(**data)
+    return events.turn_try(visit, "tiny", "dev", visitor.opened, how)
+
+
+def test_a_draft_is_tried_before_it_is_checked(editor, given, store):
+    """On the pairs of its verdicts, and one of them beside the parent; it is no run."""
+    editor.does(events.refresh)
+    assert editor["tried"] == ""
+    begin(editor, USELESS)
+    assert 'id="revise-try-turn" data-act="open"' in editor["tried"]
+    assert "Right in 0 of 2 pairs of its verdicts" in tried(editor, act="open")
+    begin(editor, FLUID)
+    shown = tried(editor, act="open")
+    assert "Right in 2 of 2 pairs of its verdicts" in shown
+    assert "Tried so far: 1 wording of this draft, on 2 cases" in shown
+    assert f", {editor.user.name}, wording <code>" in shown
+    assert "rules: 2 cases; as it is now</li>" in shown
+    one = tried(editor, act="case", case="f1", label="pleural_effusion")
+    assert "Fluid layers at the left base, study 1." in one
+    assert "<q>Fluid layers at the left base</q>" in one
+    assert "no wording of the guide is in the text" in one
+    assert tried(editor, act="close") == editor["tried"]
+    assert store.find_runs() == []
+
+
+def polled(visitor):
+    """Return what the clock shows once the engine has answered."""
+    visit = visitor.visit(Right.REVISE)
+    key = try_key(visit, visitor.opened.draft)
+    until(lambda: visitor.context.jobs.progress_of(key).finished)
+    return events.poll_try(visit, visitor.opened)
+
+
+def test_pasted_words_are_tried_and_kept_only_on_request(editor, given, setting):
+    """As an exemplar they are in the draft; as a case in a table of their own."""
+    begin(editor, FLUID)
+    words = "Fluid at the right base."
+    html, *_ = turned(editor, TryInputs(words=words), act="text")
+    assert "on pasted words</h3>" in html and "nothing of the words is kept" in html
+    assert "<b>present</b> <q>Fluid at the right base</q>" in html
+    files = [one for one in setting.workspace.root.rglob("*") if one.is_file()]
+    assert [one for one in files if words.encode() in one.read_bytes()] == []
+    assert not find_synthetic(setting.workspace, "tiny").exists()
+    before = editor.opened.digest
+    kept = KeepInputs(words, "pleural_effusion", "present", "Fluid")
+    # A browser tells once more what it holds, after that was saved.
+    events.type_guide(editor.visit(), editor.opened, editor["guide"])
+    editor.does(events.keep_words, kept, here=True)
+    assert "not saved into the draft yet" not in editor["note"]
+    assert editor.opened.digest != before
+    assert "the words are an exemplar now" in editor["draft"]
+    assert editor.opened.label == "pleural_effusion"
+    assert "evidence: Fluid" in editor["guide"]
+    as_case = kept._replace(as_case=True, label="cardiomegaly", value="absent")
+    editor.does(events.keep_words, as_case, here=True)
+    assert "Kept as a synthetic case" in editor["said"]
+    assert str(setting.workspace.root) not in editor["said"]
+    table = find_synthetic(setting.workspace, "tiny").read_text("utf-8")
+    assert f"synthetic-1,en,{words},absent" in table
+    with pytest.raises(DataError, match="say first what is right"):
+        editor.does(events.keep_words, kept._replace(value=""), here=True)
+    with pytest.raises(DataError, match="the text is empty"):
+        turned(editor, act="text")
+    with pytest.raises(DataError, match="no draft is open"):
+        events.keep_words(editor.visit(), "tiny", "dev", OpenedDraft(), kept)
+
+
+def test_a_case_by_its_id_is_tried_without_the_pairs(editor, given):
+    """Any dev case; asked again it is the same case."""
+    begin(editor, FLUID)
+    html = tried(editor, act="one", case="n1")
+    assert "on case n1</h3>" in html and "<table" not in html
+    assert 'data-act="one" data-case="n1"' in html
+    with pytest.raises(DataError, match="name the case by its id"):
+        tried(editor, act="one", case="")
+
+
+def test_a_wording_that_was_tried_is_taken_back(editor, given, setting):
+    """The draft says it again, and the page shows it; others' tries stay listed."""
+    begin(editor, FLUID)
+    tried(editor, act="open")
+    first, text = editor.opened.digest, editor["guide"]
+    editor.does(events.save_guide, other_term(text), here=True)
+    assert editor.opened.digest != first
+    html = tried(editor, act="open")
+    assert f'data-do="back" data-wording="{first}"' in html
+    assert html.count('data-do="back"') == 1 and "; as it is now</li>" in html
+    events.type_guide(editor.visit(), editor.opened, editor["guide"])
+    editor.does(events.take_back, here=True, do="back", wording=first)
+    assert "not saved into the draft yet" not in editor["note"]
+    assert editor.opened.digest == first
+    assert editor["guide"] == text
+    assert f"the draft says again what was tried as {first[:8]}" in editor["draft"]
+    assert (
+        events.take_back(editor.visit(do="other"), "tiny", "dev", editor.opened)
+        == ReviseOutputs()
+    )
+    with pytest.raises(DataError, match="no try of tiny@draft"):
+        editor.does(events.take_back, here=True, do="back", wording="0" * 64)
+
+
+def test_saving_leaves_what_was_tried_beside_the_editor(editor, given):
+    """So that it can be asked again after a change."""
+    begin(editor, FLUID)
+    text = editor["guide"]
+    state = read_state(editor.visit(), "tiny", "dev", editor.opened.draft)
+    saved = events.save_guide(
+        editor.visit(), "tiny", "dev", state.opened, other_term(text)
+    )
+    assert saved.tried == SAME and saved.heard == SAME
+    assert set(saved.try_engine.constructor_args) == {"choices"}
+    assert saved.draft != SAME
+
+
+@pytest.fixture
+def server(editor, given, setting, wavering):
+    """Make a run with an engine that has chance in it, so that the page offers it."""
+    run_prompt(setting.workspace, "tiny", "dev", engine="wavering")
+    return TryInputs(engine="wavering")
+
+
+def test_another_engine_is_asked_in_the_background_over_draws(editor, server):
+    """With draws the spread of both; a press asks for more of them."""
+    begin(editor, FLUID)
+    html, heard, clock = turned(editor, server, act="open")
+    assert "Asking wavering" in html and 'data-act="stop"' in html
+    assert heard == "" and clock.active
+    html, _, clock = polled(editor)
+    assert not clock.active
+    assert "wavering, asked once: it may answer otherwise another time" in html
+    assert f'data-draws="{DRAWS}" data-act="open">Ask each 5 times' in html
+    turned(editor, server, act="open", draws="5")
+    html, *_ = polled(editor)
+    assert ", 5 draws of each" in html and "right in draws" in html
+    assert re.search(r"<td>\d to \d of 5</td>", html)
+    assert "Ask each" not in html
+    turned(editor, server._replace(draws=3), act="case", case="f1")
+    html, *_ = polled(editor)
+    assert ", 3 draws of each" in html and "<h4>Case f1</h4>" in html
+
+
+def test_draws_that_a_browser_makes_up_are_held_in_bounds(editor, server, wavering):
+    """Nobody asks a server a million times by a hand-made request."""
+    begin(editor, FLUID)
+    for draws, times in (
+        (10**9, 20),
+        (-3, 1),
+        (None, 1),
+        ("x", 1),
+        (2, 2),
+        (float("inf"), 1),
+    ):
+        turned(editor, server._replace(draws=draws), act="one", case="f1")
+        html, *_ = polled(editor)
+        many = f", {times} draws of each"
+        assert (many in html) == (times > 1)
+    wrong = server._replace(engine="openai:x@http://127.0.0.1:1/v1")
+    with pytest.raises(DataError, match="no run here was made with that engine"):
+        turned(editor, wrong, act="open")
+
+
+class Slow:
+    """A model that waits for leave, and is heard meanwhile."""
+
+    leave = None
+
+    def __init__(self, *_):
+        """Take what a factory is given."""
+
+    def identity(self):
+        """Return a name."""
+        return {"engine": "slow"}
+
+    def complete(self, prompts):
+        """Yield no answer before there is leave."""
+        for index, _ in enumerate(prompts):
+            assert Slow.leave.wait(60)
+            yield index, Completion("{}", "stop")
+
+
+def test_what_a_server_writes_is_shown_and_then_its_answer(
+    editor, given, setting, monkeypatch
+):
+    """The button to stop stays where it is meanwhile; then the answer is there."""
+    monkeypatch.setitem(base._FACTORIES, "slow", Slow)
+    monkeypatch.setattr(Slow, "leave", Event())
+    Slow.leave.set()
+    run_prompt(setting.workspace, "tiny", "dev", engine="slow")
+    Slow.leave.clear()
+    begin(editor, FLUID)
+    turned(editor, TryInputs(engine="slow"), act="one", case="f1")
+    visit = editor.visit(Right.REVISE)
+    key = try_key(visit, editor.opened.draft)
+    job = editor.context.jobs._jobs[key]
+    assert events.poll_try(visit, editor.opened) == [SAME, "", SAME]
+    words = '{"a": "<script>\u202e'
+    job.hear(Heard("tiny@v1", 0, 1, 1, "{}"))
+    job.hear(Heard(editor.opened.draft, 2, 3, 4, words))
+    html, heard, clock = events.poll_try(visit, editor.opened)
+    assert (html, clock) == (SAME, SAME)
+    assert heard.count("<pre") == 2 and heard.index("tiny@v1") < heard.index("draw 2")
+    assert '<span class="soft">draw 2, call 3 of 4</span>' in heard
+    assert "<script" not in heard and "\u202e" not in heard and "&lt;script" in heard
+    assert "script" not in repr(job.progress)
+    Slow.leave.set()
+    html, heard, clock = polled(editor)
+    assert heard == "" and not clock.active and "on case f1" in html
+    assert events.poll_try(visit, editor.opened)[:2] == [SAME, ""]
+    Slow.leave.clear()
+    turned(editor, TryInputs(engine="slow"), act="one", case="f2")
+    html, heard, clock = turned(editor, act="stop")
+    assert "Stopped." in html and heard == "" and not clock.active
+    Slow.leave.set()
+    until(lambda: editor.context.jobs.progress_of(key).finished)
+
+
+def test_a_new_try_takes_the_place_of_one_that_nobody_answers(
+    editor, given, monkeypatch
+):
+    """Whoever presses twice does not have to stop first."""
+    begin(editor, FLUID)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        engine = f"openai:x@http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        known = ("rules", engine)
+        monkeypatch.setattr(events, "known_engines", lambda *_: known)
+        for case in ("f1", "f2"):
+            html, _, clock = turned(
+                editor, TryInputs(engine=engine), act="one", case=case
+            )
+            assert "Asking openai:x" in html and clock.active
+        html, *_ = turned(editor, act="one", case="f3")
+        assert "on case f3</h3>" in html
+    key = try_key(editor.visit(), editor.opened.draft)
+    jobs = editor.context.jobs
+    until(lambda: (now := jobs.progress_of(key)) is None or now.finished)
+
+
+def test_a_try_by_a_hand_made_request_gets_no_other_case(editor, given, setting):
+    """Neither without a draft nor of a holdout."""
+    with pytest.raises(DataError, match="no draft is open"):
+        tried(editor, act="open")
+    setting.add_cohort("hold", "holdout", [("h0", "Nobody knows this.", 1, 0)])
+    begin(editor, FLUID)
+    with pytest.raises(DataError, match="has no case 'h0'"):
+        tried(editor, act="case", case="h0")
+
+
+def test_a_try_of_hostile_text_is_inert(editor, store, setting):
+    """HTML is text, and characters that act are spelled out."""
+    words = "Fluid <script>x</script> {{ 1/0 }} \x1b[2J\u202e at the base."
+    setting.add_cohort("bad", "dev", [("b0", words, 1, 0)])
+    said = replace(FLUID, case_ids=("b0",))
+    request = DraftRequest(prompt="tiny", cohort="bad", verdicts=(said,))
+    made = begin_draft(setting.workspace, store, request, setting.editor)
+    editor.opened = OpenedDraft(draft=made.draft.ref)
+    shown = tried(editor, act="case", case="b0", label="pleural_effusion")
+    assert "&lt;script&gt;" in shown and "<script" not in shown
+    assert "\x1b" not in shown and "\u202e" not in shown and "{{ 1/0 }}" in shown
 
 
 def test_a_reload_opens_the_same_draft_and_keeps_the_ticks(editor, context, given):
@@ -427,29 +706,37 @@ def test_a_page_without_a_cohort_says_where_to_get_one(editor):
 def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, context):
     """It goes on when its page is left, and a reload shows how far it is."""
     begin(editor, FLUID)
-    ref, held = editor.opened.draft, Event()
-
-    def work(job):
-        job.step("run 2 of 2: the draft on dev", 25)
-        for _ in job.watch(range(10)):
-            pass
-        held.wait()
-
-    context.jobs.start(check_key(ref), "Dr A. Example", work)
-    try:
+    ref = editor.opened.draft
+    editor.does(events.run_check, "rules", here=True)
+    assert "waits until its engine is free" in editor["check"]
+    job = context.queue.claim("here")
+    with locked(context.workspace.private / "locks" / "worker-here.lock"):
+        context.queue.note(job.number, "run 2 of 2: the draft on dev", 10, 25)
         keep_draft_open(colleague.visit(), "tiny", "dev", ref)
         colleague.does(events.refresh)
         assert colleague["timer"].active is True
         assert 'value="10" max="25"' in colleague["check"]
         assert "10 of 25 cases. Begun by Dr A. Example" in colleague["check"]
         assert colleague["run"].interactive is False
-        with pytest.raises(ConflictError, match="under way already"):
+        with pytest.raises(ConflictError, match=r"checked already: job 1.*Dr A"):
             colleague.does(events.run_check, "rules", here=True)
-    finally:
-        held.set()
-        finish_jobs()
     colleague.does(events.poll, here=True, right=Right.SEE)
     assert colleague["timer"].active is False
+    assert "its process ended before the work did" in colleague["check"]
+
+
+def test_why_a_check_failed_is_told_until_the_draft_is_another(
+    editor, given, context, monkeypatch
+):
+    """Edited since, or checked since, the draft has no failed check."""
+    begin(editor, FLUID)
+    editor.does(events.run_check, "rules", here=True)
+    context.queue.stop(1, "Dr C. Example")
+    shown = editor.does(events.poll, here=True, right=Right.SEE)["check"]
+    assert "stopped by Dr C. Example" in shown
+    with context.store.writing() as connection:
+        connection.execute("UPDATE jobs SET ended='2020-01-01T00:00:00Z'")
+    assert "stopped by" not in editor.does(events.refresh)["check"]
 
 
 def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
@@ -457,7 +744,7 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     begin(editor, FLUID)
     before = editor.opened.guide
     editor.does(events.run_check, "rules", here=True)
-    finish_jobs()
+    finish_jobs(editor.context)
     outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
     assert outputs.guide == outputs.label == outputs.why == SAME
     assert outputs.opened.guide == before
@@ -473,7 +760,7 @@ def test_a_draft_that_is_being_committed_is_not_read(editor, given):
     assert outputs.opened.running is True
     assert outputs.draft is outputs.drafts is outputs.check is SAME
     editor.opened = outputs.opened
-    finish_jobs()
+    finish_jobs(editor.context)
     editor.does(events.poll, here=True, right=Right.SEE)
     assert "is tiny@v2 now" in editor["said"]
 
@@ -482,7 +769,7 @@ def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given
     """Two looks may cross: the end of a check and the beginning of a commit."""
     begin(editor, FLUID)
     editor.does(events.run_check, "rules", here=True)
-    finish_jobs()
+    finish_jobs(editor.context)
     editor.does(events.poll, here=True, right=Right.SEE)
     late = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
     assert late == ReviseOutputs()
@@ -509,6 +796,20 @@ def mark_answer(setting):
         parent=newest.digest,
     )
     write_version(setting.workspace, second)
+
+
+def test_only_contracts_of_the_same_task_are_offered(setting):
+    """A prompt that reads one text is not answered about two, nor the other way."""
+    block = "{# frozen: answer #}\nAnswer.\n{# end frozen #}\n"
+    exchangeable = replace(setting.tiny, user=f"{block}{setting.tiny.user}")
+    offered = _offered(exchangeable)
+    assert tuple(offered) == list_contracts(PromptTask.EXTRACT)
+    assert offered["binary"] == "present or absent for every label, never uncertain"
+    judges = _offered(replace(exchangeable, contract="green_sections"))
+    assert tuple(judges) == list_contracts(PromptTask.JUDGE)
+    assert tuple(_offered(replace(setting.tiny, contract="error_list"))) == (
+        "error_list",
+    )
 
 
 def test_a_draft_may_be_begun_in_another_contract(editor, setting):

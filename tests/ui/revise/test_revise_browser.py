@@ -11,7 +11,8 @@ import yaml
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.people.roster import users_path
-from loop.prompts.catalog import latest_version
+from loop.prompts.catalog import latest_version, list_drafts, read_version
+from loop.review.revise.pasted import find_synthetic
 from loop.review.status import find_open
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
@@ -141,6 +142,56 @@ def test_a_reload_loses_nothing_that_was_typed(workspace, new_page):
         assert page.input_value("#revise-why textarea") == "because"
         keys = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
         assert keys == [[], []]
+
+
+def test_a_draft_is_tried_changed_tried_again_and_kept(workspace, new_page):
+    """Pasted words, the guide beside them, one key for both; words kept on request."""
+    with serving(workspace) as url:
+        page = new_page()
+        open_revise(page, url)
+        page.click("#revise-hand")
+        page.wait_for_selector("#revise-try-more")
+        page.click("#revise-try-more > button")
+        page.fill("#revise-words textarea", "Quokka sign on the left.")
+        page.click("#revise-on-words")
+        page.wait_for_selector("#revise-tried section")
+        assert "on pasted words" in page.inner_text("#revise-tried")
+        assert "Both answer alike." in page.inner_text("#revise-tried")
+        choose(page, "#revise-label input", "Edema")
+        guide = page.locator("#revise-guide textarea")
+        page.wait_for_function(
+            "document.querySelector('#revise-guide textarea').value"
+            ".startsWith('edema:')"
+        )
+        guide.fill(f"{guide.input_value().rstrip()}\n  terms: [quokka sign]\n")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector("#revise-tried h4:has-text('edema')")
+        told = page.inner_text("#revise-tried")
+        assert "Quokka sign" in told and "present" in told
+        choose(page, "#revise-keep-label input", "Edema")
+        page.check("#revise-keep-value input[value=present]")
+        page.click("#revise-keep-case")
+        page.wait_for_selector("#revise-said .notice")
+        assert "synthetic-1" in page.inner_text("#revise-said")
+        page.click("#revise-keep-exemplar")
+        page.wait_for_selector("#revise-draft :text('the words are an exemplar now')")
+        assert page.input_value("#revise-words textarea") == "Quokka sign on the left."
+        page.locator("#revise-draft").press("t")
+        page.wait_for_selector("#revise-tried section")
+        assert page.complaints == []
+    (kept,) = find_synthetic(workspace, "extractor").parent.iterdir()
+    assert kept.read_text("utf-8").splitlines()[1].startswith("synthetic-1,en,Quokka")
+    (draft,) = list_drafts(workspace, "extractor")
+    guide = read_version(workspace, f"extractor@draft:{draft}").guide("edema")
+    assert "quokka sign" in guide.terms
+    assert guide.exemplars[-1].text == "Quokka sign on the left."
+
+
+def choose(page, box, words):
+    """Choose from a list by its words."""
+    page.click(box)
+    page.fill(box, words)
+    page.locator(f"[role=option]:has-text('{words}')").first.click()
 
 
 def test_discarding_is_asked_twice(workspace, new_page):

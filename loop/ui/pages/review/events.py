@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, UnknownLabelError
@@ -12,6 +13,8 @@ from loop.evaluate.failures import ALL_LABELS
 from loop.labels.cohort import read_cohort
 from loop.review.queue.records import Persistence, QueueItem
 from loop.review.revise.blocked import refuse_blocked
+from loop.review.revise.phrases import PhraseRequest, PhraseTryout, try_phrase
+from loop.review.revise.tryout import TryRequest, try_case, try_pairs
 from loop.review.status import VerdictState
 from loop.review.submit import (
     VerdictContext,
@@ -28,7 +31,11 @@ from loop.review.working import (
     release,
     reserve,
 )
+from loop.run.asking import HeldEngine, hold_engine
+from loop.run.manifest import find_run, read_manifest
+from loop.run.store import RunRecord
 from loop.run.trace import read_trace
+from loop.ui import trying
 from loop.ui.pages.base import SAME
 from loop.ui.pages.review.state import (
     FOLLOW,
@@ -45,6 +52,7 @@ from loop.ui.pages.review.state import (
     label_name,
     newest_place,
     next_open,
+    phrase_base,
     place_kept,
     place_on,
     read_state,
@@ -52,11 +60,22 @@ from loop.ui.pages.review.state import (
     taxonomy_of,
     verdicts_on,
 )
-from loop.ui.pages.review.verdict_form import ReviewForm, fields_of, form_of, missing
+from loop.ui.pages.review.verdict_form import (
+    ReviewForm,
+    fields_of,
+    form_of,
+    missing,
+    with_part,
+)
 from loop.ui.pages.review.view import (
+    FIELDS,
     FILTERS,
+    PHRASE_TURN,
+    TOGETHER,
     TRACE_TURN,
     FormStatus,
+    fold_phrases,
+    fold_try,
     note_form,
     render_status,
     render_together,
@@ -65,9 +84,13 @@ from loop.ui.pages.review.view import (
     show_closed,
     show_pair,
     show_panels,
+    show_try,
     suggest_for,
 )
+from loop.ui.pages.revise.state import DEFAULT_ENGINE
+from loop.ui.phrase_panel import render_phrase
 from loop.ui.trace_panel import render_trace
+from loop.ui.tryout_panel import DRAWS, Found, render_heard
 from loop.ui.wiring import Visit
 
 UNDONE = "undone by its author right after it was given"
@@ -224,6 +247,154 @@ def turn_trace(visit: Visit, place: Place, *values: Any) -> Any:
     return render_trace(None, turn=TRACE_TURN)
 
 
+def turn_phrase(visit: Visit, place: Place, token: str, *values: Any) -> Any:
+    """Say what marked words could become, or fill the form with one of these.
+
+    The words are those that are marked in the case, or the phrase of the form.
+
+    Raises
+    ------
+    DataError
+        The words are none to be tried, or the prompt is not here.
+    """
+    *fields, words = values
+    unchanged = [SAME, *([SAME] * FIELDS)]
+    if not _is_current(place, token):
+        return [SAME, *unchanged]
+    data, state = visit.data, read_state(visit, place, Filters())
+    if data.get("act") == "fill":
+        part, value = str(data.get("part", "")), str(data.get("value", ""))
+        form = with_part(_form(fields), part, value, _read_text(data.get("phrase")))
+        status = _keep(visit, place, form)
+        status = status._replace(done="Filled in, not submitted: look at it first.")
+        return [SAME, render_status(status, place), *form]
+    said = words.strip() if isinstance(words, str) else ""
+    if not said or data.get("act") == "close":
+        asked = data.get("act") == "open" and not data.get("phrase")
+        trouble = "Mark words in the text first, or type a phrase." if asked else ""
+        return [fold_phrases(visit, state, trouble), *unchanged]
+    found = _try_phrase(visit, place, state, said)
+    name = label_name(taxonomy_of(visit.context, place), found.label)
+    return [render_phrase(found, turn=PHRASE_TURN, name=name), *unchanged]
+
+
+def _try_phrase(
+    visit: Visit, place: Place, state: ReviewState, words: str
+) -> PhraseTryout:
+    context, line = visit.context, state.queue.line
+    run = find_run(context.workspace, place.run)
+    request = PhraseRequest(
+        line.prompt, place.label, words, line.cohort, run.spec.engine
+    )
+    base = phrase_base(context, line.prompt, line.cohort)
+    return try_phrase(
+        context.workspace,
+        context.store,
+        request,
+        visit.actor,
+        base=base,
+        run=run,
+        now=context.now,
+    )
+
+
+def turn_try(visit: Visit, place: Place, token: str, *fields: Any) -> Any:
+    """Try the form as it is: the answer with what it asks for, beside the one without.
+
+    `rules` answers at once, about all pairs that are like the open one and those that
+    are pinned. Another engine is asked about the open case, while `poll_try` waits.
+
+    Raises
+    ------
+    DataError
+        The form is none that can be tried, or the prompt is not here.
+    ConflictError
+        The visitor has a try of this pair under way.
+    """
+    if not _is_current(place, token):
+        return [SAME, SAME, SAME]
+    context, state = visit.context, read_state(visit, place, Filters())
+    act, off = visit.data.get("act"), trying.clock(active=False)
+    trying.stop_tries(visit, place.token)
+    if act in ("stop", "close"):
+        said = "Stopped." if act == "stop" else ""
+        return [fold_try(visit, state, said), "", off]
+    form = _form(fields)
+    lacks = missing(form)
+    if lacks or not form.worded:
+        why = ", ".join(lacks) or "a suggested change"
+        return [fold_try(visit, state, f"Still missing: {why}."), "", off]
+    request = _try_request(visit, place, state, form)
+    run = find_run(context.workspace, place.run)
+    if run.spec.engine != DEFAULT_ENGINE:
+        _start_try(visit, place, request, run)
+        asking = show_try(asking=run.spec.engine)
+        return [asking, "", trying.clock(active=True)]
+    case = str(visit.data.get("case", place.case))
+    what = context.workspace, context.store, request
+    with hold_engine(context.workspace, DEFAULT_ENGINE) as held:
+        pairs = try_pairs(*what, visit.actor, engine=held, now=context.now)
+        found = try_case(*what, case, visit.actor, engine=held, now=context.now)
+    return [show_try(Found(pairs, found, place.label)), "", off]
+
+
+def _try_request(
+    visit: Visit, place: Place, state: ReviewState, form: ReviewForm
+) -> TryRequest:
+    like = [one.case_id for one in find_alike(visit, place, state)[:TOGETHER]]
+    verdict = build_from_form(
+        fields_of(form, [place.case, *like], place.label),
+        reviewer=visit.actor.name,
+        taxonomy=taxonomy_of(visit.context, place),
+        case_ids=cohort_facts(visit.context, place).case_ids,
+    )
+    line = state.queue.line
+    return TryRequest(prompt=line.prompt, cohort=line.cohort, verdict=verdict)
+
+
+def _start_try(visit: Visit, place: Place, request: TryRequest, run: RunRecord) -> None:
+    """Ask the engine of a run about the open case."""
+    context, actor = visit.context, visit.actor
+    manifest = read_manifest(context.workspace, run.id)
+    # Who made the run has accepted answers without a schema, if it has any.
+    free = manifest.get("engine_identity", {}).get("constrained") is False
+    draws = DRAWS if visit.data.get("draws") else None
+    request = replace(request, label=place.label, draws=draws)
+
+    def ask(held: HeldEngine, heard: trying.Listener) -> Found:
+        found = try_case(
+            context.workspace,
+            context.store,
+            request,
+            place.case,
+            actor,
+            engine=held,
+            now=context.now,
+            heard=heard,
+        )
+        return Found(case=found, label=place.label)
+
+    trying.start_try(visit, place.token, run.spec.engine, ask, free=free)
+
+
+def poll_try(visit: Visit, place: Place) -> Any:
+    """Show what the engine has answered, or has written so far.
+
+    What was asked about a pair that is no longer open is stopped.
+    """
+    progress = trying.take_try(visit, place.token)
+    off = trying.clock(active=False)
+    if progress is None:
+        trying.stop_tries(visit, place.token)
+        return [SAME, "", off]
+    if not progress.finished:
+        return [SAME, render_heard(progress.heard), SAME]
+    state = read_state(visit, place, Filters())
+    if progress.error:
+        return [fold_try(visit, state, progress.error), "", off]
+    return [show_try(progress.result), "", off]
+
+
 def renew(visit: Visit, place: Place, *values: Any) -> Any:
     """Open the newest run and reference, on the same pair if it still fails there."""
     filters = Filters.of(values)
@@ -328,6 +499,15 @@ def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> An
             "again."
         )
     return _hand_in(visit, place, filters, form, more)
+
+
+def _read_text(value: object) -> str:
+    """Return a text that a page sent as JSON, every character as it is; or nothing."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else ""
+    except (ValueError, RecursionError):
+        found = ""
+    return found if isinstance(found, str) else ""
 
 
 def _read_cases(value: object) -> set[str]:

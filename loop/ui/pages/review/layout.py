@@ -11,6 +11,7 @@ import gradio as gr
 from loop.evaluate.failures import FailureKind
 from loop.review.queue.records import Persistence, ReviewStatus, RightKind, TextSection
 from loop.review.revise.draft import READ_BY
+from loop.ui import trying
 from loop.ui.html import notice, panel, show, typing_in
 from loop.ui.pages.review.state import RESERVED, Filters, Place
 from loop.ui.pages.review.verdict_form import (
@@ -61,6 +62,18 @@ class ReviewComponents:
     case: gr.HTML
     trace: gr.HTML
     """What was asked about the open case and what came back, once asked for."""
+
+    phrases: gr.HTML
+    """What marked words could become, once asked for."""
+
+    tried: gr.HTML
+    """What the verdict being written would make of the open case, once asked for."""
+
+    heard: gr.HTML
+    """What a server has written of it so far."""
+
+    clock: gr.Timer
+    """Runs while a server is asked for that."""
 
     offer: gr.HTML
     """The likely correction, or where to judge instead; hides a form of no use."""
@@ -123,6 +136,10 @@ def build_parts() -> ReviewComponents:
             queue = _column("review-list", "review-queue")
             with gr.Column(elem_id="review-middle", min_width=0):
                 case = panel(elem_id="review-case")
+                phrases = panel(elem_id="review-phrases")
+                tried = panel(elem_id="review-tried")
+                heard = panel(elem_id="review-heard")
+                clock = trying.clock(active=False)
                 trace = panel(elem_id="review-trace")
             with gr.Column(elem_id="review-right", min_width=0):
                 offer = panel(elem_id="review-offer")
@@ -146,6 +163,10 @@ def build_parts() -> ReviewComponents:
         queue=queue,
         case=case,
         trace=trace,
+        phrases=phrases,
+        tried=tried,
+        heard=heard,
+        clock=clock,
         offer=offer,
         form_boxes=form_boxes,
         typed=typed,

@@ -30,6 +30,16 @@ LONGEST_LINK = 600
 MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
 """Puts the words that are marked in the case text in place of the last value."""
 
+MEANT = """(...values) =>
+  [...values.slice(0, -1), window.ranloopSelection() || values.at(-1)]"""
+"""Puts the words that are marked, if any, in place of the last value."""
+
+SHOW_PHRASE = """() => {
+  window.ranloopUnfold?.();
+  document.querySelector('#review-phrases [data-act=fill]')?.focus();
+}"""
+"""Goes on where the words that were marked can be put into the form."""
+
 LEAVE = "(...values) => { document.activeElement?.blur(); return values; }"
 """Takes the focus out of a text box, so that the next key is a shortcut again."""
 
@@ -46,23 +56,11 @@ ASKED = """() => {
 }"""
 """Takes a linked pair out of the address: the next reload goes on where one is."""
 
-COUNT = """(...menus) => {
-  const said = JSON.stringify(menus), last = window.ranloopFilters || {count: 0};
-  const shown = document.querySelector('[data-menus]')?.dataset.menus;
-  const now = shown === last.shown ? last.said : shown;
-  if (said !== now) window.ranloopFilters = {said, shown, count: last.count + 1};
-  return [String(window.ranloopFilters?.count || 0)];
-}"""
+COUNT = "(...menus) => [window.ranloopCount(menus)]"
 """Counts real changes of the menus: Gradio tells of a clicked option twice, and of a
-menu that is merely left. What counts is what the list shows, or was asked for since."""
+menu that is merely left."""
 
-SETTLE = """() => {
-  document.querySelector('#review-queue [aria-current=true]')
-    ?.scrollIntoView({block: 'nearest'});
-  for (const column of ['#review-middle', '#review-right'])
-    document.querySelector(column)?.scrollTo(0, 0);
-  window.ranloopUnfold?.();
-}"""
+SETTLE = "() => window.ranloopSettle()"
 """Brings the open pair into view, with the fields that its form uses."""
 
 
@@ -182,6 +180,36 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
         outputs=[phrase, parts.status],
         js=MARKED,
         **PLAIN,
+    )
+    registry.on(
+        parts.phrases.act,
+        events.turn_phrase,
+        right=Right.JUDGE,
+        name="review_phrase",
+        inputs=(*own, *parts.fields, phrase),
+        outputs=[parts.phrases, parts.status, *parts.fields],
+        js=MEANT,
+        trigger_mode="always_last",
+        **PLAIN,
+    ).then(None, js=SHOW_PHRASE, queue=False)
+    registry.on(
+        parts.tried.act,
+        events.turn_try,
+        right=Right.JUDGE,
+        name="review_try",
+        inputs=(*own, *parts.fields),
+        outputs=[parts.tried, parts.heard, parts.clock],
+        js=LEAVE,
+        trigger_mode="always_last",
+        preprocess=False,
+    )
+    registry.on(
+        parts.clock.tick,
+        events.poll_try,
+        right=Right.JUDGE,
+        name="review_try_poll",
+        inputs=(parts.place,),
+        outputs=[parts.tried, parts.heard, parts.clock],
     )
     answers: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
         ("review_submit", parts.submit.click, events.hand_in, Right.JUDGE),

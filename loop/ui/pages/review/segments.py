@@ -51,7 +51,8 @@ def cut_text(
         for span in spans
     ]
     heads = find_headings(text)
-    edges = {0, len(text), *(edge for one in (*heads, *hits) for edge in one)}
+    others = (*heads, *hits)
+    edges = {0, len(text), *(edge for one in others for edge in (one.start, one.end))}
     cuts = sorted(edges | {edge for start, end, _ in marks for edge in (start, end)})
     return tuple(
         Segment(
@@ -70,10 +71,10 @@ def find_hits(text: str, words: str) -> list[Span]:
 
     Examples
     --------
-    >>> find_hits("Fluid. FLUID (?)", "fluid")
-    [Span(start=0, end=5), Span(start=7, end=12)]
-    >>> find_hits("Fluid. FLUID (?)", "(?)")
-    [Span(start=13, end=16)]
+    >>> [hit.data for hit in find_hits("Fluid. FLUID (?)", "fluid")]
+    [[0, 5], [7, 12]]
+    >>> [hit.data for hit in find_hits("Fluid. FLUID (?)", "(?)")]
+    [[13, 16]]
     """
     if not words or len(words) > len(text):
         return []

@@ -26,6 +26,7 @@ from loop.review.queue.records import (
     TextSection,
 )
 from loop.review.queue.value import RIGHT_EVERY
+from loop.review.revise.phrases import PhraseBase, find_base, phrase_key
 from loop.review.status import KeptVerdict, Verdicts, VerdictState
 from loop.review.working import (
     Reservation,
@@ -421,6 +422,21 @@ def guides_of(context: AppContext, prompt_ref: str) -> Mapping[str, Guide]:
         return {guide.label: guide for guide in version.guides}
 
     return context.cache.get(("guides", prompt_ref), make)
+
+
+def phrase_base(context: AppContext, prompt_ref: str, cohort: str) -> PhraseBase:
+    """Return what phrases are tried on; kept, since people mark words after words.
+
+    Raises
+    ------
+    DataError
+        The prompt or the texts are not here, or the cohort is none to revise on.
+    """
+    version, members = find_base(context.workspace, prompt_ref, cohort)
+    return context.cache.get(
+        ("phrases", *phrase_key(context.workspace, version, members)),
+        lambda: PhraseBase(context.workspace, version, members),
+    )
 
 
 def cohort_facts(context: AppContext, place: Place) -> ReviewCohort:

@@ -286,6 +286,33 @@ def _names(guide: Guide | None, phrase: str) -> bool:
     return any(said in one.casefold() for one in (guide.name, *guide.terms))
 
 
+def with_part(form: ReviewForm, part: str, value: str, phrase: str) -> ReviewForm:
+    """Return the form with a phrase as a part of a guide, as `GuidePart` names it.
+
+    What it says otherwise stays, but for a judgement that asks for no wording.
+
+    Parameters
+    ----------
+    value
+        Of a clarification or an exemplar; empty for other parts.
+
+    Examples
+    --------
+    >>> with_part(ReviewForm(), "clarification", "absent", "fat pad")[:2]
+    ('model_wrong', 'absent')
+    """
+    exemplars = {said: action for action, said in _EXEMPLARS.items()}
+    wanted = {
+        "judgement": form.judgement
+        if form.judgement in _WORDED
+        else Judgement.MODEL_WRONG.value,
+        "value": value if part == CLARIFICATION else form.value,
+        "action": exemplars.get(value) if part == "exemplar" else part,
+        "phrase": phrase,
+    }
+    return ReviewForm.of({**form._asdict(), **wanted})
+
+
 def describe(form: ReviewForm) -> str:
     """Return what a form says, in a few words.
 

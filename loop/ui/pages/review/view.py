@@ -63,12 +63,25 @@ from loop.ui.pages.review.verdict_form import (
     suggest,
     warn_of_copied_words,
 )
+from loop.ui.phrase_panel import render_phrase
 from loop.ui.trace_panel import render_trace
+from loop.ui.tryout_panel import NOTHING, Found, TryTurn, render_tryout
 from loop.ui.wiring import Visit
 
 ALL = ("All", "")
 TRACE_TURN = "review-trace-turn"
 """Id of the button that opens the trace of the open case, and folds it up."""
+
+PHRASE_TURN = "review-phrase-turn"
+"""Id of the button that asks what the words that are marked could become."""
+
+TRY_TURN = TryTurn(
+    "review-try-turn",
+    ask="Try the form on this case, before it is submitted",
+    key="T",
+    form=True,
+)
+"""The button that tries the form, or stops the try."""
 
 FILTERS = len(Filters._fields)
 FIELDS = len(ReviewForm._fields)
@@ -93,7 +106,7 @@ PROGRESS_MARKS = {
 _LINES = 4000
 """Pairs of the list that are kept as they were shown; a few megabytes."""
 
-_TOGETHER = 50
+TOGETHER = 50
 """Pairs that one verdict is applied to at once."""
 
 _AROUND = 60
@@ -113,6 +126,8 @@ class ReviewOutputs(NamedTuple):
     queue: str = ""
     case: str = ""
     trace: str = ""
+    phrases: str = ""
+    tried: str = ""
     offer: str = ""
     status: str = ""
     alike: str = ""
@@ -216,6 +231,8 @@ def show_panels(
         queue=render_queue(visit, place, state, filters),
         case=render_case(visit, place, state, filters.search),
         trace=render_trace(None, turn=TRACE_TURN) if item else "",
+        phrases=fold_phrases(visit, state),
+        tried=fold_try(visit, state),
         offer=render_offer(visit, place, state),
         status=render_status(status, place) if visit.user.may(Right.JUDGE) else "",
         alike=render_alike(visit, place, state),
@@ -495,6 +512,32 @@ def suggest_for(visit: Visit, state: ReviewState) -> ReviewForm | None:
     return suggest(item, phrase, _guide(visit, state))
 
 
+def fold_phrases(visit: Visit, state: ReviewState, trouble: str = "") -> str:
+    """Return the button that asks what marked words could become.
+
+    Nothing where there are no words to mark, no guide for them, or no right to judge.
+    """
+    if not _is_worded(visit, state):
+        return ""
+    return render_phrase(None, turn=PHRASE_TURN, trouble=trouble)
+
+
+def fold_try(visit: Visit, state: ReviewState, said: str = "") -> str:
+    """Return the button that tries the form, or nothing; as `fold_phrases`."""
+    return show_try(said=said) if _is_worded(visit, state) else ""
+
+
+def show_try(found: Found = NOTHING, *, said: str = "", asking: str = "") -> str:
+    """Return what the form would make of the open case; see `render_tryout`."""
+    return render_tryout(found, turn=TRY_TURN, said=said, asking=asking)
+
+
+def _is_worded(visit: Visit, state: ReviewState) -> bool:
+    """Whether the visitor may ask for another wording of the open pair's guide."""
+    there = visit.user.may(Right.JUDGE) and _guide(visit, state) is not None
+    return there and state.queue.texts.here
+
+
 def render_alike(visit: Visit, place: Place, state: ReviewState) -> str:
     """Return how many pairs are like the open one, or nothing."""
     if not visit.user.may(Right.JUDGE):
@@ -517,7 +560,7 @@ def render_together(visit: Visit, place: Place, state: ReviewState) -> str:
     found, item = find_alike(visit, place, state), state.item
     if item is None or not found:
         return ""
-    rows = [_occurrence(state, one) for one in found[:_TOGETHER]]
+    rows = [_occurrence(state, one) for one in found[:TOGETHER]]
     return show(
         "review_together.html.jinja",
         name=label_name(taxonomy_of(visit.context, place), item.label),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
-from loop.labels.cohort import read_cohort
-from loop.prompts.catalog import list_drafts
+from loop.core.records import Exemplar, Value
+from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.outputs.base import CONTRACTS
-from loop.prompts.version import CallPlan
+from loop.prompts.version import CallPlan, PromptVersion
+from loop.review.job_work import start_job
 from loop.review.revise.begin import DraftRequest, begin_draft, blocked_of
 from loop.review.revise.blocked import Blocked
 from loop.review.revise.commit import (
@@ -22,20 +23,22 @@ from loop.review.revise.commit import (
     keep_draft,
 )
 from loop.review.revise.corrections import correct_reference_from
-from loop.review.revise.draft_files import read_line
-from loop.review.revise.edit import GuideEdit, SettingsEdit, edit_draft
-from loop.review.revise.merge import ConflictChoice, rebase_draft
-from loop.review.revise.run_check import (
-    CheckSide,
-    CheckStep,
-    Examination,
-    check_draft_ref,
+from loop.review.revise.draft_files import read_about
+from loop.review.revise.edit import (
+    GuideEdit,
+    SettingsEdit,
+    edit_draft,
+    guide_text,
+    restore_tried,
 )
-from loop.run.asking import EngineOptions
-from loop.run.manifest import read_manifest
-from loop.run.task import Watch
+from loop.review.revise.merge import ConflictChoice, rebase_draft
+from loop.review.revise.pasted import keep_case, keep_exemplar
+from loop.review.revise.tries import list_tries
+from loop.review.revise.tryout import TryRequest, try_case, try_pairs, try_text
+from loop.run.asking import HeldEngine, hold_engine
+from loop.run.jobs import JobKind, JobRequest
+from loop.ui import trying
 from loop.ui.background import Job
-from loop.ui.context import AppContext
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     DEFAULT_ENGINE,
@@ -43,12 +46,15 @@ from loop.ui.pages.revise.state import (
     SETTINGS,
     OpenedDraft,
     UnsavedGuide,
-    check_key,
+    answered_freely,
+    check_progress,
     commit_key,
     drop_typed,
     drop_why,
+    find_check,
     find_draft_open,
     find_running,
+    find_typed,
     guide_mark,
     is_running,
     keep_draft_open,
@@ -62,6 +68,7 @@ from loop.ui.pages.revise.state import (
 )
 from loop.ui.pages.revise.view import (
     NO_MESSAGE,
+    TRY_TURN,
     ReviseMessage,
     ReviseOutputs,
     blocked_message,
@@ -71,14 +78,37 @@ from loop.ui.pages.revise.view import (
     show_note,
     show_page,
     show_progress,
+    show_try_button,
     success_message,
 )
+from loop.ui.tryout_panel import DRAWS, Found, render_heard, render_tryout
 from loop.ui.wiring import Visit
 
 MOST_TICKED = 5_000
 
 PAGES = frozenset({"overview", "review", "versions"})
 """Pages that a link leads to."""
+
+
+class TryInputs(NamedTuple):
+    """What the boxes beside a try say."""
+
+    engine: str = DEFAULT_ENGINE
+    draws: Any = 1
+    words: str = ""
+
+
+BY_DEFAULT = TryInputs()
+
+
+class KeepInputs(NamedTuple):
+    """What pasted words are to be kept as."""
+
+    words: str
+    label: str
+    value: str
+    evidence: str = ""
+    as_case: bool = False
 
 
 def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> ReviseOutputs:
@@ -178,7 +208,7 @@ def _contract(visit: Visit) -> str:
     """Return the output contract that was chosen; empty to keep the version's."""
     chosen = visit.data.get("chosen")
     named = chosen.get("contract") if isinstance(chosen, Mapping) else ""
-    return named if named in CONTRACTS else ""
+    return named if isinstance(named, str) and named in CONTRACTS else ""
 
 
 def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
@@ -311,7 +341,7 @@ def save_guide(
         text = f"plan: {plan}\ncontract: {contract}\n"
         settings = SettingsEdit(
             plan=CallPlan(plan) if plan in tuple(CallPlan) else None,
-            contract=contract if contract in CONTRACTS else "",
+            contract=contract if contract in tuple(CONTRACTS) else "",
             seen=seen,
         )
     else:
@@ -337,11 +367,12 @@ def save_guide(
         note = show_note(state, UnsavedGuide(text, opened.guide, ""), said)
         return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
-    context.jobs.forget(check_key(opened.draft))
     message = ReviseMessage(notes=(f"saved {state.editing}", *made.notes))
-    return show_page(
+    shown = show_page(
         visit, prompt, cohort, opened.draft, label=opened.label, message=message
     )
+    # What was tried stays beside the editor, to be tried again.
+    return shown._replace(tried=SAME, heard=SAME)
 
 
 def run_check(
@@ -357,11 +388,168 @@ def run_check(
             f"no run here was made with the engine {engine!r}. Choose one of "
             f"{', '.join(state.engines)}, or make a first run with `ranloop run`."
         )
-    wanted = CheckRequest(
-        draft=opened.draft, cohort=state.info.cohort or cohort, engine=engine
-    )
-    start_check(visit, wanted)
+    start_check(visit, opened.draft, state.info.cohort or cohort, engine)
     return _show_around_editor(visit, prompt, cohort, opened)
+
+
+def turn_try(
+    visit: Visit,
+    prompt: str,
+    cohort: str,
+    opened: OpenedDraft | None,
+    how: TryInputs = BY_DEFAULT,
+) -> Any:
+    """Try the open draft: on the pairs of its verdicts, one case, or pasted words.
+
+    `rules` answers at once; another engine is asked while `poll_try` waits.
+
+    Raises
+    ------
+    DataError
+        No draft is open, there is no such case, or the engine is none that ran here.
+    ConflictError
+        The visitor has a try of this draft under way.
+    """
+    act, off = visit.data.get("act"), trying.clock(active=False)
+    ref = opened.draft if opened else ""
+    trying.stop_tries(visit, ref)
+    if not ref:
+        raise DataError("no draft is open. Open one of the list, and try it then.")
+    context, draft = visit.context, read_version(visit.context.workspace, ref)
+    if act in ("stop", "close"):
+        said = "Stopped." if act == "stop" else ""
+        return [show_try_button(draft, said), "", off]
+    if how.engine not in known_engines(context, prompt, cohort):
+        raise DataError(
+            "no run here was made with that engine. Choose one of the list."
+        )
+    about = read_about(context.workspace, draft).cohort or cohort
+    request = TryRequest(prompt=ref, cohort=about, draws=_draws(visit, how))
+    if how.engine == DEFAULT_ENGINE:
+        with hold_engine(context.workspace, DEFAULT_ENGINE) as held:
+            found = _try(visit, replace(request, draws=None), how.words, held)
+        return [_show_found(visit, draft, found), "", off]
+    free = answered_freely(context, how.engine, about)
+    trying.start_try(
+        visit,
+        ref,
+        how.engine,
+        lambda held, heard: _try(visit, request, how.words, held, heard),
+        free=free,
+    )
+    asking = render_tryout(turn=TRY_TURN, asking=how.engine)
+    return [asking, "", trying.clock(active=True)]
+
+
+def _draws(visit: Visit, how: TryInputs) -> int | None:
+    if visit.data.get("draws"):
+        return DRAWS
+    many = how.draws if type(how.draws) is int else 1
+    return min(max(many, 1), trying.MOST_DRAWS)
+
+
+def _try(
+    visit: Visit,
+    request: TryRequest,
+    words: str,
+    held: HeldEngine,
+    heard: trying.Listener | None = None,
+) -> Found:
+    """Ask what was pressed for; a case with a name is shown beside the pairs."""
+    context, data = visit.context, visit.data
+    what, who, now = (context.workspace, context.store), visit.actor, context.now
+    act, label = str(data.get("act")), str(data.get("label", ""))
+    if act == "text":
+        text = try_text(*what, request, words, engine=held, heard=heard)
+        return Found(None, text, label, act)
+    pairs = case = None
+    if act != "one":
+        pairs = try_pairs(*what, request, who, engine=held, now=now, heard=heard)
+    if name := str(data.get("case", "")):
+        case = try_case(*what, request, name, who, engine=held, now=now, heard=heard)
+    elif act == "one":
+        raise DataError("name the case by its id.")
+    return Found(pairs, case, label, act)
+
+
+def _show_found(visit: Visit, draft: PromptVersion, found: Found) -> str:
+    tries = list_tries(visit.context.workspace, draft)
+    return render_tryout(found, turn=TRY_TURN, tries=tries, now=draft.digest)
+
+
+def poll_try(visit: Visit, opened: OpenedDraft | None) -> Any:
+    """Show what the engine has answered about the open draft, or written so far."""
+    ref, off = opened.draft if opened else "", trying.clock(active=False)
+    progress = trying.take_try(visit, ref)
+    if progress is None:
+        trying.stop_tries(visit, ref)
+        return [SAME, "", off]
+    if not progress.finished:
+        return [SAME, render_heard(progress.heard), SAME]
+    draft = read_version(visit.context.workspace, ref)
+    if progress.error:
+        return [show_try_button(draft, progress.error), "", off]
+    return [_show_found(visit, draft, progress.result), "", off]
+
+
+def take_back(
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
+) -> ReviseOutputs:
+    """Put the wording of an earlier try in the place of the open draft's."""
+    opened = _require_open(opened)
+    if visit.data.get("do") != "back":
+        return ReviseOutputs()
+    context, digest = visit.context, str(visit.data.get("wording", ""))
+    _drop_saved(visit, opened.draft, opened.label)
+    made = restore_tried(
+        context.workspace, opened.draft, digest, visit.actor, now=context.now
+    )
+    notes = (f"the draft says again what was tried as {digest[:8]}", *made.notes)
+    message = ReviseMessage(notes=notes)
+    return show_page(
+        visit, prompt, cohort, opened.draft, label=opened.label, message=message
+    )
+
+
+def _drop_saved(visit: Visit, ref: str, label: str) -> None:
+    """Forget the text of the editor where the draft says just that.
+
+    It is kept once more after it was saved, and would pass for a change when the guide
+    changes without the editor.
+    """
+    guide = read_version(visit.context.workspace, ref).guide(label)
+    typed = find_typed(visit, ref, label)
+    if typed and guide and typed.text == guide_text(guide):
+        drop_typed(visit, ref, label)
+
+
+def keep_words(
+    visit: Visit,
+    prompt: str,
+    cohort: str,
+    opened: OpenedDraft | None,
+    kept: KeepInputs,
+) -> ReviseOutputs:
+    """Keep pasted words, as an exemplar of the open draft or as a synthetic case."""
+    opened, context = _require_open(opened), visit.context
+    if kept.value not in tuple(Value):
+        raise DataError("say first what is right about the label in these words.")
+    value, what = Value(kept.value), (context.workspace, opened.draft, kept.label)
+    if kept.as_case:
+        case = keep_case(*what, kept.words, value)
+        said = success_message(
+            f"It is {case.case_id} in {case.path.relative_to(context.workspace.root)} "
+            "of the workspace. `ranloop cohort import` makes a cohort of that table.",
+            "Kept as a synthetic case" if case.added else "The label was added",
+        )
+        return ReviseOutputs(said=said)
+    _drop_saved(visit, opened.draft, kept.label)
+    example = Exemplar(text=kept.words, value=value, evidence=kept.evidence)
+    made = keep_exemplar(*what, example, visit.actor, now=context.now)
+    message = ReviseMessage(notes=("the words are an exemplar now", *made.notes))
+    return show_page(
+        *(visit, prompt, cohort, opened.draft), label=kept.label, message=message
+    )._replace(tried=SAME, heard=SAME)
 
 
 def poll(
@@ -371,8 +559,10 @@ def poll(
     if not opened or not opened.draft:
         return ReviseOutputs(timer=gr.Timer(active=False))
     context, ref = visit.context, opened.draft
-    if running := find_running(context, check_key(ref)):
-        return ReviseOutputs(check=show_progress(running, "Checking"))
+    job = find_check(context, ref)
+    checking = check_progress(job) if job else None
+    if checking and not checking.finished:
+        return ReviseOutputs(check=show_progress(checking, "Checking"))
     if running := find_running(context, commit_key(ref)):
         return ReviseOutputs(decision=show_progress(running, "Committing"))
     if not opened.running:
@@ -524,83 +714,32 @@ def _require_why(why: str | None) -> str:
     return str(why).strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRequest:
-    """A check that somebody wants."""
-
-    draft: str
-    cohort: str
-    """Dev cohort of the draft."""
-
-    engine: str = DEFAULT_ENGINE
-
-
-def start_check(visit: Visit, wanted: CheckRequest) -> None:
-    """Check a draft in the background; the result is kept beside it.
+def start_check(visit: Visit, draft: str, cohort: str, engine: str) -> None:
+    """Start the job that checks a draft; the result is kept beside it.
 
     Raises
     ------
     ConflictError
         It is being checked already; says by whom.
+    DataError
+        The draft or the cohort cannot be used.
     """
     context, actor = visit.context, visit.actor
-
-    def work(job: Job) -> str:
-        how = Examination(
-            engine=wanted.engine,
-            asking=EngineOptions(
-                allow_unconstrained=_answered_freely(context, wanted),
-                tell=lambda text: _tell(job, text),
-            ),
-            watch=_watch(context, wanted, job),
-            cohort=wanted.cohort,
+    before = find_check(context, draft)
+    if before is not None and before.state.open:
+        raise ConflictError(
+            f"{draft} is being checked already: job {before.number}, started by "
+            f"{before.actor}. Wait for it to finish, or stop it on the page Runs."
         )
-        check_draft_ref(
-            context.workspace, context.store, wanted.draft, actor, how, now=context.now
-        )
-        return wanted.draft
-
-    context.jobs.forget(commit_key(wanted.draft))
-    context.jobs.start(check_key(wanted.draft), actor.name, work)
-
-
-def _answered_freely(context: AppContext, wanted: CheckRequest) -> bool:
-    """Whether the engine's last run on the cohort was let answer without a schema.
-
-    Who started that run, on the command line, has accepted it; the page cannot ask.
-    """
-    for run in context.store.find_runs(finished=True):
-        if (run.spec.engine, run.spec.cohort) == (wanted.engine, wanted.cohort):
-            identity = read_manifest(context.workspace, run.id).get(
-                "engine_identity", {}
-            )
-            return identity.get("constrained") is False
-    return False
-
-
-def _tell(job: Job, text: str) -> None:
-    """Show a remark of the engine's while nothing is counted, as when it starts."""
-    if not job.progress.total:
-        job.step(text)
-
-
-def _watch(
-    context: AppContext, wanted: CheckRequest, job: Job
-) -> Callable[[CheckStep], Watch]:
-    """Return what names each run and counts its cases."""
-    total = len(read_cohort(context.workspace, wanted.cohort).cases)
-    line = read_line(context.workspace, wanted.draft)
-    names = {
-        CheckSide.PARENT: f"parent {line.parent.ref}",
-        CheckSide.DRAFT: "the draft",
-    }
-
-    def watch(step: CheckStep) -> Watch:
-        where = f"run {step.number} of {step.of}"
-        job.step(f"{where}: {names[step.side]} on {wanted.cohort}", total)
-        return job.watch
-
-    return watch
+    context.jobs.forget(commit_key(draft))
+    request = JobRequest(
+        kind=JobKind.CHECK,
+        draft=draft,
+        cohort=cohort,
+        engines=(engine,),
+        allow_unconstrained=answered_freely(context, engine, cohort),
+    )
+    start_job(context.queue, request, actor.name, actor.role)
 
 
 def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:

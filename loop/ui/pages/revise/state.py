@@ -23,6 +23,8 @@ from loop.review.revise.edit import guide_text, settings_text
 from loop.review.status import KeptVerdict, find_open
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working, read_working
+from loop.run.jobs import JobRecord, JobState, list_jobs
+from loop.run.manifest import read_manifest
 from loop.ui.background import JobProgress
 from loop.ui.context import AppContext
 from loop.ui.wiring import Visit
@@ -233,6 +235,18 @@ def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, .
     return tuple(dict.fromkeys((*usable, DEFAULT_ENGINE)))
 
 
+def answered_freely(context: AppContext, engine: str, cohort: str) -> bool:
+    """Return whether the last run on `cohort` let the engine answer without a schema.
+
+    Who started that run, on the command line, has accepted it; a page cannot ask.
+    """
+    for run in context.store.find_runs(finished=True):
+        if (run.spec.engine, run.spec.cohort) == (engine, cohort):
+            manifest = read_manifest(context.workspace, run.id)
+            return manifest.get("engine_identity", {}).get("constrained") is False
+    return False
+
+
 def is_dev(context: AppContext, cohort: str) -> bool:
     """Return whether prompts may be revised on `cohort`."""
     try:
@@ -268,11 +282,6 @@ def keep_known(verdicts: Sequence[KeptVerdict], ids: Sequence[str]) -> tuple[str
     return tuple(one for one in ids if one in known)
 
 
-def check_key(draft: str) -> str:
-    """Return the name under which the check of a draft runs."""
-    return f"check {draft}"
-
-
 def commit_key(draft: str) -> str:
     """Return the name under which a draft is committed."""
     return f"commit {draft}"
@@ -280,8 +289,29 @@ def commit_key(draft: str) -> str:
 
 def is_running(context: AppContext, draft: str) -> bool:
     """Return whether a draft is being checked or committed."""
-    looked = (context.jobs.progress_of(key(draft)) for key in (check_key, commit_key))
-    return any(one is not None and not one.finished for one in looked)
+    checking = find_check(context, draft)
+    committing = find_running(context, commit_key(draft))
+    return bool(checking and checking.state.open) or committing is not None
+
+
+def find_check(context: AppContext, draft: str) -> JobRecord | None:
+    """Return the newest job that checks a draft, wherever it was started."""
+    context.queue.dispatch()
+    return next(iter(list_jobs(context.store, draft=draft, most=1)), None)
+
+
+def check_progress(job: JobRecord) -> JobProgress | None:
+    """Return how far a check is, or why it came to nothing; None once it is done."""
+    if job.state is JobState.DONE:
+        return None
+    return JobProgress(
+        what=job.step or f"job {job.number} waits until its engine is free",
+        done=job.done,
+        total=job.total,
+        finished=not job.state.open,
+        error=job.message,
+        by=job.actor,
+    )
 
 
 def find_failed(context: AppContext, key: str) -> JobProgress | None:

@@ -17,6 +17,7 @@ from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.prompts.instructions import FrozenBlock, list_frozen
+from loop.prompts.outputs.base import CONTRACTS, list_contracts
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange
 from loop.review.revise.blocked import Blocked
 from loop.review.revise.changes import (
@@ -51,8 +52,9 @@ from loop.ui.pages.revise.state import (
     OpenedDraft,
     ReviseState,
     UnsavedGuide,
-    check_key,
+    check_progress,
     commit_key,
+    find_check,
     find_failed,
     find_running,
     find_ticked,
@@ -65,6 +67,7 @@ from loop.ui.pages.revise.state import (
     read_open_verdicts,
     read_state,
 )
+from loop.ui.tryout_panel import TryTurn, render_tryout
 from loop.ui.wiring import Visit
 
 
@@ -86,6 +89,11 @@ class ReviseOutputs(NamedTuple):
     contract: Any = SAME
     parts: Any = SAME
     note: Any = SAME
+    trying: Any = SAME
+    try_engine: Any = SAME
+    keep_label: Any = SAME
+    tried: Any = SAME
+    heard: Any = SAME
     checking: Any = SAME
     asking: Any = SAME
     engine: Any = SAME
@@ -162,6 +170,9 @@ def _nothing() -> ReviseOutputs:
         checking=hidden,
         deciding=hidden,
         decision="",
+        trying=hidden,
+        tried="",
+        heard="",
     )
 
 
@@ -176,7 +187,37 @@ def _fill(state: ReviseState, message: ReviseMessage) -> ReviseOutputs:
         draft=show_draft_panel(state, message.notes),
         confirm=gr.Row(visible=False),
     )
-    return _with_decision(_with_check(_with_editor(outputs, state), state), state)
+    outputs = _with_trying(_with_editor(outputs, state), state)
+    return _with_decision(_with_check(outputs, state), state)
+
+
+TRY_TURN = TryTurn("revise-try-turn")
+"""The button that tries the open draft, or stops the try."""
+
+
+def _with_trying(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
+    made = state.drafted.draft if state.drafted else None
+    if made is None or not state.may:
+        hidden = gr.Column(visible=False)
+        return outputs._replace(trying=hidden, tried="", heard="")
+    names = [(state.names.get(one, one), one) for one in made.labels]
+    label = state.label if state.label in made.labels else made.labels[0]
+    return outputs._replace(
+        trying=gr.Column(visible=True),
+        # What was chosen stays: a draft that is saved is tried with the same again.
+        try_engine=gr.Dropdown(choices=list(state.engines)),
+        keep_label=gr.Dropdown(choices=names, value=label),
+        tried=show_try_button(made),
+        heard="",
+    )
+
+
+def show_try_button(draft: PromptVersion, said: str = "") -> str:
+    """Return the button that tries a draft on what it is made for."""
+    turn = TRY_TURN
+    if not draft.verdicts:
+        turn = TRY_TURN._replace(ask="Try it on the pinned cases")
+    return render_tryout(turn=turn, said=said)
 
 
 def _with_editor(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
@@ -227,7 +268,7 @@ _SETTINGS = re.compile(r"plan: (\w*)\ncontract: (\w*)\n")
 def _read_settings(text: str) -> tuple[str, str] | None:
     """Return plan and contract as `settings_text` writes them, if they are known."""
     found = _SETTINGS.fullmatch(text)
-    known = found and found[1] in PLANS and found[2] in ANSWERED
+    known = found and found[1] in PLANS and found[2] in CONTRACTS
     return (found[1], found[2]) if found and known else None
 
 
@@ -287,12 +328,16 @@ def show_check_panel(state: ReviseState) -> str:
     """Return the running check, why the last one failed, or what it found."""
     if state.info is None:
         return ""
-    key = check_key(state.info.ref)
-    running = find_running(state.context, key)
-    if running:
-        return show_progress(running, "Checking")
-    failed = find_failed(state.context, key)
-    said = show_failed(failed, "The check was not finished") if failed else ""
+    job = find_check(state.context, state.info.ref)
+    progress = check_progress(job) if job else None
+    if progress and not progress.finished:
+        return show_progress(progress, "Checking")
+    seen = max(state.info.when, state.checked.time if state.checked else "")
+    # What failed before the draft was edited, or checked again, is no news.
+    late = job is not None and (job.ended or "") >= seen
+    said = ""
+    if progress and late:
+        said = show_failed(progress, "The check was not finished")
     return said + show_checked(state)
 
 
@@ -494,14 +539,6 @@ def show_verdicts(state: ReviseState, blocked: Sequence[Blocked] = ()) -> str:
     )
 
 
-ANSWERED = {
-    "label_values": "present, absent or uncertain for every label",
-    "findings": "a list of the labels that are present or uncertain",
-    "binary": "present or absent for every label, never uncertain",
-}
-"""Output contract to what an answer in it says."""
-
-
 PLANS = {
     CallPlan.JOINT.value: "one call that asks for every label",
     CallPlan.PER_LABEL.value: "one call for each label",
@@ -518,13 +555,16 @@ def _newest(state: ReviseState) -> PromptVersion | None:
 
 
 def _offered(version: PromptVersion) -> Mapping[str, str]:
-    """Return the contracts in which a version may be answered, the one of now at least.
+    """Return the contracts in which a version may be answered, and what they say.
 
-    Another takes a frozen block that says how to answer.
+    At least the one of now. Another one has the same task, and takes a frozen block
+    that says how to answer.
     """
-    if can_exchange(version):
-        return ANSWERED
-    return {version.contract: ANSWERED.get(version.contract, "as now")}
+    if version.contract not in CONTRACTS:
+        return {version.contract: "as now"}
+    task = CONTRACTS[version.contract].task
+    names = list_contracts(task) if can_exchange(version) else (version.contract,)
+    return {name: CONTRACTS[name].summary for name in names}
 
 
 def asked(verdict: Verdict) -> Iterator[PromptChange]:

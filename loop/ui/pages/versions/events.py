@@ -24,9 +24,11 @@ from loop.ui.pages.versions.state import find_unscored
 from loop.ui.pages.versions.view import (
     ComparisonOutputs,
     LedgerQuery,
+    PromptPageOutputs,
     VersionsOutputs,
     action_choices,
     render_ledger,
+    render_prompt_page,
     render_unscored,
     render_versions,
 )
@@ -55,6 +57,8 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOut
         before=compared.before,
         after=compared.after,
         difference=compared.difference,
+        reading=gr.Dropdown(choices=_refs(context, prompt), value=None),
+        prompt_page="",
         aliasing=gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
         version=gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
         action=gr.Dropdown(choices=action_choices(state), value=""),
@@ -88,12 +92,20 @@ def _versions(context: AppContext, prompt: str | None) -> list[str]:
     return [f"{prompt}@v{number}" for number in numbers]
 
 
+def _refs(context: AppContext, prompt: str | None) -> list[str]:
+    """Return the versions of a prompt, then its drafts."""
+    drafts = list_drafts(context.workspace, prompt) if prompt else ()
+    return [
+        *_versions(context, prompt),
+        *(f"{prompt}@draft:{one}" for one in drafts),
+    ]
+
+
 def _compared(
     context: AppContext, prompt: str | None, versions: Sequence[str]
 ) -> ComparisonOutputs:
     """Return the two choices and the difference of the two newest versions."""
-    drafts = list_drafts(context.workspace, prompt) if prompt else ()
-    refs = [*versions, *(f"{prompt}@draft:{one}" for one in drafts)]
+    refs = _refs(context, prompt)
     after = versions[-1] if versions else None
     before = versions[-2] if len(versions) > 1 else after
     return ComparisonOutputs(
@@ -121,14 +133,24 @@ def compare(
     return [_difference(visit.context, before, after), _remark(visit.context, seen)]
 
 
-def act(visit: Visit, prompt: str | None, cohort: str | None) -> ComparisonOutputs:
-    """Answer a click inside the tables: show what one version changed."""
-    versions = _versions(visit.context, prompt)
-    after = f"{prompt}@v{visit.data.get('number')}"
-    if after not in versions:
+def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+    """Answer a click inside the tables: show what a version changed, or reads like."""
+    ref, unchanged = f"{prompt}@{visit.data.get('tag')}", gr.skip()
+    if ref not in _refs(visit.context, prompt):
         raise DataError("that version is not there any more. Open the page again.")
-    before = versions[max(versions.index(after) - 1, 0)]
-    return ComparisonOutputs(before, after, _difference(visit.context, before, after))
+    if visit.data.get("act") == "read":
+        shown = render_prompt_page(visit.context, ref, arrived=True)
+        compared = ComparisonOutputs(unchanged, unchanged, unchanged)
+        return [*compared, *PromptPageOutputs(ref, shown)]
+    versions = _versions(visit.context, prompt)
+    before = versions[max(versions.index(ref) - 1, 0)] if ref in versions else None
+    compared = ComparisonOutputs(before, ref, _difference(visit.context, before, ref))
+    return [*compared, *PromptPageOutputs(unchanged, unchanged)]
+
+
+def read(visit: Visit, ref: str | None) -> str:
+    """Return the page of the version or draft that was chosen."""
+    return render_prompt_page(visit.context, ref) if ref else ""
 
 
 def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOutputs:

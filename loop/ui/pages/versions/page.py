@@ -12,8 +12,19 @@ from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel
 from loop.ui.pages.base import Page
 from loop.ui.pages.versions import events
-from loop.ui.pages.versions.view import ComparisonOutputs, VersionsOutputs
+from loop.ui.pages.versions.view import (
+    ComparisonOutputs,
+    PromptPageOutputs,
+    VersionsOutputs,
+)
 from loop.ui.wiring import EventRegistry
+
+_TO_IT = """() => {
+  const page = document.querySelector('#prompt-page [data-arrived]');
+  page?.removeAttribute('data-arrived');
+  document.getElementById(page ? 'reading-title' : 'compare-title').scrollIntoView();
+}"""
+"""Brings into view what was asked for in the tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +35,10 @@ class VersionsComponents:
     before: gr.Dropdown
     after: gr.Dropdown
     difference: gr.HTML
+    reading: gr.Dropdown
+    prompt_page: gr.HTML
+    """The version of `reading` as a model reads it."""
+
     aliasing: gr.Column
     version: gr.Dropdown
     action: gr.Dropdown
@@ -45,6 +60,11 @@ class VersionsComponents:
     def compared(self) -> list[Any]:
         """Those of the comparison, in the order of `ComparisonOutputs`."""
         return [getattr(self, name) for name in ComparisonOutputs._fields]
+
+    @property
+    def read(self) -> list[Any]:
+        """Those of the page of one version, in the order of `PromptPageOutputs`."""
+        return [getattr(self, name) for name in PromptPageOutputs._fields]
 
 
 class AliasForm(NamedTuple):
@@ -75,6 +95,7 @@ def _lay_out() -> tuple[VersionsComponents, AliasForm]:
     unscored = panel(elem_id="versions-unscored")
     tables = panel(notice("Reading the versions.", kind="wait"), elem_id="versions")
     before, after, difference = _lay_out_comparison()
+    reading, prompt_page = _lay_out_reading()
     aliasing, version, form = _lay_out_alias()
     action, subject, ledger = _lay_out_ledger()
     parts = VersionsComponents(
@@ -82,6 +103,8 @@ def _lay_out() -> tuple[VersionsComponents, AliasForm]:
         before=before,
         after=after,
         difference=difference,
+        reading=reading,
+        prompt_page=prompt_page,
         aliasing=aliasing,
         version=version,
         action=action,
@@ -100,6 +123,13 @@ def _lay_out_comparison() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
         before = gr.Dropdown([], label="Earlier", elem_id="diff-before")
         after = gr.Dropdown([], label="Later", elem_id="diff-after")
     return before, after, panel(elem_id="difference")
+
+
+def _lay_out_reading() -> tuple[gr.Dropdown, gr.HTML]:
+    panel("<h2>A version as a model reads it</h2>", elem_id="reading-title")
+    with gr.Row(elem_classes="entry"):
+        reading = gr.Dropdown([], label="Version or draft", elem_id="reading")
+    return reading, panel(elem_id="prompt-page")
 
 
 def _lay_out_alias() -> tuple[gr.Column, gr.Dropdown, AliasForm]:
@@ -181,16 +211,24 @@ def _connect_comparison(
             inputs=(parts.before, parts.after, parts.seen),
             outputs=(parts.difference, parts.stale),
         )
+    registry.on(
+        parts.reading.input,
+        events.read,
+        right=Right.SEE,
+        name="versions_read",
+        inputs=(parts.reading,),
+        outputs=(parts.prompt_page,),
+        show_progress="minimal",
+    )
     shown = registry.on(
         parts.tables.act,
         events.act,
         right=Right.SEE,
         name="versions_act",
         inputs=header.selection,
-        outputs=parts.compared,
+        outputs=[*parts.compared, *parts.read],
     )
-    to_it = "() => document.getElementById('compare-title').scrollIntoView()"
-    shown.success(None, js=to_it, queue=False)
+    shown.success(None, js=_TO_IT, queue=False)
 
 
 def _connect_ledger(registry: EventRegistry, parts: VersionsComponents) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LoopError
 from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
 from loop.evaluate.history_figures import lineage_svg, version_chart
@@ -23,9 +23,11 @@ from loop.evaluate.score_history import (
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.diff import COUNTED
 from loop.prompts.history import VersionHistory, read_history
+from loop.review.blame import group_origins, name_origin, origin_age
+from loop.review.prompt_page import ChangedLine, PromptPage, read_prompt_page
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.context import AppContext
-from loop.ui.html import show
+from loop.ui.html import notice, show
 from loop.ui.pages.versions.state import find_unscored
 from loop.ui.wiring import Visit
 
@@ -49,6 +51,8 @@ class VersionsOutputs(NamedTuple):
     before: Any
     after: Any
     difference: Any
+    reading: Any
+    prompt_page: Any
     aliasing: Any
     version: Any
     action: Any
@@ -65,6 +69,15 @@ class ComparisonOutputs(NamedTuple):
     before: Any
     after: Any
     difference: Any
+
+
+class PromptPageOutputs(NamedTuple):
+    """What the page of one version shows."""
+
+    reading: Any
+    """Which version it is."""
+
+    prompt_page: Any
 
 
 class VersionRow(NamedTuple):
@@ -233,6 +246,53 @@ def _state(info: DraftInfo | None) -> str:
         return "damaged"
     behind = ", a newer version was committed since" if info.behind else ""
     return f"waits, {_CHECKED[info.checked]}{behind}"
+
+
+def render_prompt_page(context: AppContext, ref: str, *, arrived: bool = False) -> str:
+    """Return a version as a model reads it, and who each of its lines is from.
+
+    Parameters
+    ----------
+    arrived
+        Whether it is to be brought into view.
+    """
+    try:
+        page = read_prompt_page(context.workspace, ref, context.store)
+    except LoopError as error:
+        return notice(str(error), kind="error", title=f"{ref} cannot be read")
+    return show(
+        "prompt_page.html.jinja",
+        page=page,
+        groups=group_origins(page.lines),
+        margin=_Margin(page).told,
+        arrived=arrived,
+    )
+
+
+class _Margin:
+    """What stands beside the lines of a prompt: from which versions they are."""
+
+    def __init__(self, page: PromptPage) -> None:
+        self._origins = {one.line: one for one in page.lines}
+        self._last: tuple[str, str] = "", ""
+
+    def told(self, line: ChangedLine, first: bool) -> tuple[str, str]:
+        """Return versions, and people with verdicts; empty where the last line's.
+
+        At the first line of a message they are said again.
+        """
+        if first:
+            self._last = "", ""
+        if line.sign == "-" or not line.sources:
+            return "", ""
+        found = [self._origins[one] for one in line.sources if one in self._origins]
+        found.sort(key=origin_age)
+        tags = dict.fromkeys(one.version.tag for one in found)
+        people = dict.fromkeys(name_origin(one) for one in found)
+        said = " ".join(tags).replace("v0", "draft"), "\n".join(people)
+        told = said if said != self._last else ("", "")
+        self._last = said
+        return told
 
 
 def render_unscored(

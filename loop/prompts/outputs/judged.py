@@ -1,0 +1,244 @@
+"""What the contracts of judges share: names of fields, entries, and words for counts.
+
+A judge says of a pair how many errors the candidate has, by category and significance,
+and how many of its findings match the reference. Each of these is a field whose value
+is a count, and whose entries are what the answer lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from loop.core.records import Entry, Field, Item, Reading, Span
+from loop.prompts.outputs.label_values import MAX_CHARS
+from loop.prompts.outputs.loose_json import JsonPairs, Loose
+from loop.prompts.outputs.tolerant import UnreadableError, strip_fences
+from loop.prompts.outputs.words import fold_name
+
+INPUTS: Final = ("reference", "candidate")
+"""The texts of a judged pair."""
+
+SIGNIFICANT: Final = "significant"
+INSIGNIFICANT: Final = "insignificant"
+MATCHED: Final = "matched"
+"""Field of the number of matched findings."""
+
+MATCHES: Final = 3
+"""Matched findings of the mean pair, where a dry run assumes a number."""
+
+MAX_LISTED: Final = 30
+"""Most things of one kind that a model is asked to list."""
+
+MAX_COUNT: Final = 999
+"""Largest count read; a report has no more findings."""
+
+NONE = Field(0)
+"""One shared field for what does not occur."""
+
+
+def error_field(category: str, weight: str = "") -> str:
+    """Return the name of the field that counts errors of a category.
+
+    Examples
+    --------
+    >>> error_field("omission", "significant"), error_field("omission")
+    ('significant.omission', 'omission')
+    """
+    return f"{weight}.{category}" if weight else category
+
+
+@lru_cache(maxsize=32)
+def error_fields(
+    categories: tuple[str, ...], weights: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names of the fields of all categories, by significance first."""
+    return tuple(error_field(name, weight) for weight in weights for name in categories)
+
+
+def listed_field(
+    words: Sequence[str],
+    item: Item,
+    category: str = "",
+    weight: str = "",
+    *,
+    count: int | None = None,
+) -> Field:
+    """Return the field of a count and of what was listed for it.
+
+    Parameters
+    ----------
+    count
+        As the answer declares it; None for the number of things listed.
+    """
+    if not words and not count:
+        return NONE
+    texts = [(name, item.variables.get(name, "")) for name in INPUTS]
+    entries = []
+    for one in words:
+        # Only the very words count: a judge describes an error more than it quotes.
+        spans = tuple(
+            [
+                Span(start, start + len(one), name)
+                for name, text in texts
+                if (start := text.find(one)) >= 0
+            ]
+        )
+        # A named tuple's own `__new__` is Python code and takes three times as long.
+        entries.append(_new(Entry, (one, category, weight, spans)))
+    return Field(len(entries) if count is None else count, (), tuple(entries))
+
+
+_new = tuple.__new__
+
+
+_TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
+
+
+def strip_thoughts(text: str) -> tuple[str, bool]:
+    """Return an answer without its thinking, and whether there was any.
+
+    Stricter than `strip_thinking`, which the versions of the other contracts rest on.
+    Blocks may be nested: what stands in an outer block after an inner one is a draft,
+    too. A closing tag that nothing opened ends a block that the prompt opened, so
+    nothing before it is an answer; one that is never closed reaches to the end.
+    """
+    kept: list[str] = []
+    depth = at = 0
+    found = False
+    for tag in _TAG.finditer(text):
+        found = True
+        if not tag[1]:
+            if depth == 0:
+                kept.append(text[at : tag.start()])
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            kept.clear()
+        at = tag.end()
+    if not found:
+        return text, False
+    return "".join(kept) + ("" if depth else text[at:]), True
+
+
+def parse_object(text: str, keys: Collection[str]) -> dict[str, Any] | None:
+    """Return an answer that is one JSON object with just these keys, else None.
+
+    Of a key that is repeated it has the last value; see `repeats_keys`.
+    """
+    if len(text) > MAX_CHARS or not text.lstrip().startswith("{"):
+        return None
+    try:
+        data = from_json(text)
+    except (ValueError, TypeError):
+        # TypeError: lone surrogates make a str that is not text to the parser.
+        return None
+    return data if type(data) is dict and data.keys() == keys else None
+
+
+def read_unwrapped(
+    text: str, read: Callable[[str, list[str]], dict[str, Field]]
+) -> Reading:
+    """Return what `read` makes of an answer without its thinking and its fences.
+
+    Parameters
+    ----------
+    read
+        Body of the answer to its fields; adds to the repairs, and raises
+        `UnreadableError`, whose words are then the problem.
+    """
+    notes: list[str] = []
+    try:
+        if len(text) > MAX_CHARS:
+            raise UnreadableError(f"the answer is longer than {MAX_CHARS:,} chars")
+        body, thought = strip_thoughts(text)
+        if thought:
+            notes.append("thinking removed")
+        if "```" in body or "~~~" in body:
+            body, fences, _ = strip_fences(body)
+            notes += fences
+        if not body.strip():
+            after = " after thinking" if thought else ""
+            raise UnreadableError(f"there is no answer{after}")
+        answered = read(body, notes)
+        return Reading(answered, tuple(dict.fromkeys(notes)) if notes else ())
+    except UnreadableError as error:
+        return Reading(None, tuple(dict.fromkeys(notes)), str(error))
+
+
+def name_values(
+    pairs: JsonPairs,
+    names: Mapping[str, str],
+    where: str,
+    notes: list[str],
+    *,
+    strangers: bool = False,
+) -> dict[str, Loose]:
+    """Return the values of an object by the names of its keys.
+
+    Parameters
+    ----------
+    names
+        Folded key (see `fold_name`) to its name.
+    strangers
+        Whether other keys are left out, and noted; else they make it unreadable.
+
+    Raises
+    ------
+    UnreadableError
+        A key occurs twice, or is none of the names.
+    """
+    found: dict[str, Loose] = {}
+    for key, value in pairs.pairs:
+        name = names.get(fold_name(key))
+        if name is None:
+            if not strangers:
+                raise UnreadableError(f"{where}: a key that was not asked for")
+            notes.append(f"{where}: a key that was not asked for ignored")
+            continue
+        if name in found:
+            raise UnreadableError(f"{where}: a key occurs twice")
+        if key != name:
+            notes.append(f"{where}: a key spelled differently")
+        found[name] = value
+    return found
+
+
+_COUNT_WORDS: Final[Mapping[str, int]] = {
+    word: number
+    for number, words in enumerate(
+        (
+            *("zero 零", "one 一", "two 二 两", "three 三", "four 四"),
+            *("five 五", "six 六", "seven 七", "eight 八", "nine 九", "ten 十"),
+            *("eleven 十一", "twelve 十二", "thirteen", "fourteen", "fifteen"),
+            *("sixteen", "seventeen", "eighteen", "nineteen", "twenty 二十"),
+        )
+    )
+    for word in words.split()
+}
+
+
+def read_number(word: str) -> int | None:
+    """Return the count that digits or a number word stand for; None for others.
+
+    Examples
+    --------
+    >>> read_number("3"), read_number("Two"), read_number("两"), read_number("many")
+    (3, 2, 2, None)
+    """
+    if word.isdecimal():
+        return int(word) if len(word) <= 3 else None
+    return _COUNT_WORDS.get(word.casefold())
+
+
+NUMBER: Final = (
+    r"\d{1,3}|(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty)\b"
+    r"|十[一二]|二十|[零一二两三四五六七八九十]"
+)
+"""Pattern of what `read_number` reads where a count may stand."""

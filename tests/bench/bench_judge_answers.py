@@ -1,0 +1,158 @@
+"""How many answers of judges are read in a second, in each form, on one core.
+
+Run: ``python tests/bench/bench_judge_answers.py``. The answers are made up, of the
+length that models write: an explanation, some errors, some matched findings. All forms
+take turns, and the median over the rounds is printed, so that a machine whose speed
+drifts changes no ratio. "regular expressions" are those of the published parser of
+GREEN and nothing else: no counts, no fields, no errors found. It is processor time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from loop.core.records import Item, Reading
+from loop.prompts.outputs import green_official
+from loop.prompts.outputs.base import get_contract
+
+ANSWERS = 200
+ROUNDS = 25
+CATEGORIES = (
+    *("false_finding", "omission", "location", "severity", "comparison"),
+    "omitted_change",
+)
+PAIR = Item(
+    id="p1",
+    variables={
+        "reference": " ".join(f"Small left effusion {n}. Normal." for n in range(20)),
+        "candidate": " ".join(f"There is no effusion {n}. Large." for n in range(20)),
+    },
+)
+SEEN = "The candidate differs from the reference in several ways, as listed below. " * 3
+ERROR = "the candidate reports a small effusion on the left, number {}"
+FINDING = "the heart is of normal size in both, number {}"
+
+
+def listed(words: str, count: int) -> list[str]:
+    """Return `count` texts."""
+    return [words.format(number) for number in range(count)]
+
+
+def counts(number: int) -> list[int]:
+    """Return how many errors of each category an answer has."""
+    return [(number * step) % 3 for step in (1, 2, 3, 5, 7, 11)]
+
+
+def in_sections(number: int) -> str:
+    """Return an answer as published."""
+    lines = [
+        f"({letter}) The kind of error that this is: {count}. "
+        + "; ".join(listed(ERROR, count))
+        for letter, count in zip("abcdef", counts(number), strict=True)
+    ]
+    none = [f"({letter}) The kind of error that this is: 0." for letter in "abcdef"]
+    matched = number % 5 + 1
+    return (
+        f"[Explanation]:\n{SEEN}\n\n"
+        + "[Clinically Significant Errors]:\n{}\n\n".format("\n".join(lines))
+        + "[Clinically Insignificant Errors]:\n{}\n\n".format("\n".join(none))
+        + f"[Matched Findings]:\n{matched}. {'; '.join(listed(FINDING, matched))}"
+    )
+
+
+def repaired(number: int) -> str:
+    """Return the same with other headings and letters, and bullets."""
+    text = in_sections(number).replace("]:", ":**").replace("[", "**")
+    return text.replace("(a)", "a)").replace("; ", "\n- ")
+
+
+def in_json(number: int) -> str:
+    """Return an answer that follows the schema of `green_sections`."""
+    errors = zip(CATEGORIES, counts(number), strict=True)
+    return json.dumps(
+        {
+            "explanation": SEEN,
+            "significant_errors": {name: listed(ERROR, n) for name, n in errors},
+            "insignificant_errors": {name: [] for name in CATEGORIES},
+            "matched_findings": listed(FINDING, number % 5 + 1),
+        }
+    )
+
+
+def as_list(number: int) -> str:
+    """Return an answer that follows the schema of `error_list`."""
+    errors = [
+        {
+            "category": name,
+            "significant": bool(place % 2),
+            "reference": f"left effusion {3 * kind + place}.",
+            "candidate": f"no effusion {3 * kind + place}.",
+            "why": ERROR.format(place),
+        }
+        for kind, name in enumerate(CATEGORIES)
+        for place in range(counts(number)[kind])
+    ]
+    return json.dumps({"errors": errors, "matched_findings": number % 5 + 1})
+
+
+def search_only(text: str) -> None:
+    """Apply the regular expressions of the published parser."""
+    for section in (green_official._SIGNIFICANT, green_official._INSIGNIFICANT):
+        found = section.search(text)
+        if found and not found[1].startswith("No"):
+            lines = green_official._LETTERS.findall(found[1])
+            for line in sorted(lines or green_official._DIGITS.findall(found[1])):
+                green_official._COUNT.findall(line)
+    found = green_official._MATCHED.search(text)
+    if found:
+        green_official._MATCHES.findall(found[1])
+
+
+def timed(read: Callable[[str], object], texts: Sequence[str]) -> float:
+    """Return microseconds for one answer."""
+    began = time.process_time()
+    for text in texts:
+        read(text)
+    return 1e6 * (time.process_time() - began) / len(texts)
+
+
+def main() -> None:
+    """Print the table."""
+    sections, errors = get_contract("green_sections"), get_contract("error_list")
+
+    def read(text: str) -> Reading:
+        return sections.read(text, CATEGORIES, PAIR)
+
+    def read_list(text: str) -> Reading:
+        return errors.read(text, CATEGORIES, PAIR)
+
+    forms: dict[str, tuple[Callable[[str], object], Callable[[int], str]]] = {
+        "regular expressions": (search_only, in_sections),
+        "as published": (read, in_sections),
+        "repaired": (read, repaired),
+        "JSON": (read, in_json),
+        "JSON, a list": (read_list, as_list),
+    }
+    texts = {
+        name: [write(number) for number in range(ANSWERS)]
+        for name, (_, write) in forms.items()
+    }
+    unread = sum(read(text).fields is None for text in texts["repaired"])
+    if unread:
+        print(f"repaired: {unread} of {ANSWERS} answers were not read")
+    rounds = [
+        {name: timed(how, texts[name]) for name, (how, _) in forms.items()}
+        for _ in range(ROUNDS)
+    ]
+    print(f"{'form':22}{'answers/s':>12}{'us':>8}{'ratio':>8}")
+    for name in forms:
+        once = median(one[name] for one in rounds)
+        ratio = median(one[name] / one["regular expressions"] for one in rounds)
+        print(f"{name:22}{1e6 / once:12,.0f}{once:8.1f}{ratio:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

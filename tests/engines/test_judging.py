@@ -1,0 +1,307 @@
+"""The embedded judge of pairs: every kind of error, the score, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+import yaml
+
+from loop.core.errors import DataError, EngineError
+from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import Span
+from loop.engines.rules.cues import read_cues
+from loop.engines.rules.judging import GreenCategory, JudgedPair, judge_pair
+from loop.engines.rules.report_findings import MOST_ALIKE, FindingReader
+from loop.engines.rules.weights import read_judging
+from loop.labels.error_categories import read_errors
+from loop.prompts.catalog import read_version
+from tests.bench.measure_judge import candidates, measure
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table beside this file."""
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+RANKED = rows("judged_pairs.csv")
+REWORDED = rows("reworded_pairs.csv")
+
+GUIDES = read_version(WorkspacePaths(bundled()), "extractor@latest").guides
+CUES = read_cues(bundled() / "labels")
+READER = FindingReader(GUIDES, CUES, read_judging())
+
+SAME = 0.98
+"""Least score of what says the same in other words."""
+
+
+def judge(reference: str, candidate: str) -> JudgedPair:
+    """Return what the shipped judge says of a pair."""
+    return judge_pair(READER, reference, candidate)
+
+
+LETTERS = dict(zip(GreenCategory, "abcdef", strict=True))
+
+
+def errors(reference: str, candidate: str) -> list[tuple[str, bool]]:
+    """Return the letter and the significance of every error of a pair."""
+    found = judge(reference, candidate).errors
+    return [(LETTERS[one.category], one.significant) for one in found]
+
+
+def test_the_categories_are_those_of_the_file() -> None:
+    """The first six of ``labels/errors.yaml``, in its order: one word for one thing."""
+    known = read_errors(bundled() / "labels").categories[:6]
+    assert {one.id: one.letter for one in known} == LETTERS
+
+
+@pytest.mark.parametrize("row", RANKED, ids=lambda row: row["worse"])
+def test_the_worse_of_two_statements_scores_lower(row: dict[str, str]) -> None:
+    """A side, place, degree, size, change or negation that is wrong costs something."""
+    better = judge(row["reference"], row["better"]).score
+    assert better > judge(row["reference"], row["worse"]).score + 0.02
+    if row["kind"] not in {"weight", "partial", "order"}:
+        assert better >= SAME
+
+
+@pytest.mark.parametrize("row", REWORDED, ids=lambda row: row["candidate"])
+def test_other_words_for_the_same_cost_nothing(row: dict[str, str]) -> None:
+    """In either direction: no wording is the right one."""
+    assert judge(row["reference"], row["candidate"]).score >= SAME
+    assert judge(row["candidate"], row["reference"]).score >= SAME
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "expected"),
+    [
+        ("Clear lungs.", "Left pneumothorax.", ("a", True)),
+        ("Clear lungs.", "Surgical clips.", ("a", False)),
+        ("Left pneumothorax.", "Clear lungs.", ("b", True)),
+        ("Left pneumothorax.", "No pneumothorax.", ("b", True)),
+        ("Left pleural effusion.", "Right pleural effusion.", ("c", True)),
+        ("Right upper lobe opacity.", "Right lower lobe opacity.", ("c", False)),
+        ("Large pleural effusion.", "Small pleural effusion.", ("d", True)),
+        ("Large pleural effusion.", "Moderate pleural effusion.", ("d", False)),
+        ("8 mm lung nodule.", "3 cm lung nodule.", ("d", True)),
+        ("Acute rib fracture.", "Healed rib fracture.", ("d", True)),
+        ("Pneumonia.", "Possible pneumonia.", ("d", False)),
+        ("Consolidation.", "Lung opacity.", ("d", False)),
+        ("Edema.", "Worsened edema.", ("e", False)),
+        ("Worsened edema.", "Edema.", ("f", False)),
+        ("Worsened edema.", "Improved edema.", ("f", True)),
+    ],
+)
+def test_each_difference_has_its_category(
+    reference: str, candidate: str, expected: tuple[str, bool]
+) -> None:
+    """The six categories of GREEN, and whether a clinician would act."""
+    reference = reference.replace("Edema", "Pulmonary edema")
+    assert errors(reference, candidate) == [expected]
+
+
+def words(text: str, span: Span | None) -> str:
+    """Return the words of a text at a place."""
+    assert span is not None
+    return text[span.start : span.end]
+
+
+def test_errors_point_at_the_words_of_both_texts() -> None:
+    """Evidence: where each text says it, or denies it."""
+    reference = "Heart is normal. Large left pneumothorax."
+    candidate = "No pneumothorax. The heart is enlarged."
+    omission, invented = judge(reference, candidate).errors
+    assert omission.category is GreenCategory.OMISSION
+    assert omission.label == "pneumothorax"
+    assert words(reference, omission.reference_span) == "pneumothorax"
+    assert words(candidate, omission.candidate_span) == "pneumothorax"
+    assert invented.category is GreenCategory.FALSE_FINDING
+    assert invented.label == "cardiomegaly"
+    assert invented.reference_span is None
+    assert words(candidate, invented.candidate_span) == "heart is enlarged"
+
+
+def test_matched_findings_are_listed_with_their_places() -> None:
+    """A finding with a wrong side is matched all the same."""
+    reference, candidate = "Left pleural effusion.", "An effusion on the right."
+    (matched,) = judge(reference, candidate).matched
+    assert matched.label == "pleural_effusion"
+    assert words(reference, matched.reference_span) == "pleural effusion"
+    assert words(candidate, matched.candidate_span) == "effusion"
+
+
+def test_every_mention_counts_and_not_one_for_each_label() -> None:
+    """Two nodules are two findings, of which one may be missing."""
+    both = "8 mm nodule in the left upper lobe. 20 mm nodule in the right lower lobe."
+    assert len(READER.read(both).findings) == 2
+    assert errors(both, "Left upper lobe nodule of 8 mm.") == [("b", True)]
+
+
+def test_a_finding_that_is_mentioned_again_is_one_finding() -> None:
+    """The impression repeats the findings."""
+    twice = "FINDINGS: Small left effusion. IMPRESSION: Left pleural effusion, small."
+    assert len(READER.read(twice).findings) == 1
+    assert judge(twice, "Small left pleural effusion.").score == 1
+
+
+def test_the_impression_undoes_what_the_findings_say() -> None:
+    """As `rules` reads: where they disagree, the impression decides."""
+    text = "FINDINGS: Possible right pneumothorax. IMPRESSION: No pneumothorax."
+    assert not READER.read(text).findings
+
+
+def test_a_possible_explanation_is_part_of_its_finding() -> None:
+    """A radiologist who describes an opacity reports one finding."""
+    (found,) = READER.read("Left basal opacity, possibly pneumonia.").findings
+    assert found.key == "lung_opacity"
+    assert found.said.reads == {"pneumonia"}
+
+
+def test_left_and_right_together_are_bilateral() -> None:
+    """Both ways: in the reference or in the candidate."""
+    apart = "Small left pleural effusion. Small right pleural effusion."
+    assert judge("Small bilateral pleural effusions.", apart).score == 1
+    assert judge(apart, "Small bilateral pleural effusions.").score == 1
+
+
+def test_a_sentence_without_a_known_finding_is_matched_by_its_words() -> None:
+    """No list of findings is complete; a silent loss would score as agreement."""
+    reference = "Retained shrapnel in the left shoulder."
+    assert judge(reference, "Shrapnel is retained in the left shoulder.").score == 1
+    assert errors(reference, "The lungs are clear.") == [("b", False)]
+    assert errors("The lungs are clear.", reference) == [("a", False)]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "No pleural effusion.",
+        "Heart size is normal.",
+        "The bony structures are intact.",
+        "PA and lateral views of the chest.",
+        "Comparison is made with the previous study.",
+        "Follow-up is recommended in six weeks.",
+    ],
+)
+def test_normal_findings_and_technique_add_nothing(more: str) -> None:
+    """A candidate is not better for saying what is normal, nor worse."""
+    reference = "Left lower lobe pneumonia."
+    assert judge(reference, f"{reference} {more}").score == 1
+    assert judge(f"{reference} {more}", reference).score == 1
+
+
+def test_the_score_is_what_its_formula_says() -> None:
+    """(k + M) / (k + M + E), from the data and the errors that are listed."""
+    data = READER.data
+    judged = judge("Left pneumothorax. Cardiomegaly.", "Left pneumothorax.")
+    matched = data.base + data.significance["urgent"]
+    (omission,) = judged.errors
+    assert omission.cost == data.significance["actionable"]
+    assert judged.score == matched / (matched + omission.cost)
+
+
+def test_each_further_error_lowers_the_score() -> None:
+    """Errors are added up, so that more of them are always worse."""
+    reference = "Left pneumothorax. Small right pleural effusion. Cardiomegaly."
+    steps = [
+        "Left pneumothorax. Small right pleural effusion. Cardiomegaly.",
+        "Left pneumothorax. Small left pleural effusion. Cardiomegaly.",
+        "Left pneumothorax. Cardiomegaly.",
+        "Left pneumothorax.",
+        "Left pneumothorax. Free air under the diaphragm.",
+        "Free air under the diaphragm.",
+    ]
+    scores = [judge(reference, step).score for step in steps]
+    assert scores == sorted(set(scores), reverse=True)
+
+
+def test_more_findings_of_one_label_than_are_told_apart_are_one() -> None:
+    """A text may list ten thousand of them; time stays linear in its length."""
+    text = " ".join(f"Nodule of {size} mm." for size in range(1, 4 * MOST_ALIKE))
+    assert len(READER.read(text).findings) == MOST_ALIKE
+    assert judge(text, text).score == 1
+
+
+def test_two_normal_reports_agree_fully() -> None:
+    """GREEN gives 0 there: it has no matched finding."""
+    judged = judge("Normal chest.", "No acute abnormality. The lungs are clear.")
+    assert (judged.score, judged.matched, judged.errors) == (1, (), ())
+
+
+def test_the_memory_of_sentences_changes_nothing() -> None:
+    """Sentences are remembered for speed alone."""
+    forgetful = FindingReader(GUIDES, CUES, read_judging(), memo=0)
+    for row in RANKED:
+        pair = row["reference"], row["worse"]
+        assert judge_pair(forgetful, *pair) == judge_pair(READER, *pair)
+
+
+def test_guides_without_any_of_our_labels_are_enough() -> None:
+    """Another task's labels are judged too; the data's findings are no labels then."""
+    reader = FindingReader((), CUES, read_judging())
+    (error,) = judge_pair(reader, "Free air.", "Clear lungs.").errors
+    assert (error.category, error.label) == (GreenCategory.OMISSION, "")
+
+
+def test_another_language_is_refused() -> None:
+    """Without its words every finding would be missed in silence."""
+    with pytest.raises(EngineError, match=r"language 'zh'.*Choose an engine"):
+        FindingReader(GUIDES, CUES, read_judging(), language="zh")
+
+
+def test_a_text_in_chinese_is_refused() -> None:
+    """It would read as a normal report."""
+    with pytest.raises(EngineError, match="Chinese"):
+        judge("左侧气胸。", "Left pneumothorax.")
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "INDICATION: Cough."])
+def test_a_text_that_holds_nothing_to_read_is_refused(text: str) -> None:
+    """Silence is no agreement with a normal report."""
+    with pytest.raises(EngineError, match="holds nothing to read"):
+        judge("Clear lungs.", text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("significance", {"urgent": 1.0}, "significance needs"),
+        ("device_findings", ["gadget"], "device_findings names"),
+        ("by_degree", [1.0], "by_degree needs"),
+        ("base", 0, "base"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(
+    tmp_path: Path, field: str, value: object, problem: str
+) -> None:
+    """What a clinician edits is checked when it is read."""
+    shipped = bundled() / "labels" / "judging.yaml"
+    data = yaml.safe_load(shipped.read_text(encoding="utf-8"))
+    edited = tmp_path / "judging.yaml"
+    edited.write_text(yaml.safe_dump(data | {field: value}), encoding="utf-8")
+    with pytest.raises(DataError, match=problem):
+        read_judging(edited)
+
+
+def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
+    """The message says which file, and what to do."""
+    with pytest.raises(DataError, match=r"absent\.yaml.*Name a file"):
+        read_judging(tmp_path / "absent.yaml")
+
+
+def test_it_agrees_with_radiologists(data_folder: Path) -> None:
+    """On the RadPref cases: the rating, the preferred candidate, the kinds of error."""
+    people = candidates(data_folder / "radpref")
+    measured = measure(people, READER)
+    assert measured.tau_b >= 0.62
+    assert measured.right >= 38
+    assert measured.f1["false finding"] >= 0.76
+    assert measured.f1["omission"] >= 0.80
+    assert measured.f1["attribute"] >= 0.36
+
+
+def test_a_report_agrees_fully_with_itself(data_folder: Path) -> None:
+    """Whatever is read in real reports is matched with itself."""
+    for one in candidates(data_folder / "radpref"):
+        assert judge(one.text, one.text).score == 1

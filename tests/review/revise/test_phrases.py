@@ -1,0 +1,294 @@
+"""A phrase that was marked: what it could become, and which cases that would change."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import DataError, EngineError
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.labels.cohort import iter_items, read_cohort
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import write_version
+from loop.prompts.version import CallPlan
+from loop.review.revise.draft_files import beside
+from loop.review.revise.phrases import (
+    GuidePart,
+    PhraseRequest,
+    holds,
+    phrase_data,
+    try_phrase,
+)
+from loop.review.revise.tries import count_tries, list_tries
+from loop.review.revise.wording import Authorship, build_draft
+from loop.review.verdict import Edits
+from loop.run.aside import ask_version
+from loop.run.asking import hold_engine
+from loop.run.manifest import find_run
+from loop.run.task import run_prompt
+from tests.review.revise.stepping import FLUID, WHEN, begin, check
+
+ROWS = (
+    ("h1", "Small pleural effusion or cardiomegaly.", 1, 1),
+    ("h2", "No fluid at the base. Heart large.", 0, 1),
+    ("h3", "Possible fluid, fluid at the left base, and cardiomegaly.", 1, 1),
+    ("h4", "Efusion or fluid. FLUID; no pleural-effusion", 1, 0),
+    ("h5", "胸腔积液，fluid", 0, 0),
+    ("h6", "INDICATION: fluid.\nFINDINGS: Clear.", 0, 0),
+)
+
+
+def suggest(setting, store, phrase, label="pleural_effusion", prompt="tiny@v1", **how):
+    """Try a phrase in the guide of a label."""
+    request = PhraseRequest(prompt, label, phrase, **{"cohort": "dev", **how})
+    return try_phrase(setting.workspace, store, request, setting.editor)
+
+
+def of(found, part, value=None):
+    """Return what the phrase would change as one part."""
+    (one,) = (one for one in found.parts if (one.part, one.value) == (part, value))
+    return one
+
+
+def answers(setting, store, version, cohort="dev"):
+    """Return what `rules` answers to every case, in a pass of its own."""
+    items = tuple(iter_items(setting.workspace, read_cohort(setting.workspace, cohort)))
+    with hold_engine(setting.workspace, "rules") as held:
+        (outcomes,) = ask_version(setting.workspace, store, version, items, held).draws
+    return {
+        (one.item_id, label): str(field.value)
+        for one in outcomes
+        for label, field in one.fields.items()
+    }
+
+
+def drafted(version, part, value, phrase, label):
+    """Return the draft that a verdict on the phrase would make."""
+    if part is GuidePart.TERM:
+        edits = Edits(terms=(phrase,))
+    elif part is GuidePart.EXCLUSION:
+        edits = Edits(exclusions=(phrase,))
+    elif part is GuidePart.CLARIFICATION:
+        edits = Edits(clarifications=(Clarification(phrase=phrase, value=value),))
+    else:
+        text = f"Saying {phrase} here."
+        edits = Edits(exemplars=(Exemplar(text=text, value=value, evidence=phrase),))
+    verdict = replace(FLUID, label=label, edits=edits)
+    return build_draft(version, (verdict,), Authorship("-", WHEN, "")).draft
+
+
+def require_same_as_a_pass(setting, store, version, phrases, cohort="dev"):
+    """Compare parts of every phrase with a pass over the whole cohort for each."""
+    before = answers(setting, store, version, cohort)
+    changed = 0
+    for number, (label, phrase) in enumerate(phrases):
+        found = suggest(setting, store, phrase, label, version.ref, cohort=cohort)
+        for one in found.parts[number % 2 :: 2]:
+            draft = drafted(version, one.part, one.value, phrase, label)
+            after = answers(setting, store, draft, cohort)
+            pairs = {key for key in before if before[key] != after[key]}
+            told = (*one.changes, *one.others)
+            assert {(each.case_id, each.label) for each in told} == pairs
+            assert len(told) == len(pairs)
+            assert all(
+                (each.before, each.after) == (before[each[:2]], after[each[:2]])
+                for each in told
+            )
+            assert {each.label for each in one.changes} <= {label}
+            assert label not in {each.label for each in one.others}
+            changed += len(pairs)
+    return changed
+
+
+PHRASES = (
+    ("pleural_effusion", "fluid"),
+    ("pleural_effusion", "small pleural effusion"),
+    ("cardiomegaly", "Clear"),
+)
+
+
+def test_the_counts_are_those_of_a_whole_pass_with_the_changed_guide(setting, store):
+    """Of every part and every label; also where findings share a sentence."""
+    setting.add_cohort("more", "dev", ROWS)
+    first, second = setting.tiny.guides
+    rules = (Clarification(phrase="small pleural effusion", value=Value.UNCERTAIN),)
+    rich = replace(
+        setting.tiny,
+        number=2,
+        parent=setting.tiny.digest,
+        guides=(
+            replace(first, clarifications=rules, lexicon=(Lexicon(language="en"),)),
+            replace(second, implies=("pleural_effusion",)),
+        ),
+    )
+    write_version(setting.workspace, rich)
+    assert require_same_as_a_pass(setting, store, rich, PHRASES, "more") > 6
+
+
+def test_a_plan_of_a_call_per_label_is_counted_as_well(setting, store):
+    """Only the calls that see the guide are read again."""
+    setting.add_cohort("more", "dev", ROWS)
+    single = replace(setting.tiny, number=2, plan=CallPlan.PER_LABEL, contract="binary")
+    write_version(setting.workspace, single)
+    assert require_same_as_a_pass(setting, store, single, PHRASES[1:2], "more")
+
+
+def test_each_way_and_each_right_answer_is_counted(setting, store):
+    """Who marks words sees whom they would help, and whom they would harm."""
+    found = suggest(setting, store, "Fluid  layers\n", "Pleural Effusion")
+    assert (found.prompt, found.cohort) == ("tiny@v1", "dev")
+    assert (found.cases, found.holding) == (25, 4)
+    assert (found.engine, found.label, found.phrase, found.estimated) == (
+        *("rules", "pleural_effusion", "Fluid layers", False),
+    )
+    term = of(found, GuidePart.TERM)
+    assert [one.case_id for one in term.changes] == ["f0", "f1", "f2", "f3"]
+    assert (term.gained, term.lost, term.others) == (4, 0, ())
+    assert term.ways == (("absent", "present", 4),)
+    assert of(found, GuidePart.EXCLUSION).changes == ()
+    unsure = of(found, GuidePart.CLARIFICATION, Value.UNCERTAIN)
+    assert unsure.ways == (("absent", "uncertain", 4),)
+    assert (unsure.gained, unsure.lost) == (0, 0)
+    harm = suggest(setting, store, "small pleural effusion")
+    exclusion = of(harm, GuidePart.EXCLUSION)
+    assert exclusion.ways == (("present", "absent", 6),)
+    assert (exclusion.gained, exclusion.lost) == (0, 6)
+
+
+def test_what_the_guide_has_already_is_said(setting, store):
+    """Nothing would change, and one knows why."""
+    term = of(suggest(setting, store, "Pleural effusion"), GuidePart.TERM)
+    assert (term.problem, term.changes) == ("is there already", ())
+
+
+def test_a_draft_is_suggested_for_as_it_stands(setting, store):
+    """The next phrase comes on top of those that it has."""
+    draft = begin(setting, store, FLUID).draft
+    found = suggest(setting, store, "fluid layers", prompt=draft.ref, cohort="")
+    assert found.cohort == "dev"
+    assert of(found, GuidePart.TERM).changes == ()
+    assert of(found, GuidePart.EXCLUSION).ways == (("present", "absent", 4),)
+
+
+def test_a_holdout_is_searched_by_nobody(setting, store):
+    """A count tells what its texts hold."""
+    setting.add_cohort("hold", "holdout", [("h0", "Effusion.", 1, 0)])
+    setting.add_cohort("other", "external", [("x0", "Effusion.", 1, 0)])
+    for name in ("hold", "other"):
+        with pytest.raises(DataError, match="revised on a dev"):
+            suggest(setting, store, "effusion", cohort=name)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "why"),
+    [
+        (" \n", "the phrase is empty"),
+        ("...", "holds no word"),
+        ("w" * 301, "at most 300"),
+        ("fluid \ud800", "incomplete"),
+    ],
+)
+def test_a_phrase_that_is_none_is_refused(setting, store, phrase, why):
+    """In words that say what to do, and without the phrase."""
+    with pytest.raises(DataError, match=why) as refused:
+        suggest(setting, store, phrase)
+    assert "fluid" not in str(refused.value)
+
+
+def test_a_label_without_a_guide_is_refused(setting, store):
+    """With what to name instead."""
+    with pytest.raises(DataError, match="no guide for 'edema'"):
+        suggest(setting, store, "fluid", "edema")
+    with pytest.raises(DataError, match="follows from the other labels"):
+        suggest(setting, store, "clear", "no_finding")
+    with pytest.raises(EngineError, match="nonsense"):
+        suggest(setting, store, "fluid", engine="nonsense")
+
+
+def test_hostile_phrases_are_words_like_others(setting, store):
+    """They are no pattern and no template, and take no longer."""
+    setting.add_cohort("odd", "dev", [("o1", "Fluid (a+)+$ {{ x }} \u202e", 1, 0)])
+    for phrase in ("(a+)+$", "{{ x }}", "* a *", "a" + "...b" * 70, "\u202ex"):
+        assert len(suggest(setting, store, phrase, cohort="odd").parts) == 7
+
+
+def test_another_engine_is_estimated_by_wording(setting, store, wavering):
+    """Nothing is asked: the cases that hold the phrase, by what a run answered."""
+    bare = suggest(setting, store, "small ... study", engine="wavering")
+    assert bare.estimated and wavering.asked == ()
+    assert of(bare, GuidePart.TERM).ways == (("not known", "present", 6),)
+    assert of(bare, GuidePart.EXCLUSION).ways == (("not known", "absent", 6),)
+    assert [bare.run, *((one.gained, one.lost) for one in bare.parts)] == [
+        "",
+        *[(0, 0)] * 7,
+    ]
+    run_prompt(setting.workspace, "tiny@v1", "dev", engine="wavering")
+    found = suggest(setting, store, "small ... study", engine="wavering")
+    assert found.run == find_run(setting.workspace, "latest").id
+    asked = len(wavering.asked)
+    counts = {one.part: {way[0]: way[2] for way in one.ways} for one in found.parts[:2]}
+    present = counts[GuidePart.EXCLUSION].get("present", 0)
+    absent = counts[GuidePart.TERM].get("absent", 0)
+    assert present + absent == 6
+    assert len(wavering.asked) == asked
+    assert list_tries(setting.workspace, setting.tiny) == ()
+
+
+def test_what_rules_showed_counts_for_the_drafts_of_that_guide(setting, store):
+    """Wordings chosen by their counts were chosen on these cases."""
+    suggest(setting, store, "fluid layers")
+    suggest(setting, store, "fluid layers")
+    suggest(setting, store, "resembles", "cardiomegaly")
+    notes = list_tries(setting.workspace, setting.tiny)
+    assert {(one.label, one.engine, one.by) for one in notes} == {
+        (label, "rules", setting.editor.name)
+        for label in ("pleural_effusion", "cardiomegaly")
+    }
+    of_fluid = [one for one in notes if one.label == "pleural_effusion"]
+    assert len({one.digest for one in of_fluid}) == len(of_fluid) == 7
+    assert {case for one in of_fluid for case in one.cases} == {
+        *("f0", "f1", "f2", "f3")
+    }
+    draft = begin(setting, store, FLUID).draft
+    assert count_tries(setting.workspace, draft) == (7, 4)
+    suggest(setting, store, "cardiomegaly on", "cardiomegaly", draft.ref)
+    assert check(setting, store, draft).tried == (14, 5)
+    beside(setting.workspace, setting.tiny).tries.write_text("[{")
+    with pytest.raises(DataError, match=f"what was tried of {setting.tiny.ref}"):
+        count_tries(setting.workspace, draft)
+
+
+def test_no_text_is_in_what_is_printed_of_a_try(setting, store):
+    """The phrase may be the words of a case; the data has it for who asked."""
+    found = suggest(setting, store, "fluid layers")
+    assert "layers" not in repr(found)
+    data = phrase_data(found)
+    assert data["phrase"] == "fluid layers"
+    assert data["parts"][0]["changes"][0] == {
+        "case_id": "f0",
+        "label": "pleural_effusion",
+        "before": "absent",
+        "after": "present",
+        "expected": "present",
+    }
+
+
+def test_words_with_gaps_and_open_ends_are_found():
+    """As `rules` finds them, as far as letters go."""
+    assert holds("fluid at the left base", "Fluid ... base")
+    assert not holds("fluid a b c d e f g base", "fluid ... base")
+    assert holds("左胸腔积液", "胸腔")
+    assert not holds("database", "base")
+    assert not holds("a" + " b" * 3000, "a" + "...b" * 70 + "...c")
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_counts_hold_on_open_i(setting, store, data_folder):
+    """Real reports hold what no made-up one does."""
+    options = ImportOptions(name="openi", role="dev")
+    path = data_folder / "openi" / "reports_dev.csv"
+    import_cohort(setting.workspace, path, options, actor=setting.editor)
+    phrases = (("pleural_effusion", "blunting"), ("cardiomegaly", "heart size"))
+    version = setting.tiny
+    assert require_same_as_a_pass(setting, store, version, phrases, "openi") > 30
