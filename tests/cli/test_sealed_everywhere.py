@@ -204,7 +204,8 @@ class Scene:
         text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?", "RUN", text)
         text = re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?", "TIME", text)
         text = re.sub(r"\d{8}T\d{6}Z-\w+", "TIME", text)
-        number = r"X'[0-9A-F]+'|\d+\.\d+(e-?\d+)?|\d+ (ms|s)\b"
+        # How long something took may be 2.5, 1e-05 or 9.9e+00.
+        number = r"X'[0-9A-F]+'|\d+(\.\d+)?e[-+]\d+|\d+\.\d+|\d+ (ms|s)\b"
         text = re.sub(number, "N", text)
         # YAML quotes a digest that happens to look like a number.
         return re.sub(r"'?\b[0-9a-f]{7,64}\b'?", "HEX", text)

@@ -203,6 +203,7 @@ def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
         page.wait_for_timeout(120)
+        page.evaluate(DRAWN)
 
 
 def rest(page, quiet_ms=600):

@@ -153,11 +153,11 @@ def test_the_first_tab_stop_leads_past_the_header(shared_alone, new_page):
     page = new_page()
     enter(page, shared_alone, "Overview")
     page.wait_for_selector("table.gates")
+    rest(page)
     page.evaluate("document.activeElement.blur()")
     for _ in range(6):
-        page.keyboard.press("Tab")
+        press(page, "Tab")
         if page.evaluate("document.activeElement.classList.contains('skip')"):
             break
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
+    press(page, "Enter", "Tab")
     assert page.evaluate("document.activeElement.closest('#pages') !== null")

@@ -44,10 +44,11 @@ EVENTS = (
 
 
 def open_review(page):
-    """Choose the page and wait for its first case."""
+    """Choose the page and wait for its first case, and for its form to be filled."""
     page.wait_for_selector("#bar .who-name")
     open_tab(page, "Review")
     page.wait_for_selector("[data-case-text]")
+    rest(page)
 
 
 def case_of(page):
