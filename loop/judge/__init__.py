@@ -1,0 +1,1 @@
+"""Judges of generated reports: what they find in pairs, and how far they are right."""
