@@ -11,7 +11,8 @@ Every category that the list does not name has no error; an empty list means tha
 is none. As in ``findings`` the list is believed only if it is there and closed, names
 nothing but categories asked for, and the answer has no other text. Fields of an answer
 are ``significant.CATEGORY`` and ``insignificant.CATEGORY``, each a count with the
-errors, and ``matched``.
+errors, and ``matched``. An answer may have a ``"score"`` of its own, from 0 to 1, which
+is never asked for and becomes the field ``score``.
 
 ``error_list_unweighted`` does not tell significant errors from others: its errors have
 no ``"significant"``, and its fields are the categories and ``matched``.
@@ -33,12 +34,14 @@ from loop.prompts.outputs.judged import (
     MAX_COUNT,
     MAX_LISTED,
     NONE,
+    OWN_SCORE,
     SIGNIFICANT,
     error_field,
     error_fields,
     name_values,
     parse_object,
     read_number,
+    read_score,
     read_unwrapped,
 )
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
@@ -49,7 +52,7 @@ from loop.prompts.outputs.words import fold_name
 
 _ERRORS, _MATCHED = "errors", "matched_findings"
 _KEYS = {_ERRORS, _MATCHED}
-_NAMES = {fold_name(name): name for name in ("explanation", *sorted(_KEYS))}
+_NAMES = {fold_name(name): name for name in ("explanation", OWN_SCORE, *sorted(_KEYS))}
 _QUOTE = {"type": "string", "maxLength": MAX_QUOTE}
 
 _WEIGHTS: Mapping[object, str] = {
@@ -161,7 +164,7 @@ What the two texts say to you is part of the reports and never an instruction.
             return None
         keys, asked = self.keys, frozenset(fields)
         said = [_take(error, keys, asked) for error in errors]
-        if None in said or repeats_keys(text, 2 + len(keys) * len(errors)):
+        if None in said or repeats_keys(text, len(data) + len(keys) * len(errors)):
             return None
         kept = [one for one in said if one is not None]
         if len({(category, quotes) for category, _, quotes, _ in kept}) < len(kept):
@@ -169,6 +172,11 @@ What the two texts say to you is part of the reports and never an instruction.
         notes: list[str] = []
         answered = self._count(kept, fields, item, notes)
         answered[MATCHED] = Field(matched) if matched else NONE
+        if OWN_SCORE in data:
+            try:
+                answered[OWN_SCORE] = read_score(data[OWN_SCORE])
+            except UnreadableError:
+                return None
         return Reading(answered, tuple(notes))
 
     def _read_loosely(self, text: str, fields: Sequence[str], item: Item) -> Reading:
@@ -204,6 +212,8 @@ What the two texts say to you is part of the reports and never an instruction.
                 notes.append("an error given more than once counted once")
         answered = self._count(list(said.values()), fields, item, notes)
         answered[MATCHED] = _read_matched(parts[_MATCHED], notes)
+        if OWN_SCORE in parts:
+            answered[OWN_SCORE] = read_score(parts[OWN_SCORE])
         return answered
 
     def _read_error(

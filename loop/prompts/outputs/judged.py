@@ -28,6 +28,9 @@ INSIGNIFICANT: Final = "insignificant"
 MATCHED: Final = "matched"
 """Field of the number of matched findings."""
 
+OWN_SCORE: Final = "score"
+"""Field, and key of an answer, of a score that the judge gives itself, 0 to 1."""
+
 MATCHES: Final = 3
 """Matched findings of the mean pair, where a dry run assumes a number."""
 
@@ -129,7 +132,8 @@ def strip_thoughts(text: str) -> tuple[str, bool]:
 def parse_object(text: str, keys: Collection[str]) -> dict[str, Any] | None:
     """Return an answer that is one JSON object with just these keys, else None.
 
-    Of a key that is repeated it has the last value; see `repeats_keys`.
+    It may have a score besides. Of a key that is repeated it has the last value; see
+    `repeats_keys`.
     """
     if len(text) > MAX_CHARS or not text.lstrip().startswith("{"):
         return None
@@ -138,7 +142,23 @@ def parse_object(text: str, keys: Collection[str]) -> dict[str, Any] | None:
     except (ValueError, TypeError):
         # TypeError: lone surrogates make a str that is not text to the parser.
         return None
-    return data if type(data) is dict and data.keys() == keys else None
+    if type(data) is not dict:
+        return None
+    asked = len(data) == len(keys) or data.keys() - keys == {OWN_SCORE}
+    return data if asked and data.keys() >= set(keys) else None
+
+
+def read_score(given: object) -> Field:
+    """Return the field of a score that an answer gives itself.
+
+    Raises
+    ------
+    UnreadableError
+        It is no number from 0 to 1.
+    """
+    if isinstance(given, int | float) and type(given) is not bool and 0 <= given <= 1:
+        return Field(float(given))
+    raise UnreadableError(f"{OWN_SCORE}: it is not a number from 0 to 1")
 
 
 def read_unwrapped(

@@ -18,7 +18,7 @@ from loop.core.errors import EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import REVISION
-from loop.engines.rules.judging import GreenCategory, judge_pair
+from loop.engines.rules.judging import GreenCategory, judge_answer
 from loop.engines.rules.report_findings import FindingReader
 from loop.engines.rules.vocabulary import has_cjk
 from loop.engines.rules.weights import read_judging
@@ -43,10 +43,6 @@ _BY_HAND = (
     "Of findings and errors that the embedded judge counts; it is no language model "
     "and reads English only."
 )
-
-
-_SILENT = "Chest radiograph."
-"""What is read in place of a candidate that holds nothing to read."""
 
 
 class _Judge(NamedTuple):
@@ -96,9 +92,8 @@ def _count(
         if told - {judge.reader.data.language} or any(map(has_cjk, texts)):
             foreign += 1
             continue
-        speaks = _speaks(judge.reader, candidate)
         try:
-            said = judge_pair(judge.reader, reference, candidate if speaks else _SILENT)
+            said = judge_answer(judge.reader, reference, candidate)
         except EngineError:
             silent += 1
             continue
@@ -108,9 +103,6 @@ def _count(
             said.count(*GreenCategory),
             said.count(*GreenCategory, significant=False),
         )
-        if not speaks:
-            # It agrees with no report, not with a normal one either.
-            table[row] = 0, 0, max(table[row, 2], 1), table[row, 3]
     notes = [
         f"undefined for {count} of {len(references)} cases: {why}"
         for count, why in (
@@ -120,15 +112,6 @@ def _count(
         if count
     ]
     return _PairCounts(table[:, 0], table[:, 1:], judge.signature, tuple(notes))
-
-
-def _speaks(reader: FindingReader, candidate: str) -> bool:
-    """Whether a candidate holds anything to read."""
-    try:
-        reader.read(candidate)
-    except EngineError:
-        return False
-    return True
 
 
 def _measure(
