@@ -149,8 +149,8 @@ How to compare:
   candidate reports and the reference denies is a false finding.
 - An error belongs to one category. A finding that both report, at another place or of
   another degree, is neither an omission nor a false finding.
-- A finding matches if both report it and nothing that the candidate says of it is
-  wrong.
+- A finding matches if both report it, and nothing that the candidate says of it is a
+  significant error.
 - Indication, history, technique and advice are not compared.
 
 Categories:

@@ -88,7 +88,7 @@ class PairError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedFinding:
-    """One finding that both reports have."""
+    """One finding that both reports have, without a significant error."""
 
     reference_span: Span
     candidate_span: Span
@@ -146,10 +146,13 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
     given = merge_sides(answered.findings, said.findings)
     pairs, missed, invented = _match(data, wanted, given)
     errors: list[PairError] = []
+    right: list[_Pair] = []
     credit = data.base
     for pair in pairs:
         found = list(_errors_of(data, pair))
         errors += found
+        if not any(one.significant for one in found):
+            right.append(pair)
         worth = _worth(data, pair.wanted)
         credit += worth * (1 - min(_MOST_LOST, _lost(data, pair)))
     for one in missed:
@@ -176,7 +179,7 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
             candidate_span=given.span,
             label=wanted.label or given.label,
         )
-        for wanted, given in pairs
+        for wanted, given in right
     )
     cost = sum(one.cost for one in errors)
     return JudgedPair(
