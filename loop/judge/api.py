@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,31 +14,11 @@ from loop.judge.document import JudgeDocument, JudgeOptions, judge_systems
 from loop.judge.judge import Judge
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.version import PromptVersion
-from loop.score.experts.error_counts import Empty
 from loop.score.joining import join_texts
 from loop.score.reading.options import in_python
 
 if TYPE_CHECKING:
     from loop.score.reading.memory import Candidates, Patients, Texts
-
-
-class JudgingOptions(TypedDict, total=False):
-    """Options of `judge_pairs` besides what is judged and by whom."""
-
-    workspace: WorkspacePaths | None
-    """Where versions and stored answers are; default what ships with ranloop."""
-
-    empty: Empty
-    """What a pair without matches and errors scores; default 1."""
-
-    weights: tuple[float, float, float] | None
-    """Of one more score, ``aM / (aM + bS + cI)``; default none."""
-
-    resamples: int
-    """Bootstrap resamples; default 2,000."""
-
-    seed: int
-    """Of the bootstrap; default 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -129,7 +109,8 @@ def judge_pairs(
     engine: str = "rules",
     *,
     patients: Patients | None = None,
-    **options: Unpack[JudgingOptions],
+    workspace: WorkspacePaths | None = None,
+    options: JudgeOptions | None = None,
 ) -> JudgeResult:
     """Judge candidate reports against their references.
 
@@ -145,8 +126,10 @@ def judge_pairs(
         Engine that is asked; ``"rules"`` needs no model, and is none.
     patients
         Case id to patient, who is resampled as a whole; None: each case is.
-    **options
-        See `JudgingOptions`.
+    workspace
+        Where versions and stored answers are; None for what ships with ranloop.
+    options
+        How counts become scores; None for the defaults.
 
     Raises
     ------
@@ -154,8 +137,6 @@ def judge_pairs(
         Ids or texts cannot be joined, or there is no such judge.
     EngineError
         The engine is not available.
-    ValueError
-        An option is out of range.
 
     Examples
     --------
@@ -166,14 +147,12 @@ def judge_pairs(
     >>> said.table.set_index(["score", "system"])["value"]["green_green"].to_dict()
     {'copy': 1.0, 'normal': 0.0}
     """
-    place = options.pop("workspace", None)
-    chosen = JudgeOptions(**options)
-    labels = place.labels if place else bundled() / "labels"
+    labels = workspace.labels if workspace else bundled() / "labels"
     try:
         joined = join_texts(
             references, candidates, read_taxonomy(labels), patients=patients
         )
     except DataError as error:
         raise type(error)(in_python(str(error))) from None
-    with Judge.open(place, judge, engine) as opened:
-        return JudgeResult(document=judge_systems(joined, opened, chosen))
+    with Judge.open(workspace, judge, engine) as opened:
+        return JudgeResult(document=judge_systems(joined, opened, options))

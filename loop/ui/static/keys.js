@@ -105,8 +105,9 @@
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
     const name = keyName(event);
     // The key before may have led to a text box just now: what follows is the text.
-    if (isTyping(event.target) || isTyping(document.activeElement)) {
-      if (event.key === 'Escape') document.activeElement.blur();
+    const typed = [event.target, document.activeElement].find(isTyping);
+    if (typed) {
+      if (event.key === 'Escape') typed.blur();
       if (!name.startsWith('ctrl+')) return;
     }
     const letter = isLetter(event);
