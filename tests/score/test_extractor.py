@@ -13,8 +13,8 @@ from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.records import Completion, Guide, ValueCode
 from loop.engines import base
 from loop.prompts.version import CallPlan, PromptVersion
-from loop.run.store import open_store
 from loop.run import runner as module
+from loop.run.store import open_store
 from loop.score.extractor import Extractor
 
 TEXTS = [f"Small left pleural effusion, finding {number}." for number in range(40)]
