@@ -8,7 +8,6 @@ from functools import partial
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask, Status
@@ -179,7 +178,7 @@ class Judge:
             ref=self.version.ref,
             digest=self.version.digest,
             engine=self._runner.engine,
-            identity=digest_bytes(self._runner.asker.encode("utf-8")),
+            identity=self._runner.identity,
             parser=self.parser,
         )
 

@@ -13,19 +13,21 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from threading import Lock
+from types import TracebackType
 from typing import Final, NamedTuple
 
 from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
 from loop.core.files import write_error
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item, Status
+from loop.core.records import Completion, Item, Outcome, Prompt, Status
 from loop.labels.language import has_words
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import Contract, get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.execute import Problem, RunSummary, Work, execute
+from loop.run.execute import Problem, RunSummary, Work, ask_aside, execute
+from loop.run.prune import ANSWER_FOLDERS
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store, read_values
 from loop.run.task_fields import task_of
@@ -47,7 +49,7 @@ class ItemAnswer(NamedTuple):
     """In the order of the runner's fields; None for a field that was not answered."""
 
 
-class Asked(NamedTuple):
+class AskedItems(NamedTuple):
     """What came back about some items."""
 
     answers: tuple[ItemAnswer | None, ...]
@@ -78,7 +80,8 @@ class RunnerOptions:
     folder: str = ""
     """Folder of the store in the private part of the workspace, beside its runs and
     never among them: the same items are not asked twice, and what was killed goes on.
-    Empty for a store that goes afterwards."""
+    One of `loop.run.prune.ANSWER_FOLDERS`, whose answers `ranloop clean` removes on
+    request; empty for a store that goes afterwards."""
 
     fields: tuple[str, ...] = ()
     """Fields of an answer that are given back; none for what the version asks for."""
@@ -88,6 +91,13 @@ class RunnerOptions:
 
     about: str = ""
     """Text of an item without whose words nothing is asked; empty for any of them."""
+
+    def __post_init__(self) -> None:
+        if self.folder and self.folder not in ANSWER_FOLDERS:
+            raise ValueError(
+                f"folder must be empty or one of {', '.join(ANSWER_FOLDERS)}, got "
+                f"{self.folder!r}"
+            )
 
 
 class PromptRunner:
@@ -109,6 +119,7 @@ class PromptRunner:
         self.material: Final = material
         self.contract: Final = options.contract or get_contract(version.contract)
         self.fields: Final = options.fields or version.labels
+        self._inputs = frozenset(version.inputs)
         self._about = options.about
         self._engine = engine
         self._store = store
@@ -197,17 +208,33 @@ class PromptRunner:
         }
         return canonical_json(asker).decode("utf-8")
 
+    @property
+    def identity(self) -> str:
+        """Sha256 of `asker`, for signatures; opens the engine."""
+        return digest_bytes(self.asker.encode("utf-8"))
+
     def close(self) -> None:
         """Let go of the engine and the store; what was answered stays."""
         self._closed = True
         self._closing()
+
+    def __enter__(self) -> PromptRunner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def ask(
         self,
         texts: Sequence[Mapping[str, str]],
         languages: Sequence[str],
         watch: Watch | None = None,
-    ) -> Asked:
+    ) -> AskedItems:
         """Return what comes back about each item, asking about each distinct one once.
 
         The order of items changes nothing. What could not be answered is asked again
@@ -216,7 +243,8 @@ class PromptRunner:
         Parameters
         ----------
         texts
-            Texts of each item by the name of the input, for example ``{"text": ...}``.
+            Texts of each item by the name of the input, for example ``{"text": ...}``:
+            those that the version reads, and no other.
         languages
             One per item, for example ``"en"``.
         watch
@@ -225,33 +253,24 @@ class PromptRunner:
         Raises
         ------
         ValueError
-            There is not one language per item, or the runner was closed.
+            There is not one language per item, an item has other texts, or the runner
+            was closed.
         EngineError
             The engine as a whole failed; what it answered until then is kept.
         StoreError
             The store cannot be read or written.
         """
-        if self._closed:
-            raise ValueError(f"{self.version.ref} is closed here. Open it again")
-        asked: dict[str, Item] = {}
-        keys = []
-        for given, language in zip(texts, languages, strict=True):
-            storable = {name: _storable(text) for name, text in given.items()}
-            key = _key(storable, language) if self._speaks(storable) else ""
-            keys.append(key)
-            if key:
-                asked[key] = Item(id=key, variables=storable, language=language)
+        keys, asked = self._items(texts, languages)
         with self._turn:
             known = {key: self._known[key] for key in asked if key in self._known}
-            # Sorted, so that an engine sees the same whatever the order of rows was.
-            new = [asked[key] for key in sorted(asked) if key not in known]
+            new = _in_order(asked[key] for key in asked if key not in known)
             found = {
                 key: ItemAnswer(Status.ANSWERED, values)
                 for key, values in known.items()
             }
             summary = self._ask(new, found, watch) if new else None
         remembered = len(asked) - len(new)
-        done = Asked(
+        done = AskedItems(
             tuple(found[key] if key else None for key in keys),
             tuple(keys),
             answered=remembered,
@@ -268,6 +287,72 @@ class PromptRunner:
             problems=summary.problems,
         )
 
+    def outcomes(
+        self, texts: Sequence[Mapping[str, str]], languages: Sequence[str]
+    ) -> tuple[Outcome | None, ...]:
+        """Return all that was answered about each item, with entries and evidence.
+
+        Read from the stored answers: nothing is asked. Takes turns with `ask`.
+
+        Parameters
+        ----------
+        texts, languages
+            As for `ask`.
+
+        Returns
+        -------
+        tuple of Outcome or None
+            One an item, with the item's key as its id; None where nothing was asked,
+            or where not every answer is stored, as after a failure of the engine.
+
+        Raises
+        ------
+        ValueError
+            As for `ask`.
+        EngineError
+            The engine is not available, so that its answers cannot be told from others.
+        StoreError
+            The store cannot be read.
+        """
+        keys, items = self._items(texts, languages)
+        found: dict[str, Outcome] = {}
+        if items:
+            with self._turn:
+                stored = _StoredAnswers(self._engine.identity())
+                spec, work = self._spec(items), self._work(items.values())
+                told = ask_aside(spec, work, stored, self._store, keep=False)
+            found = {
+                one.item_id: one for one in told if one.item_id not in stored.missing
+            }
+        return tuple(found.get(key) for key in keys)
+
+    def _items(
+        self, texts: Sequence[Mapping[str, str]], languages: Sequence[str]
+    ) -> tuple[list[str], dict[str, Item]]:
+        """Return the key of each item, and the distinct items with something to ask."""
+        if self._closed:
+            raise ValueError(f"{self.version.ref} is closed here. Open it again")
+        keys: list[str] = []
+        items: dict[str, Item] = {}
+        for given, language in zip(texts, languages, strict=True):
+            storable = self._storable(given)
+            key = _key(storable, language) if self._speaks(storable) else ""
+            keys.append(key)
+            if key and key not in items:
+                items[key] = Item(id=key, variables=storable, language=language)
+        return keys, items
+
+    def _storable(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return the texts of one item in the order in which the version reads them."""
+        inputs = self.version.inputs
+        if texts.keys() != self._inputs:
+            raise ValueError(
+                f"{self.version.ref} reads {' and '.join(inputs)}, and an item has "
+                f"{' and '.join(texts) or 'no text'}. Give each item the texts that "
+                "are read"
+            )
+        return {name: _storable(texts[name]) for name in inputs}
+
     def _speaks(self, texts: Mapping[str, str]) -> bool:
         """Whether there is anything to ask about an item."""
         if self._about:
@@ -281,21 +366,8 @@ class PromptRunner:
         watch: Watch | None,
     ) -> RunSummary:
         """Ask about `items`, and add what came back about each to `found`."""
-        spec = RunSpec(
-            prompt=self.version.ref,
-            prompt_digest=self.version.digest,
-            contract=f"{self.contract.name}/{self.contract.version}",
-            cohort="texts",
-            cohort_digest=digest_json([item.id for item in items]),
-            engine=self._engine.name,
-            parameters=self._engine.parameters,
-        )
-        work = Work(
-            items=items if watch is None else watch(items),
-            plan=self._plan,
-            contract=self.contract,
-            retries=self._engine.retry_unreadable,
-        )
+        spec = self._spec(item.id for item in items)
+        work = self._work(items if watch is None else watch(items))
         summary = execute(spec, work, self._engine, self._store)
         (run,) = self._store.find_runs(ids=[summary.run_id])
         for one in read_values(self._store, run):
@@ -307,6 +379,59 @@ class PromptRunner:
             self._known.pop(oldest, None)
         _forget(self._store, run)
         return summary
+
+    def _spec(self, keys: Iterable[str]) -> RunSpec:
+        return RunSpec(
+            prompt=self.version.ref,
+            prompt_digest=self.version.digest,
+            contract=f"{self.contract.name}/{self.contract.version}",
+            cohort="texts",
+            cohort_digest=digest_json([*keys]),
+            engine=self._engine.name,
+            parameters=self._engine.parameters,
+        )
+
+    def _work(self, items: Iterable[Item]) -> Work:
+        return Work(
+            items=items,
+            plan=self._plan,
+            contract=self.contract,
+            retries=self._engine.retry_unreadable,
+        )
+
+
+class _StoredAnswers:
+    """Stands in for an engine whose stored answers are read: it asks nothing."""
+
+    def __init__(self, identity: Mapping[str, object]) -> None:
+        self._identity = identity
+        self.missing: set[str] = set()
+        """Ids of the items of which not every answer is stored."""
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the identity of the engine that gave the answers."""
+        return self._identity
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Note what is not stored."""
+        for index, prompt in enumerate(prompts):
+            self.missing.add(prompt.item.id)
+            yield index, Completion("", "error", "no answer is stored")
+
+
+def _in_order(items: Iterable[Item]) -> list[Item]:
+    """Sort `items`, so that an engine sees the same whatever the order of rows was.
+
+    Items that differ only in their last text follow one another: candidates of one
+    reference share the beginning of their prompts, which a server keeps in its prefix
+    cache.
+    """
+
+    def place(item: Item) -> list[str]:
+        *head, _ = item.variables.values()
+        return [*head, item.id]
+
+    return sorted(items, key=place)
 
 
 def _forget(store: Store, run: RunRecord) -> None:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status, Value, ValueCode
@@ -162,13 +161,12 @@ class Extractor:
         EngineError
             The engine is not available.
         """
-        asker = self._runner.asker
         return ExtractorFacts(
             ref=self.version.ref,
             digest=self.version.digest,
             engine=self._runner.engine,
-            identity=digest_bytes(asker.encode("utf-8")),
-            asked=asker,
+            identity=self._runner.identity,
+            asked=self._runner.asker,
             release=self.release,
         )
 
