@@ -33,8 +33,8 @@ from loop.score.experts.ratings import (
 from loop.stats.correlation import (
     Correlations,
     Preference,
-    correlate,
-    preference_accuracy,
+    correlate_columns,
+    preference_accuracies,
 )
 from loop.stats.dependent import (
     MetricTest,
@@ -183,15 +183,14 @@ def meta_evaluate(
         units=same.units, resamples=resamples, seed=seed, confidence=CONFIDENCE
     )
     pairs = candidate_pairs(same.ratings, same.units)
+    distinct = _distinct(same.scores)
     agreed = {
-        places[0]: _agreement(
-            [scores.metrics[place] for place in places],
-            same.scores[:, places[0]],
-            same,
-            pairs,
-            drawn,
+        places[0]: one
+        for places, one in zip(
+            distinct,
+            _agreements(scores.metrics, distinct, same, pairs, drawn),
+            strict=True,
         )
-        for places in _distinct(same.scores)
     }
     order = sorted(agreed, key=lambda place: _rank(agreed[place]))
     return MetaEvaluation(
@@ -279,27 +278,38 @@ def _distinct(values: NDArray[np.float64]) -> list[list[int]]:
     return list(found.values())
 
 
-def _agreement(
+def _agreements(
     metrics: Sequence[ScoredMetric],
-    values: NDArray[np.float64],
+    distinct: Sequence[Sequence[int]],
     same: _Aligned,
     pairs: CandidatePairs,
     drawn: Resampling,
-) -> MetricAgreement:
+) -> list[MetricAgreement]:
+    """Return the agreement of each distinct metric, all on the same resamples."""
+    values = same.scores[:, [places[0] for places in distinct]]
+    n = len(distinct)
+    table = np.column_stack([values, same.ratings.consensus, same.ratings.scores])
+    against = range(n, table.shape[1])
+    found = correlate_columns(
+        table, [(one, other) for one in range(n) for other in against], **drawn
+    )
     both, chosen = values[pairs.rows], pairs.unanimous
     every = Resampling(**{**drawn, "units": pairs.units})
     some = Resampling(**{**drawn, "units": pairs.units[chosen]})
-    return MetricAgreement(
-        metric=metrics[0],
-        same=tuple(metrics[1:]),
-        undefined=int(np.isnan(values).sum()),
-        consensus=correlate(values, same.ratings.consensus, **drawn),
-        raters=tuple(
-            correlate(values, points, **drawn) for points in same.ratings.scores.T
-        ),
-        preference=preference_accuracy(both, pairs.consensus, **every),
-        unanimous=preference_accuracy(both[chosen], pairs.consensus[chosen], **some),
-    )
+    preferred = preference_accuracies(both, pairs.consensus, **every)
+    unanimous = preference_accuracies(both[chosen], pairs.consensus[chosen], **some)
+    return [
+        MetricAgreement(
+            metric=metrics[places[0]],
+            same=tuple(metrics[place] for place in places[1:]),
+            undefined=int(np.isnan(values[:, row]).sum()),
+            consensus=found[row * len(against)],
+            raters=tuple(found[row * len(against) + 1 : (row + 1) * len(against)]),
+            preference=preferred[row],
+            unanimous=unanimous[row],
+        )
+        for row, places in enumerate(distinct)
+    ]
 
 
 def _rank(one: MetricAgreement) -> tuple[float, str]:
@@ -450,13 +460,13 @@ def compare_all(
     Williams EJ. J R Stat Soc B 1959;21:396-399; Steiger JH. Psychol Bull
     1980;87:245-251. Holm S. Scand J Stat 1979;6:65-70.
     """
+    pairs = list(combinations(range(len(names)), 2))
+    tests = compare_metrics(
+        scores, consensus, units, pairs=pairs, permutations=permutations, seed=seed
+    )
     found = []
-    for one, other in combinations(range(len(names)), 2):
-        first, second = scores[:, one], scores[:, other]
-        test = compare_metrics(
-            first, second, consensus, units, permutations=permutations, seed=seed
-        )
-        pearson, tested = _williams(first, second, consensus)
+    for (one, other), test in zip(pairs, tests, strict=True):
+        pearson, tested = _williams(scores[:, one], scores[:, other], consensus)
         both = MetricComparison(
             names[one], names[other], test, None, pearson, tested, None
         )

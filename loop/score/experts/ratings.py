@@ -19,7 +19,7 @@ from loop.labels.importing.table_files import (
     SourceTable,
     open_table,
 )
-from loop.stats.correlation import Correlations, correlate
+from loop.stats.correlation import Correlations, correlate_columns
 from loop.stats.intervals import Estimate
 from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
 from loop.stats.resampling import Resampling
@@ -398,23 +398,28 @@ def unit_codes(
 
 
 def _rater_pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
+    pairs = list(combinations(range(len(ratings.raters)), 2))
+    correlations = correlate_columns(ratings.scores, pairs, **drawn)
     found = []
-    for one, other in combinations(range(len(ratings.raters)), 2):
+    for (one, other), correlation in zip(pairs, correlations, strict=True):
         first, second = ratings.scores[:, one], ratings.scores[:, other]
         both = ~np.isnan(first) & ~np.isnan(second)
         same = float((first == second)[both].mean()) if both.any() else None
         names = ratings.raters[one], ratings.raters[other]
-        found.append(RaterPair(*names, correlate(first, second, **drawn), same))
+        found.append(RaterPair(*names, correlation, same))
     return found
 
 
 def _one_against_rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
-    found = []
-    for place, rater in enumerate(ratings.raters):
-        others = mean_given(np.delete(ratings.scores, place, axis=1))
-        own = ratings.scores[:, place]
-        found.append(OneAgainstRest(rater, correlate(own, others, **drawn)))
-    return found
+    scores, n = ratings.scores, len(ratings.raters)
+    others = [mean_given(np.delete(scores, place, axis=1)) for place in range(n)]
+    table = np.column_stack([scores, *others])
+    pairs = [(place, n + place) for place in range(n)]
+    correlations = correlate_columns(table, pairs, **drawn)
+    return [
+        OneAgainstRest(rater, correlation)
+        for rater, correlation in zip(ratings.raters, correlations, strict=True)
+    ]
 
 
 def _mean_defined(values: list[float | None]) -> float | None:
