@@ -13,7 +13,7 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
-from loop.evaluate.gates import GateVerdict, judge_all
+from loop.evaluate.gates import GateVerdict, combine_verdicts
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import comparable_labels, resampling_units
 from loop.evaluate.protocol import Protocol
@@ -265,7 +265,7 @@ class Regression:
         return GateVerdict.PASS if lost <= gained else GateVerdict.INSUFFICIENT
 
 
-def judge_regression(
+def measure_regression(
     difference: ShareDifference, margin: float, confidence: float = 0.95
 ) -> Regression:
     """Return whether a share got worse by less than `margin`.
@@ -327,8 +327,8 @@ def measure_losses(
     margins, confidence = protocol.margins, protocol.confidence
     return tuple(
         LabelLosses(
-            judge_regression(overall, margins.accuracy, confidence),
-            judge_regression(among_positives, margins.sensitivity, confidence),
+            measure_regression(overall, margins.accuracy, confidence),
+            measure_regression(among_positives, margins.sensitivity, confidence),
         )
         for overall, among_positives in zip(
             _count_differences(answers, cases),
@@ -412,7 +412,7 @@ class LabelChange:
         """
         if not self.same_engine:
             return GateVerdict.INSUFFICIENT
-        return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
+        return combine_verdicts((self.accuracy.verdict, self.sensitivity.tolerable))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,7 +475,9 @@ class Comparison:
         """
         if self.reasons:
             return GateVerdict.INSUFFICIENT
-        return judge_all(change.verdict for change in self.labels if change.judged)
+        return combine_verdicts(
+            change.verdict for change in self.labels if change.judged
+        )
 
     @property
     def less_sensitive(self) -> tuple[LabelChange, ...]:

@@ -33,6 +33,21 @@ class CountsAs(StrEnum):
     """Neither; no metric of clinical content counts it."""
 
 
+class ErrorGroup(StrEnum):
+    """Categories that count alike, taken together where an F1 is claimed."""
+
+    FALSE_PREDICTION = "false_prediction"
+    OMISSION = "omission"
+    ATTRIBUTE = "attribute"
+    """Something else is said of a finding that both report: place, degree, size."""
+
+    @property
+    def counts_as(self) -> CountsAs:
+        """What an error of the group counts as."""
+        alike = self is not ErrorGroup.ATTRIBUTE
+        return CountsAs(self.value) if alike else CountsAs.BOTH
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCategory:
     """One kind of error that a judge may find in a candidate."""
@@ -107,6 +122,12 @@ class ErrorCategories:
     def ids(self) -> tuple[str, ...]:
         """Ids of all categories."""
         return tuple(one.id for one in self.categories)
+
+    def of_group(self, group: ErrorGroup) -> tuple[str, ...]:
+        """Return the ids of the categories of a group."""
+        return tuple(
+            one.id for one in self.categories if one.counts_as is group.counts_as
+        )
 
     @property
     def clinical(self) -> tuple[str, ...]:

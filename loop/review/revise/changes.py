@@ -87,21 +87,21 @@ def check_labels(answers: PairedAnswers, protocol: Protocol) -> tuple[LabelCheck
     return tuple(
         LabelCheck(
             label=label,
-            accuracy=judge_share(measured.accuracy),
-            sensitivity=judge_share(measured.sensitivity),
+            accuracy=check_share(measured.accuracy),
+            sensitivity=check_share(measured.sensitivity),
         )
         for label, measured in zip(answers.labels, losses, strict=True)
     )
 
 
-def judge_share(measured: Regression) -> ShareCheck:
-    """Judge a share by its margin, or by counts where no limit could ever pass.
+def check_share(measured: Regression) -> ShareCheck:
+    """Check a share by its margin, or by counts where no limit could ever pass.
 
     Examples
     --------
-    >>> from loop.evaluate.compare import judge_regression
+    >>> from loop.evaluate.compare import measure_regression
     >>> few = ShareDifference(lost=0, gained=0, n=30)
-    >>> judge_share(judge_regression(few, 0.05)).basis.value
+    >>> check_share(measure_regression(few, 0.05)).basis.value
     'counts'
     """
     basis = ShareCriterion.MARGIN if measured.reachable else ShareCriterion.COUNTS

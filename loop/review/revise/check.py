@@ -287,7 +287,7 @@ def check_draft(
         raise ValueError("the two runs are not scored against the same reference")
     answers = pair_answers(before, after)
     table = _AnswerTable(answers)
-    fates = [(one, table.judge_anchor(one)) for one in anchors]
+    fates = [(one, table.anchor_outcome(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
         targets=tuple(_targets(table, verdicts)),
@@ -324,7 +324,7 @@ class JudgedPairs(NamedTuple):
     """How often each is right over the draws; those that nothing decides left out."""
 
 
-def judge_pairs(
+def check_pairs(
     measured: DrawnAnswers, verdicts: Sequence[Verdict], anchors: Sequence[Anchor]
 ) -> JudgedPairs:
     """Return what becomes of targeted and pinned pairs, by the answer of most draws.
@@ -377,7 +377,7 @@ class _AnswerTable:
         """Whether both runs hold this case and label."""
         return case_id in self._rows and label in self._columns
 
-    def judge_anchor(self, anchor: Anchor) -> TargetOutcome:
+    def anchor_outcome(self, anchor: Anchor) -> TargetOutcome:
         """Return `WORSE` for an anchored case that was right and is not any more."""
         case_id, label, value = anchor
         if not self.holds(case_id, label):
@@ -423,11 +423,11 @@ def _target(
         expected="" if expected is None else WORDS[expected],
         before=WORDS[before],
         after=WORDS[after],
-        progress=judge_progress(expected, before, after),
+        progress=find_progress(expected, before, after),
     )
 
 
-def judge_progress(
+def find_progress(
     expected: ValueCode | None, before: ValueCode, after: ValueCode
 ) -> TargetOutcome:
     """Return whether `after` is nearer to `expected` than `before` was.
@@ -435,7 +435,7 @@ def judge_progress(
     Examples
     --------
     >>> code = ValueCode
-    >>> judge_progress(code.PRESENT, code.ABSENT, code.UNCERTAIN).value
+    >>> find_progress(code.PRESENT, code.ABSENT, code.UNCERTAIN).value
     'improved'
     """
     if ValueCode.FAILED in (before, after):
