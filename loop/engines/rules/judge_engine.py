@@ -169,7 +169,7 @@ def _list_sections(
             "matched_findings": [
                 _quote(one.candidate_span, texts[1]) for one in judged.matched
             ],
-            "score": judged.score,
+            "rules_score": judged.score,
         },
         ensure_ascii=False,
     )
@@ -196,7 +196,7 @@ def _list_errors(
         {
             "errors": listed,
             "matched_findings": len(judged.matched),
-            "score": judged.score,
+            "rules_score": judged.score,
         },
         ensure_ascii=False,
     )
