@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
+from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
 from loop.score.experts.error_counts import CountAgreement, count_agreement
+from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.metric_scores import (
     Key,
     ScoredMetric,
@@ -71,6 +73,21 @@ class MetricAgreement(NamedTuple):
     unanimous: Preference
     """The same on the pairs where all raters prefer the same one."""
 
+    @property
+    def tau_b_each(self) -> float | None:
+        """Mean tau-b with one rater; None unless it is defined for every one."""
+        values = [one.tau_b.value for one in self.raters]
+        defined = [value for value in values if value is not None]
+        return sum(defined) / len(defined) if len(defined) == len(values) > 0 else None
+
+    def is_suspicious(self, agreement: RaterAgreement) -> bool:
+        """Return whether it agrees with one rater more than another rater does.
+
+        A metric can hardly do that: it may have seen the ratings, or the raters it.
+        """
+        own, ceiling = self.tau_b_each, agreement.tau_b
+        return own is not None and ceiling is not None and own > ceiling
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaEvaluation:
@@ -118,6 +135,8 @@ class MetaEvaluation:
     permutations: int
     seed: int
     confidence: float = CONFIDENCE
+    against: str = "points"
+    """What the metrics were held against: points, or error counts, negated."""
 
 
 class _Aligned(NamedTuple):
@@ -221,6 +240,7 @@ def meta_evaluate(
         resamples=resamples,
         permutations=permutations,
         seed=seed,
+        against=ratings.against,
     )
 
 
@@ -245,6 +265,7 @@ def _align(
         raters=ratings.raters,
         scores=ratings.scores[both],
         scale=ratings.scale,
+        against=ratings.against,
     )
     return _Aligned(
         scores=scores.directed[[places[rated[row]] for row in both]],
@@ -328,6 +349,9 @@ class MetaDocument:
     counts: tuple[CountAgreement, ...] = ()
     """Of formulas on the raters' own counts; empty where there are none."""
 
+    errors: tuple[ErrorAgreement, ...] = ()
+    """A judge's error counts against the experts'; empty where there are none."""
+
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
 
@@ -397,6 +421,47 @@ def evaluate_metrics(
         ),
         notes=tuple(notes),
     )
+
+
+def hold_errors(
+    document: MetaDocument,
+    judge: ErrorTable,
+    experts: ErrorTable,
+    *,
+    name: str,
+    patients: Mapping[str, str] | None = None,
+) -> MetaDocument:
+    """Return the document with a judge's error counts held against the experts'.
+
+    They are held once without and once with insignificant errors, on resamples of the
+    number and seed that the document has.
+
+    Parameters
+    ----------
+    document
+        As of `evaluate_metrics`.
+    judge, experts, name, patients
+        As of `agree_on_errors`.
+
+    Raises
+    ------
+    DataError
+        The two tables have no candidate in common.
+    """
+    result = document.result
+    errors = tuple(
+        agree_on_errors(
+            judge,
+            experts,
+            name=name,
+            all_errors=every,
+            patients=patients,
+            resamples=result.resamples,
+            seed=result.seed,
+        )
+        for every in (False, True)
+    )
+    return replace(document, errors=(*document.errors, *errors))
 
 
 _LEAST = 4
