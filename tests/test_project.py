@@ -112,8 +112,6 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # How each section of a judge's answer was read, and the published parser.
-    "read_sections",
     # The gate of a judge's run, of arrays, and as text.
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
     # Named in the table of engines, as a string.

@@ -60,7 +60,7 @@ from loop.score.experts.metric_scores import (
 )
 from loop.score.experts.radpref import RadPref, read_radpref
 from loop.score.experts.ratings import Ratings, read_ratings
-from loop.score.metrics.judge import count_errors
+from loop.score.metrics.embedded_judge import count_errors
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import write_per_case
 from loop.stats.correlation import Preference
