@@ -204,6 +204,6 @@ def _list_errors(
 
 def _explain(judged: JudgedPair, errors: Sequence[PairError]) -> str:
     return (
-        f"{len(judged.matched)} findings match, and {len(errors)} errors were found, "
-        "by rules and without a language model."
+        f"Matched findings: {len(judged.matched)}; errors: {len(errors)}. Found by rules, "
+        "without a language model."
     )
