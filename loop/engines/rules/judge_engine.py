@@ -204,6 +204,6 @@ def _list_errors(
 
 def _explain(judged: JudgedPair, errors: Sequence[PairError]) -> str:
     return (
-        f"Matched findings: {len(judged.matched)}; errors: {len(errors)}. Found by rules, "
-        "without a language model."
+        f"Matched findings: {len(judged.matched)}; errors: {len(errors)}. Found by "
+        "rules, without a language model."
     )
