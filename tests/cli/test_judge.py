@@ -144,4 +144,4 @@ def test_what_it_writes_is_held_against_experts(pairs, tmp_path):
     tau = {one["metric"]: one["consensus"]["tau_b"]["value"] for one in data["metrics"]}
     assert tau["green_errors"] > 0.5 and tau["green_green"] > 0.5
     # Of significant errors, and of errors of either significance.
-    assert {one["name"] for one in data["judge_errors"]} == {"counts.csv"}
+    assert len(data["judge_errors"]) == 2
