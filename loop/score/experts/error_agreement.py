@@ -416,7 +416,7 @@ def _agree(
 
 
 def _totals(
-    group: ErrorGroup, own: ErrorTable, theirs: ErrorTable, all_errors: bool
+    group: CategoryGroup, own: ErrorTable, theirs: ErrorTable, all_errors: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the judge's and the experts' errors of each candidate."""
     found = own.totals(group.categories, all_errors=all_errors)[:, 0]
