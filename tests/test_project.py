@@ -114,7 +114,8 @@ LIBRARY = {
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
     # How each section of a judge's answer was read, and the published parser.
     "read_sections",
-    # The gate of a judge's run, of arrays, and as text.
+    # The gate of a judge's run, of arrays, and as text; and how its counts changed.
+    "count_distances",
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
     # Named in the table of engines, as a string.
     "make_replay",
