@@ -109,11 +109,9 @@ def test_a_record_is_frozen_slotted_and_made_by_names():
 
 LIBRARY = {
     # For those who use the package from Python; the manual and notebooks show them.
-    *("RanScoreMetric", "RanScoreReward", "load_export"),
+    *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # How each section of a judge's answer was read, and the published parser.
-    "read_sections",
     # The gate of a judge's run, of arrays, and as text; and how its counts changed.
     "count_distances",
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -59,10 +59,22 @@ class ErrorCategory:
     """Of the published forms of answer: ``"a"`` to ``"g"``."""
 
     name: str
-    meaning: str
+    definition: str
     """What the error is, in a sentence."""
 
     counts_as: CountsAs
+
+    counts: tuple[str, ...] = ()
+    """What is such an error, in a few words each."""
+
+    does_not_count: tuple[str, ...] = ()
+    """What looks like one and is none, or is one of another category."""
+
+    uncertain_when: ClassVar[tuple[str, ...]] = ()
+    """Nothing: a judge says that there is an error, or that there is none."""
+
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """None: a judge is asked by the ids."""
 
     @property
     def false_predictions(self) -> int:
@@ -176,7 +188,14 @@ class _SignificanceEntry(BaseModel):
     meaning: _Words
 
 
-class _CategoryEntry(_SignificanceEntry):
+class _CategoryEntry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: _Id
+    name: _Words
+    definition: _Words
+    counts: tuple[_Words, ...] = ()
+    does_not_count: tuple[_Words, ...] = ()
     letter: Annotated[str, StringConstraints(pattern=r"^[a-z]$")]
     counts_as: CountsAs
 

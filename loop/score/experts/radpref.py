@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.core.yaml_files import field_name
+from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings
 
 _CASES = ("cases.json", "preference_data.json")
@@ -228,6 +229,10 @@ class RadPref:
     them, shape ``(n_candidates, n_raters, 3)``; rows as in `ratings`, NaN where a
     rater did not judge the candidate."""
 
+    errors: ErrorTable
+    """The same errors by category. A wrong attribute is an error of location where
+    the rater marks the location, of severity where anything else."""
+
     patients: Mapping[str, str] | None = None
     """Patient by case id; None unless every id names one."""
 
@@ -295,6 +300,14 @@ def read_radpref(folder: Path) -> RadPref:
                 for row, line in zip(rows, judged, strict=True)
             ]
         ),
+        errors=ErrorTable(
+            keys=ratings.keys,
+            raters=names,
+            categories=_CATEGORIES,
+            counts=np.array(
+                [[_count_categories(cell) for cell in line] for line in judged]
+            ),
+        ),
         patients=_patients(cases),
         files=tuple((path.name, _digest(path)) for path in (cases_path, *rater_paths)),
     )
@@ -342,6 +355,35 @@ def _count(case: Case, judged: Judged | None) -> tuple[float, ...]:
     # A rater may have added findings to those of the reference.
     matched = max(findings - len(judged.missing_findings) - attribute, 0)
     return (float(matched), float(sum(serious)), float(len(serious) - sum(serious)))
+
+
+_CATEGORIES: Final = ("false_finding", "omission", "location", "severity")
+
+
+def _count_categories(judged: Judged | None) -> NDArray[np.float64]:
+    """Return the errors of each category by significance, ``(n_categories, 2)``.
+
+    A finding with several wrong attributes is one error: of the category of its
+    significant ones, and of location where both are.
+    """
+    if judged is None:
+        return np.full((len(_CATEGORIES), 2), np.nan)
+    counts = np.zeros((len(_CATEGORIES), 2))
+    for error in judged.finding_errors.values():
+        place = _CATEGORIES.index(_category(error))
+        counts[place, 0 if _is_serious(error) else 1] += 1
+    for missing in judged.missing_findings.values():
+        serious = missing.clinical_significance in _SERIOUS
+        counts[_CATEGORIES.index("omission"), 0 if serious else 1] += 1
+    return counts
+
+
+def _category(error: FindingError) -> str:
+    if error.error_type == "false":
+        return "false_finding"
+    worst = "significant" if _is_serious(error) else "negligible"
+    wrong = {name for name, value in error.attributes.items() if value == worst}
+    return "location" if "location" in wrong else "severity"
 
 
 def _is_serious(error: FindingError) -> bool:

@@ -115,9 +115,10 @@ def test_a_score_off_the_scale_is_refused(table):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("id,system,rater,points", "no column score"),
+        ("id,system,rater,mark", "no column score"),
         ("id,system,score,score", "columns 3 and 4 have the same name"),
         ("id,ID,rater,score", "two columns are named id"),
+        ("id,rater,score,points", "two columns are named score"),
     ],
 )
 def test_a_wrong_header_is_refused(tmp_path, header, said):
