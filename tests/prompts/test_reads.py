@@ -1,4 +1,4 @@
-"""A judge names the extractor it reads by, by digest: in its own digest and its keys."""
+"""A judge names by digest the extractor it reads by, in its own digest and keys."""
 
 from dataclasses import replace
 

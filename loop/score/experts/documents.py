@@ -336,7 +336,7 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
         "comparisons": [_comparison(one) for one in result.comparisons],
         "raters_agreement": _agreement(result.agreement),
         "own_counts": [_counts(one, result.raters) for one in document.counts],
-        "judge_errors": [_errors(one) for one in document.errors],
+        "judge_errors": [error_agreement_data(one) for one in document.errors],
         "unavailable": [
             {"metric": name, "reason": reason} for name, reason in result.unavailable
         ],
@@ -418,7 +418,8 @@ def _counts(one: CountAgreement, raters: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _errors(one: ErrorAgreement) -> dict[str, Any]:
+def error_agreement_data(one: ErrorAgreement) -> dict[str, Any]:
+    """Return a judge's agreement with experts' counts as JSON data."""
     return {
         "judge": one.judge,
         "signature": one.signature,
