@@ -112,6 +112,8 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
+    # A judge's run held against experts, from Python.
+    "evaluate_judge",
     # How each section of a judge's answer was read, and the published parser.
     "read_sections",
     # Named in the table of engines, as a string.
