@@ -96,7 +96,7 @@ def fields_of(model):
     told, schema = attribute_docs(model), model.model_json_schema()
     kinds, known = schema["properties"], schema.get("$defs", {})
     for name, field in model.model_fields.items():
-        shown = f"`{field.default!r}`"
+        shown = f"`{getattr(field.default, 'value', field.default)!r}`"
         if field.default is PydanticUndefined:
             shown = "required"
         elif hasattr(field.default, "model_fields"):

@@ -153,6 +153,28 @@ def import_(
     patient_column: Annotated[
         str | None, typer.Option("--patient-column", help="Column with the patients.")
     ] = None,
+    reference_column: Annotated[
+        str | None,
+        typer.Option("--reference-column", help="Column with the reference of a pair."),
+    ] = None,
+    candidate_column: Annotated[
+        str | None,
+        typer.Option("--candidate-column", help="Column with the candidate of a pair."),
+    ] = None,
+    system_column: Annotated[
+        str | None,
+        typer.Option("--system-column", help="Column with who wrote the candidate."),
+    ] = None,
+    context_column: Annotated[
+        str | None,
+        typer.Option(
+            "--context-column", help="Column with age, sex, indication of a pair."
+        ),
+    ] = None,
+    reference_id_column: Annotated[
+        str | None,
+        typer.Option("--reference-id-column", help="Column with ids of references."),
+    ] = None,
     number_rows: Annotated[
         bool,
         typer.Option(
@@ -195,9 +217,23 @@ def import_(
     between words: case_id, study_id, accession_number or 检查号; text, report or
     报告内容, or findings and impression; patient, language, exam; and one column per
     label. `ranloop cohort columns` lists all of them.
+
+    A table with reference and candidate is a cohort of pairs: a judge says what is
+    wrong in the candidate. Of a pair also system, reference_id, and context, or age,
+    sex and indication. A candidate may be empty, since a system may have said nothing;
+    an empty reference is refused, with its row.
     """
     place, who = open_workspace(workspace), acting(actor)
-    named = {"case_id": id_column, "text": text_column, "patient": patient_column}
+    named = {
+        "case_id": id_column,
+        "text": text_column,
+        "patient": patient_column,
+        "reference": reference_column,
+        "candidate": candidate_column,
+        "system": system_column,
+        "context": context_column,
+        "reference_id": reference_id_column,
+    }
     options = ImportOptions(
         name=name,
         role=role,
@@ -381,6 +417,7 @@ def _list(place: WorkspacePaths, *, as_json: bool) -> None:
             "role": about.role.value,
             "cases": about.cases,
             "language": about.language,
+            "inputs": about.inputs,
             "references": list(list_references(place, about.name)),
             "texts_here": has_texts(place, about.name),
             "as_recorded": as_recorded(about, find_record(entries, about.name)),
@@ -392,8 +429,8 @@ def _list(place: WorkspacePaths, *, as_json: bool) -> None:
     elif not rows:
         say("no cohort yet: import one with `ranloop cohort import FILE --name NAME`")
     else:
-        header = ["cohort", "role", "cases", "language", "references", "texts here"]
-        header += ["as recorded"]
+        header = ["cohort", "role", "cases", "language", "inputs", "references"]
+        header += ["texts here", "as recorded"]
         print_table(header, [[_cell(cell) for cell in row.values()] for row in rows])
 
 

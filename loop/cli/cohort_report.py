@@ -28,7 +28,10 @@ _MOST_CHANGES = 100
 def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
-    say(f"  cases       {report.cases}")
+    if report.references:
+        _say_pairs(report)
+    else:
+        say(f"  cases       {report.cases}")
     if report.numbered:
         say("  ids         row-000001 and so on: the rows were numbered, as asked")
     patients = report.patients or "not known"
@@ -39,7 +42,7 @@ def say_import(report: ImportReport) -> None:
         _warn_of_languages(report)
     excluded = {
         **({"non-chest": report.non_chest} if report.non_chest else {}),
-        "empty": report.empty,
+        **({} if report.references else {"empty": report.empty}),
         **report.unusable,
     }
     for reason, number in excluded.items():
@@ -57,6 +60,16 @@ def say_import(report: ImportReport) -> None:
     say(f"  licence     {report.licence}")
     if report.citation:
         say(f"  cite        {report.citation}")
+
+
+def _say_pairs(report: ImportReport) -> None:
+    """Print what a cohort of pairs holds."""
+    say(f"  pairs       {report.cases}, of {', '.join(report.inputs)}")
+    say(f"  references  {report.references}")
+    systems = (f"{name or 'not named'} {n}" for name, n in report.systems.items())
+    say(f"  systems     {', '.join(systems)}")
+    if report.silent:
+        say(f"  silent      {report.silent} with an empty candidate, kept")
 
 
 def _name_unknown(labels: Sequence[str]) -> str:

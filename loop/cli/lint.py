@@ -55,7 +55,7 @@ def lint(
             data["exemplars"] = [_coverage_data(one) for one in covered]
         print_json(data)
     else:
-        if cohort:
+        if covered:
             _show_coverage(covered, cohort)
         show_lint(found)
         say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -60,7 +60,7 @@ from loop.score.experts.metric_scores import (
 )
 from loop.score.experts.radpref import RadPref, read_radpref
 from loop.score.experts.ratings import Ratings, read_ratings
-from loop.score.metrics.judge import count_errors
+from loop.score.metrics.embedded_judge import count_errors
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import write_per_case
 from loop.stats.correlation import Preference
@@ -296,7 +296,9 @@ def meta_eval(
             found = replace(found, notes=(*texts.notes, *found.notes))
         if isinstance(points, RadPref) and texts is not None and _judges(table):
             found = _hold_embedded(found, points)
-        if experts is not None:
+        if isinstance(points, RadPref):
+            found = _hold_counts(found, counts or (), points.errors, points.patients)
+        elif experts is not None:
             found = _hold_counts(found, counts or (), experts)
         _write(found, (html, markdown, svg), place)
         if per_case is not None and texts is not None:
@@ -320,11 +322,15 @@ def _hold_embedded(found: MetaDocument, rated: RadPref) -> MetaDocument:
 
 
 def _hold_counts(
-    found: MetaDocument, counts: Sequence[Path], experts: ErrorTable
+    found: MetaDocument,
+    counts: Sequence[Path],
+    experts: ErrorTable,
+    patients: Mapping[str, str] | None = None,
 ) -> MetaDocument:
     """Return the document with the counts of every judge's file."""
     for path in counts:
-        found = hold_errors(found, read_judge_counts(path), experts, name=path.name)
+        judged = read_judge_counts(path)
+        found = hold_errors(found, judged, experts, name=path.name, patients=patients)
     return found
 
 
@@ -590,9 +596,10 @@ def _check_said(
         )
     if radpref is None and not scored:
         raise typer.BadParameter("name a file of scores, for example per_case.csv")
-    if counted and errors is None:
+    if counted and errors is None and radpref is None:
         raise typer.BadParameter(
-            "--counts are held against experts' counts: name these with --errors"
+            "--counts are held against experts' counts: name these with --errors, or "
+            "RadPref with --radpref"
         )
     if ratings is None and for_ratings:
         raise typer.BadParameter(

@@ -150,14 +150,17 @@ def _print_trace(trace: Trace, label: str, raw: bool) -> None:
         if not label or name == label
     }
     say()
-    _print_fields(shown, trace.item.variables["text"], outcome.repairs)
+    texts = trace.item.variables
+    _print_fields(shown, texts, outcome.repairs)
     for call in trace.calls:
-        if call.rules is not None:
-            _print_why(call.rules, label, trace.item.variables["text"])
-    say()
-    say("case text, evidence in brackets")
-    spans = [span for field in shown.values() for span in field.spans]
-    print_text(trace.item.variables["text"], spans, whole=raw)
+        if call.rules is not None and "text" in texts:
+            _print_why(call.rules, label, texts["text"])
+    spans = [span for field in shown.values() for span in field.places]
+    for name, text in texts.items():
+        say()
+        say(f"{'case text' if name == 'text' else name}, evidence in brackets")
+        own = [span for span in spans if span.input == name]
+        print_text(text, own, whole=raw)
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -234,16 +237,21 @@ def _measures(given: Completion, attempt: CallAnswer, currency: str) -> str:
 
 
 def _print_fields(
-    fields: Mapping[str, Field], text: str, repairs: Sequence[str]
+    fields: Mapping[str, Field], texts: Mapping[str, str], repairs: Sequence[str]
 ) -> None:
     say("what the reader made of it")
     bare: dict[str, list[str]] = {}
     for name, field in fields.items():
-        if not field.spans:
+        if not (field.spans or field.entries):
             bare.setdefault(str(field.value), []).append(name)
             continue
+        if field.entries:
+            _print_entries(name, field)
+            continue
         places = " ".join(f"{one.start}-{one.end}" for one in field.spans)
-        quote = " ... ".join(text[one.start : one.end] for one in field.spans)
+        quote = " ... ".join(
+            texts[one.input][one.start : one.end] for one in field.spans
+        )
         short = exposed(" ".join(quote.split()))[:120]
         say_wrapped(f"{name}: {field.value}, [{short}] at {places}", "  ")
     for value, names in bare.items():
@@ -252,6 +260,15 @@ def _print_fields(
         say("  nothing")
     for repair in repairs:
         say_wrapped(f"repaired: {repair}", "  ")
+
+
+def _print_entries(name: str, field: Field) -> None:
+    """Print a count and what is listed for it, with its places in the texts."""
+    say(f"  {name}: {field.value}")
+    for one in field.entries:
+        places = ", ".join(f"{at.input} {at.start}-{at.end}" for at in one.spans)
+        words = exposed(" ".join(one.words.split()))[:120]
+        say_wrapped(f"[{words}]{f' at {places}' if places else ''}", "    ")
 
 
 def _print_why(rules: RulesExplanation, label: str, text: str) -> None:

@@ -323,9 +323,11 @@ def _show(found: Tryout) -> None:
         for side in (found.before, found.after)
         for span in _spans(side, one.label)
     ]
-    say()
-    say("the text, evidence of both in brackets")
-    print_text(found.item.variables["text"], spans, whole=False)
+    for name, text in found.item.variables.items():
+        say()
+        say(f"the {name}, evidence of both in brackets")
+        own = [span for span in spans if span.input == name]
+        print_text(text, own, whole=False)
 
 
 def _say_problems(side: TriedSide | None) -> None:
@@ -374,32 +376,35 @@ def _fate(one: TriedLabel) -> str:
 def _print_answers(found: Tryout, one: TriedLabel, names: tuple[str, str]) -> None:
     """Print the evidence of both for one label, and with `rules` why; once if alike."""
     say()
-    text = found.item.variables["text"]
+    texts = found.item.variables
     sides = [(names[1], found.after, one.after)]
     if found.before:
         sides.insert(0, (names[0], found.before, one.before))
     told = [
-        (_evidence(side, one.label, text, answers), side.rules.get(one.label), name)
+        (_evidence(side, one.label, texts, answers), side.rules.get(one.label), name)
         for name, side, answers in sides
     ]
     if len(told) > 1 and told[0][:2] == told[1][:2]:
         told = [(*told[0][:2], "both")]
     for words, why, name in told:
         say_wrapped(f"{one.label}, {name}: {words}", "")
-        if why:
-            print_rules(why, one.label, text)
+        if why and "text" in texts:
+            print_rules(why, one.label, texts["text"])
 
 
-def _evidence(side: TriedSide, label: str, text: str, answers: Sequence[str]) -> str:
-    quotes = "; ".join(dict.fromkeys(_quotes(side, label, text)))
+def _evidence(
+    side: TriedSide, label: str, texts: Mapping[str, str], answers: Sequence[str]
+) -> str:
+    quotes = "; ".join(dict.fromkeys(_quotes(side, label, texts)))
     return f"{count_answers(answers)}, {quotes or 'without evidence'}"
 
 
-def _quotes(side: TriedSide, label: str, text: str) -> Iterable[str]:
+def _quotes(side: TriedSide, label: str, texts: Mapping[str, str]) -> Iterable[str]:
     for outcome in side.outcomes:
         if label in outcome.fields:
             for span in outcome.fields[label].spans:
-                yield f"[{quote_span(text, span)}] at {span.start}-{span.end}"
+                words = quote_span(texts[span.input], span)
+                yield f"[{words}] at {span.start}-{span.end}"
 
 
 def _spans(side: TriedSide | None, label: str) -> list[Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def canonical_json(value: object) -> bytes:
@@ -51,6 +51,28 @@ def digest_text(text: str) -> str:
     instead of failing.
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_texts(texts: Mapping[str, str]) -> str:
+    """Sha256 of the texts of a case by their names, 64 hex characters.
+
+    Of one text called ``text`` that of `digest_text`; else over names and texts, framed
+    and sorted by name, so that no text can stand for another.
+
+    Examples
+    --------
+    >>> digest_texts({"text": "a"}) == digest_text("a")
+    True
+    >>> one = digest_texts({"reference": "a", "candidate": "b"})
+    >>> one == digest_texts({"candidate": "b", "reference": "a"})
+    True
+    >>> one == digest_texts({"reference": "b", "candidate": "a"})
+    False
+    """
+    if texts.keys() == {"text"}:
+        return digest_text(texts["text"])
+    named = (part for name in sorted(texts) for part in (name, texts[name]))
+    return digest_bytes(framed(named))
 
 
 def framed(parts: Iterable[str]) -> bytes:

@@ -398,6 +398,11 @@ class Field(NamedTuple):
     entries: tuple[Entry, ...] = ()
     """What a judge lists of the field, for example each error of a category."""
 
+    @property
+    def places(self) -> tuple[Span, ...]:
+        """Where its evidence stands, and that of what it lists."""
+        return (*self.spans, *(span for one in self.entries for span in one.spans))
+
 
 class Entry(NamedTuple):
     """One thing that an answer lists: an error, or a finding that matches."""

@@ -10,6 +10,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.evaluate.plan import Counted, plan_cohort
 from loop.evaluate.protocol import Protocol
+from loop.labels.cohort import read_cohort, require_inputs
 from loop.prompts.version import PromptVersion
 
 RARE_WANTED = 3
@@ -49,13 +50,19 @@ def count_exemplars(
     Parameters
     ----------
     cohort
-        A cohort whose labels may be seen; its newest reference is counted.
+        A cohort whose labels may be seen; its newest reference is counted. One of
+        pairs has no labels to count.
 
     Raises
     ------
     DataError
-        The cohort is a holdout, is not there, or a file of it is wrong.
+        The cohort is a holdout, is not there, a file of it is wrong, or its cases do
+        not have what `version` reads.
     """
+    members = read_cohort(workspace, cohort)
+    require_inputs(members, version.ref, version.inputs)
+    if members.holds_pairs:
+        return ()
     plan = plan_cohort(workspace, cohort)
     counted = {one.counted.label: one.counted for one in plan.labels}
     return tuple(

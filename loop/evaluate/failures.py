@@ -11,7 +11,13 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value, ValueCode
 from loop.documents.tables import format_rows
-from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
+from loop.labels.cohort import (
+    Cohort,
+    CohortRole,
+    iter_items,
+    read_cohort,
+    single_report,
+)
 from loop.labels.reference import MARKS, Reference, as_scored, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.prompts.outputs.strict import NOTES
@@ -280,7 +286,7 @@ def read_texts(workspace: WorkspacePaths, found: Listing) -> Mapping[str, str]:
     wanted = {row.case_id for row in found.rows}
     cohort = read_cohort(workspace, found.cohort)
     return {
-        item.id: item.variables["text"]
+        item.id: single_report(item)
         for item in iter_items(workspace, cohort)
         if item.id in wanted
     }

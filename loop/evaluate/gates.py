@@ -365,8 +365,8 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
             f"{what}: its limit over {over} is not estimable", _PATIENTS
         )
     return _insufficient(
-        f"{what}: lower limit {_below(limit.low, target)} over {over} does not reach "
-        f"{target:g}",
+        f"{what}: lower limit {show_below(limit.low, target)} over {over} does not "
+        f"reach {target:g}",
         _PATIENTS,
     )
 
@@ -374,11 +374,17 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
 def _reached(what: str, value: float, target: float) -> Gate:
     if value >= target:
         return Gate(verdict=GateVerdict.PASS)
-    return _failed(f"{what} {_below(value, target)} < {target:g}")
+    return _failed(f"{what} {show_below(value, target)} < {target:g}")
 
 
-def _below(value: float, target: float) -> str:
-    """Print `value` with enough digits to read as smaller than `target`."""
+def show_below(value: float, target: float) -> str:
+    """Return `value` with enough digits to read as smaller than `target`.
+
+    Examples
+    --------
+    >>> show_below(0.94999, 0.95), show_below(0.5, 0.95)
+    ('0.94999', '0.500')
+    """
     for digits in range(3, 8):
         shown = f"{value:.{digits}f}"
         if float(shown) < target:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -24,6 +23,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import read_model
 from loop.labels.error_categories import ErrorGroup
+from loop.stats.rated_agreement import AgreementMeasure
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
@@ -42,21 +42,6 @@ class Margins(BaseModel):
 
     accuracy: Level = 0.02
     sensitivity: Level = 0.05
-
-
-class AgreementMeasure(StrEnum):
-    """How the agreement of a judge with raters is measured."""
-
-    TAU_B = "tau_b"
-    """Kendall's tau-b: of the orders, whatever the scales."""
-
-    ALPHA = "alpha"
-    """Krippendorff's alpha for equal steps: of the values, so only on one scale."""
-
-    @property
-    def words(self) -> str:
-        """As people read it: "tau-b" or "alpha"."""
-        return self.value.replace("_", "-")
 
 
 class F1Floors(BaseModel):

@@ -6,15 +6,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from loop.judge.api import JudgeResult, judge_pairs
     from loop.judge.judge import Judge
+    from loop.judge.pairs import JudgeResult, judge_pairs
 
 __all__ = ["Judge", "JudgeResult", "judge_pairs"]
 
 _PLACES = {
     "Judge": "loop.judge.judge",
-    "JudgeResult": "loop.judge.api",
-    "judge_pairs": "loop.judge.api",
+    "JudgeResult": "loop.judge.pairs",
+    "judge_pairs": "loop.judge.pairs",
 }
 
 

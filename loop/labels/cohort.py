@@ -1,7 +1,8 @@
 """Cohorts: named, digest-pinned sets of cases; their texts stay in the private store.
 
 ``labels/cohorts/<name>/cohort.yaml`` says what the cohort is, ``cases.csv`` pins every
-case by digest, ``.ranloop/cases/<name>.jsonl`` holds the texts, one case a line. Files
+case by digest, ``.ranloop/cases/<name>.jsonl`` holds the texts, one case a line. A case
+is one report, or a pair: a reference, a candidate, and where known the context. Files
 under ``labels/`` can be edited with any editor; the chain of the ledger cannot be
 without notice. So role, cases, references and votes are believed only as recorded.
 """
@@ -19,9 +20,9 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from loop.core.digests import digest_json, digest_text
+from loop.core.digests import digest_json, digest_texts
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
@@ -30,6 +31,17 @@ from loop.core.safe_text import format_csv, quoted
 from loop.core.yaml_files import dump_yaml, read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
+PAIR_COLUMNS = (*CASE_COLUMNS, "system", "reference_id")
+REPORT_INPUTS = ("text",)
+"""What a case of one report gives a prompt."""
+
+PAIR_INPUTS = ("reference", "candidate")
+"""What a pair gives at least; see `CONTEXT`."""
+
+CONTEXT = "context"
+"""What is known of the patient of a pair: age, sex, indication. It is no report."""
+
+_INPUTS = (REPORT_INPUTS, PAIR_INPUTS, (*PAIR_INPUTS, CONTEXT))
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
@@ -59,7 +71,20 @@ class CohortCase(NamedTuple):
     """Keyed pseudonym, 16 hex characters, or empty when the patient is unknown."""
 
     sha256: str
-    """Digest of the text as UTF-8."""
+    """Digest of the text, or of all texts; see `digest_texts`."""
+
+    system: str = ""
+    """Which system wrote the candidate of a pair; may be empty."""
+
+    reference_id: str = ""
+    """Names the reference of a pair: several candidates share one."""
+
+    @property
+    def unit(self) -> str:
+        """What is drawn in a bootstrap: the patient, else the reference; or empty."""
+        if self.patient or not self.reference_id:
+            return self.patient
+        return f"reference {self.reference_id}"
 
 
 Reason = Annotated[str, Field(pattern=r"\S")]
@@ -86,6 +111,7 @@ class CohortFile(BaseModel):
     licence: str
     citation: str = ""
     language: str
+    inputs: list[str] = list(REPORT_INPUTS)
     cases: int
     digest: str
     not_coded: bool = False
@@ -96,6 +122,13 @@ class CohortFile(BaseModel):
     files: list[SourceFile] = []
     excluded: dict[str, int] = {}
     counted: dict[str, int] = {}
+
+    @field_validator("inputs")
+    @classmethod
+    def _known(cls, inputs: list[str]) -> list[str]:
+        if tuple(inputs) not in _INPUTS:
+            raise ValueError("none of text; reference, candidate; and with context")
+        return inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +161,14 @@ class Cohort:
 
     digest: str
     """Sha256 over case ids and text digests, in order."""
+
+    inputs: tuple[str, ...] = REPORT_INPUTS
+    """Names of the texts of a case, which a prompt may ask for."""
+
+    @property
+    def holds_pairs(self) -> bool:
+        """Whether a case is a reference and a candidate."""
+        return self.inputs != REPORT_INPUTS
 
     @property
     def case_ids(self) -> tuple[str, ...]:
@@ -216,7 +257,8 @@ def read_cohort(
     about = read_cohort_file(workspace, name)
     folder = cohort_folder(workspace, name)
     path = folder / "cases.csv"
-    cases = _read_cases(path)
+    inputs = tuple(about.inputs)
+    cases = _read_cases(path, inputs)
     digest = cases_digest(cases)
     if digest != about.digest or len(cases) != about.cases:
         raise DataError(
@@ -239,12 +281,15 @@ def read_cohort(
         pseudonym_key=about.pseudonym_key,
         cases=cases,
         digest=digest,
+        inputs=inputs,
     )
 
 
 def format_cohort_file(about: CohortFile) -> str:
-    """Return ``cohort.yaml`` as text; without `not_comparable` where that is empty."""
+    """Return ``cohort.yaml`` as text; what is as by default is left out."""
     empty = set() if about.not_comparable else {"not_comparable"}
+    if tuple(about.inputs) == REPORT_INPUTS:
+        empty.add("inputs")
     return dump_yaml(about.model_dump(mode="json", exclude=empty))
 
 
@@ -260,6 +305,8 @@ def recorded_fields(about: CohortFile) -> dict[str, object]:
     if about.not_comparable:
         recorded["not_comparable"] = " ".join(sorted(about.not_comparable))
         recorded[_REASONS] = digest_json(about.not_comparable)
+    if tuple(about.inputs) != REPORT_INPUTS:
+        recorded["inputs"] = " ".join(about.inputs)
     return recorded
 
 
@@ -273,6 +320,8 @@ def _to_check(about: CohortFile, record: CohortRecord) -> dict[str, object]:
     for name in ("not_comparable", _REASONS):
         if name in record.added:
             fields.setdefault(name, "")
+    if "inputs" in record.added:
+        fields.setdefault("inputs", " ".join(REPORT_INPUTS))
     if "not_comparable" in record.added and _REASONS not in record.added:
         # An import that recorded the labels without their reasons.
         fields.pop(_REASONS, None)
@@ -336,7 +385,8 @@ def has_texts(workspace: WorkspacePaths, name: str) -> bool:
 def iter_items(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[Item]:
     """Yield the cases of `cohort` as items, in order, one in memory at a time.
 
-    ``variables`` is ``{"text": ...}``. Every text is checked against its digest.
+    ``variables`` are the texts by the cohort's inputs: ``{"text": ...}`` for a report.
+    All of them are checked against the digest of the case.
 
     Raises
     ------
@@ -400,8 +450,10 @@ def find_item(workspace: WorkspacePaths, name: str, case_id: str) -> Item:
     head = json.dumps({"case_id": case_id}, ensure_ascii=False)[:-1].encode() + b","
     line = _find_line(path, head)
     item = None if line is None else _read_item(line)
-    (case,) = csv.reader([row.decode("utf-8", "replace")])
-    if item is None or item.id != case_id or not _intact(item, _case(case, listed, 0)):
+    (cells,) = csv.reader([row.decode("utf-8", "replace")])
+    width = len(PAIR_COLUMNS if item and "text" not in item.variables else CASE_COLUMNS)
+    case = _case(cells, listed, 0, width)
+    if item is None or item.id != case_id or not _intact(item, case):
         raise DataError(
             f"{path} does not hold the text of case {quoted(case_id)} that was "
             f"imported. {again}"
@@ -427,11 +479,9 @@ def _find_line(path: Path, head: bytes) -> bytes | None:
 
 def case_line(item: Item) -> bytes:
     """Return the line of the texts file for `item`."""
-    data = {
-        "case_id": item.id,
-        "text": item.variables["text"],
-        "language": item.language,
-    }
+    texts = dict(item.variables)
+    named = texts if texts.keys() == {"text"} else {"texts": texts}
+    data = {"case_id": item.id, **named, "language": item.language}
     return json.dumps(data, ensure_ascii=False).encode("utf-8") + b"\n"
 
 
@@ -444,41 +494,117 @@ def cases_digest(cases: Iterable[CohortCase]) -> str:
 
 
 def _intact(item: Item, case: CohortCase) -> bool:
-    return digest_text(item.variables["text"]) == case.sha256
+    return digest_texts(item.variables) == case.sha256
+
+
+def report_texts(item: Item) -> tuple[str, ...]:
+    """Return every report of a case, without the context: one, or those of a pair."""
+    return tuple(text for name, text in item.variables.items() if name != CONTEXT)
+
+
+def single_report(item: Item) -> str:
+    """Return the report of a case that is one report.
+
+    Raises
+    ------
+    DataError
+        The case is a pair.
+    """
+    if "text" not in item.variables:
+        raise DataError(
+            f"case {quoted(item.id)} is a pair of reports "
+            f"({', '.join(item.variables)}), and this works on single reports. Name a "
+            "cohort of reports; `ranloop cohort show` lists what cohorts hold."
+        )
+    return item.variables["text"]
+
+
+def require_reports(cohort: Cohort, what: str) -> None:
+    """Refuse a cohort of pairs where a case must be one report.
+
+    Parameters
+    ----------
+    what
+        What works on single reports only, for the message.
+
+    Raises
+    ------
+    DataError
+        It holds pairs.
+    """
+    if cohort.holds_pairs:
+        raise DataError(
+            f"cohort {cohort.name!r} holds pairs of reports "
+            f"({', '.join(cohort.inputs)}); {what} works on single reports. Name a "
+            "cohort of reports; `ranloop cohort show` lists what cohorts hold."
+        )
+
+
+def require_inputs(cohort: Cohort, prompt: str, inputs: Sequence[str]) -> None:
+    """Refuse a prompt that reads what the cases of `cohort` do not have.
+
+    Parameters
+    ----------
+    prompt
+        Reference of the version, for the message.
+    inputs
+        Inputs of the version.
+
+    Raises
+    ------
+    DataError
+        One is not among those of the cohort; names both.
+    """
+    if set(inputs) <= set(cohort.inputs):
+        return
+    raise DataError(
+        f"{prompt} reads {', '.join(inputs)}, and the cases of cohort {cohort.name!r} "
+        f"have {', '.join(cohort.inputs)}. Name a cohort with these inputs; `ranloop "
+        "cohort show` lists what cohorts hold."
+    )
 
 
 def _read_item(line: bytes) -> Item | None:
     """Return one line of the texts file, or None when it is not such a line."""
     try:
         data = json.loads(line)
-        text, language = data["text"], data["language"]
-        if isinstance(text, str) and isinstance(language, str):
-            return Item(id=data["case_id"], variables={"text": text}, language=language)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        language = data["language"]
+        texts = data["texts"] if "texts" in data else {"text": data["text"]}
+        given = (*texts.values(), language)
+        if all(isinstance(one, str) for one in given):
+            return Item(id=data["case_id"], variables=texts, language=language)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return None
 
 
-def _read_cases(path: Path) -> tuple[CohortCase, ...]:
+def case_columns(inputs: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of ``cases.csv`` of a cohort with these inputs."""
+    return CASE_COLUMNS if tuple(inputs) == REPORT_INPUTS else PAIR_COLUMNS
+
+
+def _read_cases(path: Path, inputs: tuple[str, ...]) -> tuple[CohortCase, ...]:
     """Read ``cases.csv`` without pydantic: a cohort may have 227,000 cases."""
+    columns = case_columns(inputs)
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             rows = csv.reader(stream, strict=True)
-            if tuple(next(rows, ())) != CASE_COLUMNS:
+            if tuple(next(rows, ())) != columns:
                 raise DataError(
-                    f"{path}, line 1: the columns are not {','.join(CASE_COLUMNS)}. "
+                    f"{path}, line 1: the columns are not {','.join(columns)}. "
                     "Restore the file."
                 )
-            return tuple(_case(row, path, rows.line_num) for row in rows)
+            width = len(columns)
+            return tuple(_case(row, path, rows.line_num, width) for row in rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
             f"cannot read {path}: {type(error).__name__}. Restore the file."
         ) from error
 
 
-def _case(row: list[str], path: Path, line: int) -> CohortCase:
-    if len(row) != 3:
-        raise DataError(f"{path}, line {line}: not three cells. Restore the file.")
+def _case(row: list[str], path: Path, line: int, width: int) -> CohortCase:
+    if len(row) != width:
+        raise DataError(f"{path}, line {line}: not {width} cells. Restore the file.")
     return CohortCase(*row)
 
 

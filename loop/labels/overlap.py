@@ -18,6 +18,7 @@ from loop.labels.cohort import (
     iter_items,
     list_cohorts,
     read_cohort,
+    report_texts,
 )
 from loop.labels.language import fold_text, shingles
 
@@ -238,23 +239,48 @@ def _compare_texts(
     swapped = len(first.cases) > len(second.cases)
     small, large = (second, first) if swapped else (first, second)
     folded: dict[str, list[str]] = {}
+    ids: list[str] = []
     sets: dict[str, frozenset[int]] = {}
-    for item in iter_items(workspace, small):
-        folded.setdefault(fold_text(item.variables["text"]), []).append(item.id)
-        sets[item.id] = shingles(item.variables["text"])
+    for case_id, text in iter_reports(workspace, small):
+        folded.setdefault(fold_text(text), []).append(case_id)
+        sets[str(len(ids))] = shingles(text)
+        ids.append(case_id)
     equal: list[tuple[str, str]] = []
 
     def different() -> Iterator[tuple[str, frozenset[int]]]:
-        for item in iter_items(workspace, large):
-            twins = folded.get(fold_text(item.variables["text"]), [])
-            equal.extend((twin, item.id) for twin in twins)
-            yield item.id, shingles(item.variables["text"])
+        for case_id, text in iter_reports(workspace, large):
+            equal.extend((twin, case_id) for twin in folded.get(fold_text(text), []))
+            yield case_id, shingles(text)
 
-    near = set(near_duplicates(sets, different())) - set(equal)
+    found = near_duplicates(sets, different())
+    near = {(ids[int(number)], case_id) for number, case_id in found} - set(equal)
     return (
         _ordered(OverlapKind.TEXT, equal, swapped),
         _ordered(OverlapKind.NEAR_TEXT, sorted(near), swapped),
     )
+
+
+def iter_reports(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> Iterator[tuple[str, str]]:
+    """Yield case id and text of every report; of pairs each text once, none empty.
+
+    The candidates of one reference share it: it is compared once. What is known of the
+    patient is no report, and alike for many.
+
+    Raises
+    ------
+    DataError
+        The texts are not on this machine, or are not the pinned ones.
+    """
+    seen: set[int] = set()
+    for item in iter_items(workspace, cohort):
+        for text in report_texts(item):
+            if cohort.holds_pairs:
+                if not text or hash(text) in seen:
+                    continue
+                seen.add(hash(text))
+            yield item.id, text
 
 
 def _ordered(

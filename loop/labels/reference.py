@@ -220,6 +220,12 @@ def _choose_version(
     """Return reference version `number`, or the newest; `numbers` have a file."""
     known = {*numbers, *record.references}
     votes = f"`ranloop cohort votes {record.name} FILE`"
+    if not known and "inputs" in record.added:
+        raise DataError(
+            f"cohort {record.name!r} holds pairs of reports "
+            f"({record.added['inputs']}); reference labels are of single reports. Name "
+            "a cohort of reports; `ranloop cohort show` lists what cohorts hold."
+        )
     if not known:
         raise DataError(
             f"cohort {record.name!r} has no reference yet. Import label columns, or "

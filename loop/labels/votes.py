@@ -28,7 +28,7 @@ from loop.labels.ballots import (
     votes_lock,
     write_votes,
 )
-from loop.labels.cohort import Cohort, CohortRole, read_record
+from loop.labels.cohort import Cohort, CohortRole, read_record, require_reports
 from loop.labels.majority import (
     Adjudications,
     Decisions,
@@ -425,6 +425,7 @@ def _count(
     how: Taking,
 ) -> _CountedVotes:
     """Return all votes and what they make; whoever calls holds the locks."""
+    require_reports(cohort, "a vote on labels")
     kept = find_kept(workspace, cohort, taxonomy, new)
     if not kept.sound and not how.discard:
         raise DataError(not_as_recorded(workspace, cohort))

@@ -24,7 +24,12 @@ from loop.labels.cohort import (
     read_cohort_file,
 )
 from loop.labels.language import SHINGLE, fold_text, shingles, words
-from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
+from loop.labels.overlap import (
+    PairReport,
+    check_cohorts,
+    iter_reports,
+    near_duplicates,
+)
 from loop.prompts.version import PromptVersion
 from loop.review.revise.copies import (
     REFUSED_RUN,
@@ -141,7 +146,9 @@ def _copied(
 ) -> Iterator[str]:
     long = [one for one in wording if find_windows(one.text, REFUSED_RUN)]
     texts = (
-        (item.id, item.variables["text"]) for item in iter_items(workspace, cohort)
+        (item.id, text)
+        for item in iter_items(workspace, cohort)
+        for text in item.variables.values()
     )
     for copy in find_copies(long, texts, REFUSED_RUN, cohort.name):
         yield _copy(copy)
@@ -169,11 +176,10 @@ def _alike(
     equal: list[tuple[str, str]] = []
 
     def cases() -> Iterator[tuple[str, frozenset[int]]]:
-        for item in iter_items(workspace, cohort):
-            text = item.variables["text"]
+        for case_id, text in iter_reports(workspace, cohort):
             if fold_text(text) in folded:
-                equal.append((folded[fold_text(text)], item.id))
-            yield item.id, shingles(text)
+                equal.append((folded[fold_text(text)], case_id))
+            yield case_id, shingles(text)
 
     found = {*near_duplicates(sets, cases()), *equal}
     for where, case_id in sorted(found):

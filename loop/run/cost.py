@@ -13,7 +13,13 @@ from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, PromptTask
 from loop.engines.base import masked, split_name
-from loop.labels.cohort import CohortRole, iter_items, read_cohort, read_cohort_file
+from loop.labels.cohort import (
+    CohortRole,
+    iter_items,
+    read_cohort,
+    read_cohort_file,
+    require_inputs,
+)
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract, list_contracts
@@ -243,6 +249,7 @@ def estimate_run(
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = read_cohort(workspace, cohort)
     check_open(members)
+    require_inputs(members, version.ref, version.inputs)
     config = read_config(workspace)
     model = asked_model(engine)
     counter = find_counter(model, _revision(engine, config))

@@ -23,7 +23,7 @@ from loop.core.files import folder_beside, sync_folder, write_atomic, write_erro
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Value
 from loop.core.safe_text import shielded
-from loop.labels.cohort import CohortRole, iter_items, read_cohort
+from loop.labels.cohort import CohortRole, iter_items, read_cohort, single_report
 from loop.labels.importing.source import QUOTED
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.manifest import find_run, read_manifest
@@ -222,7 +222,7 @@ def _read_cases(
         return
     outcomes = store.read_outcomes(record.id)
     for outcome, item in zip(outcomes, items, strict=False):
-        text = item.variables["text"]
+        text = single_report(item)
         values = {label: found.value for label, found in outcome.fields.items()}
         quotes = {
             label: " … ".join(text[one.start : one.end] for one in found.spans)

@@ -17,7 +17,14 @@ from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Accounting, Engine, LanguageBound, Redrawing
-from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
+from loop.labels.cohort import (
+    Cohort,
+    CohortRole,
+    iter_items,
+    read_cohort,
+    read_record,
+    require_inputs,
+)
 from loop.labels.language import UNKNOWN
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
@@ -231,14 +238,15 @@ def prepare_run(
     SealedError
         An opening does not open its holdout for this version.
     DataError
-        The version, the cohort or its contract cannot be used, or the version asks for
-        no label of the taxonomy.
+        The version, the cohort or its contract cannot be used, the version reads
+        what the cases do not have, or asks for no label of the taxonomy.
     EngineError
         There is no such engine, it is not available, or it does not read the language
         of the cohort.
     """
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = _find_cohort(workspace, cohort, version)
+    require_inputs(members, version.ref, version.inputs)
     contract = get_contract(version.contract)
     require_fields(workspace, version)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)

@@ -457,6 +457,12 @@ def _failure(outcome: Outcome, call: str) -> str:
     return "; ".join(said)
 
 
+def texts_data(item: Item) -> dict[str, Any]:
+    """Return the text of a case as JSON data; of a pair all of them, as ``texts``."""
+    texts = dict(item.variables)
+    return texts if texts.keys() == {"text"} else {"texts": texts}
+
+
 def trace_data(trace: Trace) -> dict[str, Any]:
     """Return a trace as JSON data, nothing cut; the case's text is in it."""
     run = trace.run
@@ -464,7 +470,7 @@ def trace_data(trace: Trace) -> dict[str, Any]:
         "run": run.id,
         "case": trace.item.id,
         "language": trace.item.language,
-        "text": trace.item.variables["text"],
+        **texts_data(trace.item),
         "status": trace.outcome.status.value,
         "problem": trace.outcome.problem,
         "fields": {name: _field(one) for name, one in trace.outcome.fields.items()},
@@ -530,4 +536,13 @@ def _mention_data(mention: RulesMention) -> dict[str, Any]:
 
 
 def _field(field: Field) -> dict[str, Any]:
-    return {"value": field.value, "spans": [span.data for span in field.spans]}
+    data = {"value": field.value, "spans": [span.data for span in field.spans]}
+    if not field.entries:
+        return data
+    return {
+        **data,
+        "entries": [
+            {**one._asdict(), "spans": [span.data for span in one.spans]}
+            for one in field.entries
+        ],
+    }

@@ -141,7 +141,7 @@ def render_tryout(
         label=found.label,
         again=DRAWS,
         labels=[_shown(case, one) for one in told if case],
-        text=exposed(case.item.variables["text"])[:_LONGEST] if case else "",
+        text=_whole(case) if case else "",
         quote=lambda span: _quote(case, span) if case else "",
         said=said,
         asking=masked(asking),
@@ -151,6 +151,11 @@ def render_tryout(
         engine=masked(asked.engine) if (asked := case or pairs) else "",
         now=now,
     )
+
+
+def _whole(found: Tryout) -> str:
+    """Return the text that was read, of a pair both, as far as it is shown."""
+    return exposed("\n\n".join(found.item.variables.values()))[:_LONGEST]
 
 
 def render_heard(heard: Sequence[Heard]) -> str:
@@ -221,5 +226,5 @@ def _mentions(side: TriedSide, label: str) -> tuple[RulesMention, ...]:
 
 
 def _quote(found: Tryout, span: Span) -> str:
-    text = found.item.variables["text"]
+    text = found.item.variables[span.input]
     return exposed(" ".join(text[span.start : span.end].split()))[:200]

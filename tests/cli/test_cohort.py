@@ -30,6 +30,12 @@ VOTES = [
     *([reader, "a2", "Edema", "present"] for reader in "ABC"),
     *([reader, "a2", "Edema", "absent"] for reader in "DEF"),
 ]
+PAIRS = [
+    ["id", "reference", "candidate", "system"],
+    ["a", "Small effusion on the left.", "No effusion.", "one"],
+    ["b", "Small effusion on the left.", "", "two"],
+]
+ODD_PAIRS = [["id", "x", "y", "z", "w", "v"], ["a", "Clear.", "Edema.", "s", "c", "r"]]
 
 Command = Callable[..., Result]
 
@@ -69,6 +75,8 @@ def files(tmp_path: Path) -> Path:
     write("reports.csv", REPORTS)
     write("votes.csv", VOTES)
     write("twin.csv", [REPORTS[0], ["b1", "LUNGS are clear", "P7", "0"]])
+    write("pairs.csv", PAIRS)
+    write("odd_pairs.csv", ODD_PAIRS)
     return tmp_path
 
 
@@ -448,3 +456,50 @@ def test_a_dry_run_says_which_column_is_taken_for_what(
     votes.write_text("reader,case_id,Edema\nA,row-000001,ja\n")
     result = call("cohort", "votes", "mine", str(votes), "--value", "ja=present")
     assert "1 votes of 1 readers" in result.stdout, result.output
+
+
+def test_a_dry_run_says_that_a_table_holds_pairs(call: Command, files: Path) -> None:
+    """What each column is taken for, how many references and systems, what is empty."""
+    path = files / "pairs.csv"
+    result = call("cohort", "import", str(path), "--name", "rp", "--dry-run")
+    assert "pairs       2, of reference, candidate" in result.output
+    assert "references  1" in result.output
+    assert "systems     one 1, two 1" in result.output
+    assert "silent      1 with an empty candidate, kept" in result.output
+    assert "column      candidate -> candidate" in result.output
+    data = json.loads(
+        call(
+            "cohort", "import", str(path), "--name", "rp", "--dry-run", "--json"
+        ).output
+    )
+    assert data["inputs"] == ["reference", "candidate"]
+
+
+def test_columns_of_pairs_are_named_by_options(
+    call: Command, files: Path, workspace: WorkspacePaths
+) -> None:
+    """Names that nobody could guess are given on the command line."""
+    options = ["--reference-column", "x", "--candidate-column", "y"]
+    options += ["--system-column", "z", "--context-column", "w"]
+    options += ["--reference-id-column", "v"]
+    path = files / "odd_pairs.csv"
+    assert call("cohort", "import", str(path), "-n", "rp", *options).exit_code == 0
+    found = read_cohort(workspace, "rp")
+    assert found.inputs == ("reference", "candidate", "context")
+    assert found.cases[0][3:] == ("s", "r")
+
+
+def test_the_list_of_cohorts_says_what_their_cases_are(
+    call: Command, files: Path
+) -> None:
+    """Messages about pairs point to it."""
+    call("cohort", "import", str(files / "pairs.csv"), "--name", "rp")
+    assert "reference, candidate" in call("cohort", "show").output
+    assert "reference, candidate" in call("cohort", "show", "rp").output
+
+
+def test_known_columns_of_pairs_are_listed(call: Command) -> None:
+    """Under their own heading, with the options that name them."""
+    output = call("cohort", "columns").output
+    assert "holds pairs of reports" in output
+    assert "(or --candidate-column)" in output

@@ -119,3 +119,29 @@ def test_an_unknown_judge_is_refused_by_name(pairs):
     done = call("gren", "--pairs", pairs)
     assert isinstance(done.exception, DataError)
     assert "green" in str(done.exception)
+
+
+def test_what_it_writes_is_held_against_experts(pairs, tmp_path):
+    """Scores by their direction, counts against counts."""
+    assert call("green", "--pairs", pairs, "--out", "judged").exit_code == 0
+    rated = ["id,system,rater,score"]
+    counted = ["id,system,rater,category,significance,count"]
+    for system, points, missed in (("A", "1121", "1111"), ("B", "5555", "0000")):
+        for name, score, count in zip("abcd", points, missed, strict=True):
+            rated += [f"{name},{system},r{n},{score}" for n in (1, 2)]
+            counted += [f"{name},{system},r1,omission,significant,{count}"]
+    (tmp_path / "ratings.csv").write_text("\n".join(rated))
+    (tmp_path / "errors.csv").write_text("\n".join(counted))
+    done = CliRunner().invoke(
+        app,
+        [
+            *("meta-eval", "judged/per_pair.csv", "--ratings", "ratings.csv"),
+            *("--errors", "errors.csv", "--counts", "judged/counts.csv", "--json"),
+        ],
+    )
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    tau = {one["metric"]: one["consensus"]["tau_b"]["value"] for one in data["metrics"]}
+    assert tau["green_errors"] > 0.5 and tau["green_green"] > 0.5
+    # Of significant errors, and of errors of either significance.
+    assert len(data["judge_errors"]) == 2

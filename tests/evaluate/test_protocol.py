@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import UncertainAnswers
+from loop.core.yaml_files import check_model, parse_yaml
 from loop.evaluate.protocol import (
     F1Floors,
+    JudgingRules,
     Protocol,
     find_registration,
     list_policies,
@@ -172,3 +175,13 @@ def test_a_wrong_claim_of_judges_is_refused(workspace, section, problem):
     write_atomic(workspace.protocol, f"{section}\n")
     with pytest.raises(DataError, match=re.escape(problem)):
         read_protocol(workspace)
+
+
+def test_the_section_that_the_manual_shows_is_one():
+    """Whoever copies it has a protocol."""
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "gates.md"
+    shown = page.read_text("utf-8").split("```yaml\n")[1].split("```")[0]
+    rules = check_model(parse_yaml(shown, page), Protocol, page).judging
+    assert len(dict(rules.f1_floors.items())) == len(ErrorGroup)
+    # Every field is in it.
+    assert rules.model_fields_set == set(JudgingRules.model_fields)

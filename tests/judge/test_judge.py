@@ -101,7 +101,7 @@ def test_forty_candidates_of_one_reference(monkeypatch):
 
 def test_a_score_of_its_own_stands_beside_the_counts(monkeypatch):
     """A judge that calls itself perfect in spite of its errors is seen to."""
-    tell(monkeypatch, {CANDIDATES["a"]: errors(("omission", True), score=1.0)})
+    tell(monkeypatch, {CANDIDATES["a"]: errors(("omission", True), rules_score=1.0)})
     result = judge_pairs(
         {"a": REFERENCES["a"]}, {"a": CANDIDATES["a"]}, "one_pass", "told"
     )

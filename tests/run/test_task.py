@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,10 +12,13 @@ from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.ledger import Actor
 from loop.core.records import Completion, Item
 from loop.engines import base
+from loop.evaluate.exemplars import count_exemplars
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import read_version
 from loop.run import store
 from loop.run.asking import ChosenEngine, HeldEngine
+from loop.run.cost import estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import undrawn
@@ -156,6 +160,24 @@ def test_unknown_names_are_refused(workspace, cohort, prompt, name, error):
     cohort()
     with pytest.raises(error):
         prepare_run(workspace, prompt, name, engine="plain")
+
+
+def test_a_prompt_over_texts_that_the_cases_lack_is_refused(workspace, tmp_path):
+    """Before anything is asked, priced or counted; the message says what each has."""
+    path = tmp_path / "pairs.csv"
+    path.write_text("id,reference,candidate\na,No effusion.,Effusion.\n")
+    options = ImportOptions(name="rp", role="dev")
+    import_cohort(workspace, path, options, actor=Actor(name="Dr. Example"))
+    version = read_version(workspace, "extractor@v1")
+    for act in (
+        lambda: prepare_run(workspace, "extractor", "rp", engine="plain"),
+        lambda: estimate_run(workspace, "extractor", "rp", engine="rules"),
+        lambda: count_exemplars(workspace, version, "rp"),
+    ):
+        with pytest.raises(DataError, match=r"reads text, and .*reference, candidate"):
+            act()
+    judge = replace(version, inputs=("reference", "candidate"))
+    assert count_exemplars(workspace, judge, "rp") == ()
 
 
 def test_an_unknown_engine_is_refused(workspace, cohort):

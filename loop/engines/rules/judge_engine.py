@@ -169,7 +169,7 @@ def _list_sections(
             "matched_findings": [
                 _quote(one.candidate_span, texts[1]) for one in judged.matched
             ],
-            "score": judged.score,
+            "rules_score": judged.score,
         },
         ensure_ascii=False,
     )
@@ -196,7 +196,7 @@ def _list_errors(
         {
             "errors": listed,
             "matched_findings": len(judged.matched),
-            "score": judged.score,
+            "rules_score": judged.score,
         },
         ensure_ascii=False,
     )
@@ -204,6 +204,6 @@ def _list_errors(
 
 def _explain(judged: JudgedPair, errors: Sequence[PairError]) -> str:
     return (
-        f"{len(judged.matched)} findings match, and {len(errors)} errors were found, "
-        "by rules and without a language model."
+        f"Matched findings: {len(judged.matched)}; errors: {len(errors)}. Found by "
+        "rules, without a language model."
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loop.core.clock import Clock, format_time, utc_now
-from loop.core.digests import digest_text
+from loop.core.digests import digest_text, digest_texts
 from loop.core.errors import DataError
 from loop.core.files import (
     folder_beside,
@@ -37,11 +37,11 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
-    CASE_COLUMNS,
     CohortCase,
     CohortFile,
     CohortRole,
     SourceFile,
+    case_columns,
     case_line,
     cases_digest,
     check_name,
@@ -114,6 +114,18 @@ class ImportReport:
     patients: int
     """Distinct patients; 0 when none is known."""
 
+    inputs: tuple[str, ...]
+    """Names of the texts of a case: ``text``, or those of a pair."""
+
+    references: int
+    """Distinct references of a cohort of pairs; 0 for one of reports."""
+
+    systems: Mapping[str, int]
+    """Pairs by the system that wrote the candidate; empty for reports."""
+
+    silent: int
+    """Pairs whose candidate is empty: kept, since a system may have said nothing."""
+
     reference: int | None
     """Number of the reference made from label columns, or None."""
 
@@ -143,6 +155,7 @@ class _Gathered:
     cases: list[CohortCase] = field(default_factory=list)
     marks: array[int] = field(default_factory=lambda: array("b"))
     languages: Counter[str] = field(default_factory=Counter)
+    silent: int = 0
 
 
 def import_cohort(
@@ -225,7 +238,7 @@ def _write_texts(
             for case in screening.passed(source.cases):
                 item = Item(
                     id=case.case_id,
-                    variables={"text": case.text},
+                    variables=case.texts,
                     language=case.language,
                 )
                 _write_line(stream, item, path)
@@ -233,7 +246,9 @@ def _write_texts(
                     CohortCase(
                         case.case_id,
                         pseudonyms.of(case.patient),
-                        digest_text(case.text),
+                        digest_texts(case.texts),
+                        case.system,
+                        case.reference_id or _name_reference(case),
                     )
                 )
                 gathered.marks.extend(
@@ -241,11 +256,17 @@ def _write_texts(
                     for label in source.labels
                 )
                 gathered.languages[case.language] += 1
+                gathered.silent += bool(case.pair) and not case.pair["candidate"]
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
         raise write_error(path, error) from error
     return gathered
+
+
+def _name_reference(case: SourceCase) -> str:
+    """Return a name for the reference of a pair: equal texts have the same."""
+    return digest_text(case.pair["reference"])[:16] if case.pair else ""
 
 
 def _write_line(stream: io.BufferedWriter, item: Item, path: Path) -> None:
@@ -272,6 +293,7 @@ def _about(
         licence=options.licence or source.licence or "not stated",
         citation=source.citation,
         language=next(iter(languages)) if len(languages) == 1 else "mixed",
+        inputs=list(source.inputs),
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
         not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,
@@ -287,7 +309,9 @@ def _about(
 
 
 def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -> None:
-    write_atomic(folder / "cases.csv", format_csv(CASE_COLUMNS, cases, end="\n"))
+    columns = case_columns(about.inputs)
+    rows = (case[: len(columns)] for case in cases)
+    write_atomic(folder / "cases.csv", format_csv(columns, rows, end="\n"))
     write_atomic(folder / "cohort.yaml", format_cohort_file(about))
 
 
@@ -384,6 +408,10 @@ def _report(
         languages=dict(gathered.languages),
         no_cues=no_cues,
         patients=len(patients),
+        inputs=tuple(about.inputs),
+        references=len({case.reference_id for case in gathered.cases} - {""}),
+        systems=_count_systems(gathered.cases),
+        silent=gathered.silent,
         reference=number,
         unknown=(),
         missing_marks=gathered.marks.count(ValueCode.MISSING),
@@ -393,6 +421,11 @@ def _report(
         licence=about.licence,
         citation=about.citation,
     )
+
+
+def _count_systems(cases: Iterable[CohortCase]) -> dict[str, int]:
+    pairs = (case.system for case in cases if case.reference_id)
+    return dict(sorted(Counter(pairs).items()))
 
 
 FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")

@@ -12,6 +12,7 @@ from loop.core.digests import framed
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
 from loop.labels.importing.source import (
+    MAX_GENERATED,
     MAX_ID,
     ImportOptions,
     SourceCase,
@@ -79,6 +80,7 @@ class Screening:
         self._texts: set[int] = set()
         self._contents: dict[bytes, str] = {}
         self._kept: set[bytes] = set()
+        self._references: dict[str, int] = {}
 
     def passed(self, cases: Iterable[SourceCase]) -> Iterator[SourceCase]:
         """Yield the cases that enter, with their final id and language.
@@ -90,13 +92,15 @@ class Screening:
         """
         for given in cases:
             self.seen += 1
-            check_length(given.text, given.where)
+            _check_lengths(given)
             content = self._digest(given)
             if content and self._contents.get(content) == given.case_id:
                 self._leave_out(DUPLICATE, self.options.id_prefix + given.case_id)
                 continue
             case = replace(given, case_id=self._take_id(given))
             asked = given.case_id in self.options.exclude
+            if given.pair and not asked:
+                self._check_pair(given)
             known = DUPLICATE if content in self._kept else ""
             reason = ON_REQUEST if asked else self._reason_to_exclude(case) or known
             if content:
@@ -161,10 +165,35 @@ class Screening:
         if not self.options.drop_duplicates:
             return b""
         marks = (f"{label}={mark}" for label, mark in sorted(case.marks.items()))
-        return sha256(framed([case.text, case.patient, case.language, *marks])).digest()
+        texts = case.texts.values()
+        return sha256(framed([*texts, case.patient, case.language, *marks])).digest()
+
+    def _check_pair(self, case: SourceCase) -> None:
+        """Refuse a pair that cannot be judged: without a reference, or with two."""
+        reference = case.pair["reference"]
+        if not fold_text(reference):
+            raise DataError(
+                f"{case.where}: the reference of the pair is empty, so nothing can be "
+                "said of its candidate. Fill it in, or leave the pair out with "
+                "--exclude."
+            )
+        for what, name in (("reference", case.reference_id), ("system", case.system)):
+            if len(name) > MAX_ID or not name.isprintable():
+                raise DataError(
+                    f"{case.where}: the name of the {what} is longer than {MAX_ID} "
+                    "characters or holds a control character. Give it a short name."
+                )
+        if not case.reference_id:
+            return
+        known = self._references.setdefault(case.reference_id, hash(reference))
+        if known != hash(reference):
+            raise DataError(
+                f"{case.where}: reference {quoted(case.reference_id)} has another text "
+                "in an earlier row. Give every reference an id of its own."
+            )
 
     def _count_duplicate(self, case: SourceCase) -> None:
-        folded = hash(fold_text(case.text))
+        folded = hash(tuple(map(fold_text, case.reports)))
         if folded in self._texts:
             self.duplicates += 1
             self._keep("duplicate text", case.case_id)
@@ -179,7 +208,7 @@ class Screening:
         named = self.options.language
         given = case.language if named == "auto" else named
         if not given:
-            return guess_language(case.text)
+            return guess_language(" ".join(case.reports))
         code = re.split("[-_]", given.casefold())[0]
         if _LANGUAGE.fullmatch(code) is None:
             raise DataError(
@@ -194,4 +223,17 @@ class Screening:
             return case.unusable
         if self._only_chest and not is_chest(case.exam):
             return "non-chest"
-        return "" if fold_text(case.text) else "empty"
+        # A system may have said nothing; that is an answer, and a case to be judged.
+        return "" if case.pair or fold_text(case.text) else "empty"
+
+
+def _check_lengths(case: SourceCase) -> None:
+    """Refuse a text that cannot be one report; a candidate may be far longer."""
+    for name, text in case.texts.items():
+        if name != "candidate":
+            check_length(text, case.where)
+        elif len(text) > MAX_GENERATED:
+            raise DataError(
+                f"{case.where}: a candidate of {len(text):,} characters; at most "
+                f"{MAX_GENERATED:,} are read. Look for a quote that is never closed."
+            )

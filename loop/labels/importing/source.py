@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark
 from loop.core.safe_text import quoted
+from loop.labels.cohort import CONTEXT, PAIR_INPUTS, REPORT_INPUTS
 from loop.labels.importing.encodings import check_encoding
 from loop.labels.taxonomy import Taxonomy, fold_name
 
@@ -30,8 +31,17 @@ class SourceCase:
     """Where it stands, for messages: ``"reports.csv, line 7"``."""
 
     case_id: str
-    text: str
-    """Findings and impression; never indication or comparison."""
+    text: str = ""
+    """Findings and impression; never indication or comparison. Empty for a pair."""
+
+    pair: Mapping[str, str] = field(default_factory=dict)
+    """Texts of a pair by input: reference, candidate, and where known context."""
+
+    system: str = ""
+    """Which system wrote the candidate of a pair, or empty."""
+
+    reference_id: str = ""
+    """Names the reference of a pair, or empty: then equal references are one."""
 
     patient: str = ""
     """Patient id as given, or empty."""
@@ -48,6 +58,16 @@ class SourceCase:
     marks: Mapping[str, Mark] = field(default_factory=dict)
     """Label id to mark, for sources that carry labels."""
 
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Its texts by input."""
+        return self.pair or {"text": self.text}
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """Its reports: one, or reference and candidate."""
+        return tuple(text for name, text in self.texts.items() if name != CONTEXT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -55,6 +75,9 @@ class Source:
 
     cases: Iterable[SourceCase]
     """Read lazily; raises `DataError` where the source is wrong."""
+
+    inputs: tuple[str, ...] = REPORT_INPUTS
+    """Names of the texts of every case."""
 
     labels: tuple[str, ...] = ()
     """Label ids the source has columns for; empty when it has none."""
@@ -112,8 +135,9 @@ class ImportOptions:
     """Put before every case id, for sources that number from 1."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Role (``case_id``, ``text``, ``patient``) to the column of a table that holds it,
-    for names that are not known."""
+    """Role to the column of a table that holds it, for names that are not known:
+    ``case_id``, ``text``, ``patient``; of pairs also ``reference``, ``candidate``,
+    ``system``, ``context``, ``reference_id``."""
 
     number_rows: bool = False
     """Number the rows of a table instead of reading ids: ``row-000001`` is the first
@@ -140,6 +164,11 @@ class ImportOptions:
             raise DataError(
                 "rows are numbered, or a column holds their ids: give either "
                 "--number-rows or --id-column."
+            )
+        if "text" in self.columns and {*PAIR_INPUTS} & self.columns.keys():
+            raise DataError(
+                "a table holds single reports or pairs: give either --text-column, or "
+                "--reference-column and --candidate-column."
             )
 
 
@@ -245,11 +274,41 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """Role of a column to the names it goes by."""
 
+PAIR_ROLES: Mapping[str, tuple[str, ...]] = {
+    "reference": (
+        *("reference", "reference_text", "reference_report", "references"),
+        *("ground_truth", "ground_truth_report", "gt", "gt_report", "gold", "target"),
+    ),
+    "candidate": (
+        *("candidate", "candidate_text", "candidate_report", "candidates"),
+        *("prediction", "predictions", "predicted", "predicted_report", "pred"),
+        *("generated", "generated_report", "generated_text", "generation"),
+        *("hypothesis", "output", "model_output", "response", "completion"),
+    ),
+    "system": (
+        *("system", "system_name", "system_id", "model", "model_name", "generator"),
+    ),
+    "reference_id": ("reference_id", "ref_id"),
+    "context": ("context", "clinical_context"),
+    "age": ("age", "patient_age"),
+    "sex": ("sex", "gender", "patient_sex"),
+    "indication": ("indication", "clinical_indication", "history", "clinical_history"),
+}
+"""Role of a column of a table of pairs to the names it goes by, besides `ROLES`."""
+
+_CONTEXT_PARTS = ("age", "sex", "indication")
+_REPORT_ROLES = ("text", "findings", "impression")
+
 _KNOWN = {fold_name(alias) for aliases in ROLES.values() for alias in aliases}
 NAMED_BY = {
     "case_id": "--id-column",
     "text": "--text-column",
     "patient": "--patient-column",
+    "reference": "--reference-column",
+    "candidate": "--candidate-column",
+    "system": "--system-column",
+    "context": "--context-column",
+    "reference_id": "--reference-id-column",
 }
 """Role to the option that names its column, for names that are not known."""
 
@@ -291,6 +350,14 @@ class Columns:
     """What words of label cells mean, beside the usual ones."""
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the texts of every row."""
+        if "candidate" not in self.roles:
+            return REPORT_INPUTS
+        known = {CONTEXT, *_CONTEXT_PARTS} & self.roles.keys()
+        return (*PAIR_INPUTS, CONTEXT) if known else PAIR_INPUTS
+
+    @property
     def taken(self) -> Mapping[str, str]:
         """Column to what it is taken for, in the order of roles and labels."""
         found: dict[str, str] = {}
@@ -312,10 +379,17 @@ class Columns:
             if role != "labels"
         }
         both = f"{cells.get('findings', '')} {cells.get('impression', '')}"
+        pair = {
+            CONTEXT: format_context(*(cells.get(part, "") for part in _CONTEXT_PARTS)),
+            **{name: cells.get(name, "").strip() for name in cells},
+        }
         return SourceCase(
             where=where,
             case_id=cells.get("case_id", "").strip(),
             text=cells.get("text", both).strip(),
+            pair={n: pair[n] for n in self.inputs} if "candidate" in cells else {},
+            system=cells.get("system", "").strip(),
+            reference_id=cells.get("reference_id", "").strip(),
             patient=cells.get("patient", ""),
             language=cells.get("language", "").strip(),
             exam=cells.get("exam", ""),
@@ -326,6 +400,18 @@ class Columns:
         )
 
 
+def format_context(age: str, sex: str, indication: str) -> str:
+    r"""Return what is known of a patient, one line each; empty where nothing is.
+
+    Examples
+    --------
+    >>> format_context("72", "", "Cough.")
+    'Age: 72\nIndication: Cough.'
+    """
+    known = {"Age": age.strip(), "Sex": sex.strip(), "Indication": indication.strip()}
+    return "\n".join(f"{name}: {words}" for name, words in known.items() if words)
+
+
 def find_columns(
     header: Sequence[str],
     taxonomy: Taxonomy,
@@ -334,7 +420,9 @@ def find_columns(
 ) -> Columns:
     """Return what each column of `header` holds.
 
-    A column with the whole text is used instead of findings and impression.
+    A column with the whole text is used instead of findings and impression. A table
+    with a reference and a candidate is one of pairs, unless it has a text of its own
+    and nobody named the two; labels in it say nothing of a pair and are not used.
 
     Parameters
     ----------
@@ -357,23 +445,44 @@ def find_columns(
     folded = {fold_name(name): name for name in reversed(header)}
     roles = {
         role: folded[fold_name(alias)]
-        for role, aliases in ROLES.items()
+        for role, aliases in {**ROLES, **PAIR_ROLES}.items()
         for alias in reversed(aliases)
         if fold_name(alias) in folded
     }
     roles = _with_named(roles, named, header, source)
     if numbered:
         roles.pop("case_id", None)
-    if "text" in roles:
-        roles = {r: n for r, n in roles.items() if r not in ("findings", "impression")}
+    pairs = _are_pairs(roles, named)
+    roles = _only_needed(roles, pairs=pairs)
     _require(roles, header, source, numbered=numbered)
     rest = [name for name in header if name not in roles.values()]
+    if pairs:
+        return Columns(roles=roles, labels={}, unused=tuple(rest))
     # "Findings", though not used, is no misspelt "No Finding".
     candidates = [name for name in rest if fold_name(name) not in _KNOWN]
     found = label_columns(candidates, taxonomy, source)
     unused = tuple(name for name in rest if name not in found.values())
     values = read_meanings(options.values if options else {})
     return Columns(roles=roles, labels=found, unused=unused, values=values)
+
+
+def _are_pairs(roles: Mapping[str, str], named: Mapping[str, str]) -> bool:
+    """Whether a table holds pairs of reports; a text beside them is what it is of."""
+    if {*PAIR_ROLES} & named.keys():
+        return True
+    own = any(role in roles for role in _REPORT_ROLES)
+    return not own and all(role in roles for role in PAIR_INPUTS)
+
+
+def _only_needed(roles: Mapping[str, str], *, pairs: bool) -> dict[str, str]:
+    """Return `roles` without those that another makes needless."""
+    if pairs:
+        needless = {*_REPORT_ROLES, "labels"}
+        needless |= {*_CONTEXT_PARTS} if CONTEXT in roles else set()
+    else:
+        needless = {*PAIR_ROLES}
+        needless |= {"findings", "impression"} if "text" in roles else set()
+    return {role: name for role, name in roles.items() if role not in needless}
 
 
 def describe_columns(taxonomy: Taxonomy) -> str:
@@ -391,10 +500,33 @@ def describe_columns(taxonomy: Taxonomy) -> str:
         "exam": "what was examined: other regions than the chest are left out",
         "labels": "in JSON, an object of label: value",
     }
-    parts = [f"{what[role]}:\n  {', '.join(names)}" for role, names in ROLES.items()]
+    of_pairs = {
+        "reference": "the report that a candidate is held against "
+        "(or --reference-column)",
+        "candidate": "the report that is judged; it may be empty "
+        "(or --candidate-column)",
+        "system": "system that wrote the candidate (or --system-column)",
+        "reference_id": "id of the reference, where several candidates share one "
+        "(or --reference-id-column); without it, equal references are one",
+        "context": "what is known of the patient (or --context-column)",
+        "age": "age, where there is no column with all of the context",
+        "sex": "sex, likewise",
+        "indication": "indication, likewise",
+    }
     names = ", ".join(label.name for label in taxonomy.labels)
     labels = f"one column per label, by id, name or alias:\n  {names}"
-    return "\n".join([*parts, labels]) + "\n"
+    pairs = (
+        "\nA table with a reference and a candidate, and no other text, holds pairs of "
+        "reports. Its columns, besides the id, patient, language and exam above:"
+    )
+    single, double = _describe(ROLES, what), _describe(PAIR_ROLES, of_pairs)
+    return "\n".join([*single, labels, pairs, *double]) + "\n"
+
+
+def _describe(
+    roles: Mapping[str, tuple[str, ...]], what: Mapping[str, str]
+) -> list[str]:
+    return [f"{what[role]}:\n  {', '.join(names)}" for role, names in roles.items()]
 
 
 def read_meanings(values: Mapping[str, str]) -> Mapping[str, Mark]:
@@ -570,11 +702,27 @@ def _require(
             "--id-column, or name it case_id, study_id, accession_number or 检查号; "
             "without any id, number the rows with --number-rows."
         )
-    if "text" not in roles and not {"findings", "impression"} & roles.keys():
+    if {*PAIR_ROLES} & roles.keys():
+        _require_pair(roles, there, source)
+    elif not any(role in roles for role in _REPORT_ROLES):
         raise DataError(
             f"{source}: no column with the text (found: {there}). Say which it is with "
             "--text-column, or name it text, report or 报告内容, or give findings and "
-            "impression."
+            "impression; for pairs of reports, reference and candidate."
+        )
+
+
+def _require_pair(roles: Mapping[str, str], there: str, source: str) -> None:
+    for role in PAIR_INPUTS:
+        if role not in roles:
+            raise DataError(
+                f"{source}: no column with the {role} of a pair (found: {there}). Say "
+                f"which it is with {NAMED_BY[role]}, or name it {role}."
+            )
+    if roles["reference"] == roles["candidate"]:
+        raise DataError(
+            f"{source}: column {quoted(roles['reference'])} is named as reference and "
+            "as candidate. Name two columns."
         )
 
 

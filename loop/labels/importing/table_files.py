@@ -95,6 +95,7 @@ def open_jsonl(
     columns = find_columns(list(first[1]), taxonomy, first[0], options)
     return Source(
         cases=_json_cases(path, found, columns, taxonomy),
+        inputs=columns.inputs,
         # One line may have null there and the next an object of labels.
         labels=taxonomy.ids if "labels" in columns.roles else tuple(columns.labels),
         files=((path.name, found.sha256),),
@@ -669,6 +670,7 @@ def _flat_source(table: SourceTable, columns: Columns, kind: str) -> Source:
     wanted = {*columns.roles.values(), *columns.labels.values()}
     return Source(
         cases=(columns.case(row.cells, row.where) for row in table.read(wanted)),
+        inputs=columns.inputs,
         labels=tuple(columns.labels),
         files=((table.name, table.sha256),),
         columns=columns.taken,

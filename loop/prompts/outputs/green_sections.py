@@ -10,8 +10,8 @@ The answer is a JSON object; every category is there, with one text for each err
 The four sections in which GREEN is published are read as well (see
 `loop.prompts.outputs.green_text`); there (a) is the first category asked for. Fields of
 an answer are ``significant.CATEGORY``, ``insignificant.CATEGORY`` and ``matched``:
-counts, each with what is listed for it. An answer may have a ``"score"`` of its own,
-from 0 to 1, which is never asked for and becomes the field ``score``.
+counts, each with what is listed for it. The answer of `rules` has
+``"rules_score"`` besides, its own score from 0 to 1, which becomes the field ``score``.
 
 ``green_text`` is the same contract asked for in these sections: for models that were
 trained to write them, and for servers that enforce no schema.
@@ -51,6 +51,7 @@ from loop.prompts.outputs.judged import (
     MAX_LISTED,
     NONE,
     OWN_SCORE,
+    RULES_SCORE,
     SIGNIFICANT,
     error_field,
     error_fields,
@@ -229,9 +230,9 @@ def _read_strictly(text: str, fields: Sequence[str], item: Item) -> Reading | No
     if repeats_keys(text, len(data) + 2 * len(fields)):
         return None
     answered[MATCHED] = listed_field(data[_MATCHED], item)
-    if OWN_SCORE in data:
+    if RULES_SCORE in data:
         try:
-            answered[OWN_SCORE] = read_score(data[OWN_SCORE])
+            answered[OWN_SCORE] = read_score(data[RULES_SCORE])
         except UnreadableError:
             return None
     return Reading(answered)
@@ -344,7 +345,6 @@ _NAMES = {
     "insignificanterrors": _ERRORS[INSIGNIFICANT],
     "clinicallyinsignificanterrors": _ERRORS[INSIGNIFICANT],
     "matchedfindings": _MATCHED,
-    OWN_SCORE: OWN_SCORE,
 }
 
 
@@ -379,8 +379,6 @@ def _read_pairs(
             )
     words, count = _read_list(parts[_MATCHED], JudgeSection.MATCHED, notes)
     answered[MATCHED] = listed_field(words, item, count=count)
-    if OWN_SCORE in parts:
-        answered[OWN_SCORE] = read_score(parts[OWN_SCORE])
     return answered
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from loop import __version__
 from loop.core.clock import Clock, utc_now
-from loop.core.digests import digest_text
+from loop.core.digests import digest_texts
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import folder_beside, move_folder, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_event
@@ -265,7 +265,7 @@ def _write_requests(
 def _watched(items: Iterable[Item], cases: list[CohortCase]) -> Iterator[Item]:
     """Yield `items`, adding the digest of each to `cases`."""
     for item in items:
-        cases.append(CohortCase(item.id, "", digest_text(item.variables["text"])))
+        cases.append(CohortCase(item.id, "", digest_texts(item.variables)))
         yield item
 
 
@@ -421,7 +421,7 @@ def _read_cases(
         item = form.read(line, number)
         if item is None:
             raise _changed(path)
-        case = CohortCase(item.id, "", digest_text(item.variables["text"]))
+        case = CohortCase(item.id, "", digest_texts(item.variables))
         if number and case != expected:
             raise _changed(path)
         expected = case

@@ -10,7 +10,13 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.engines.base import split_name
-from loop.labels.cohort import CohortRole, iter_items, read_cohort
+from loop.labels.cohort import (
+    REPORT_INPUTS,
+    CohortRole,
+    iter_items,
+    read_cohort,
+    require_reports,
+)
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
@@ -29,10 +35,12 @@ def cohort_cases(workspace: WorkspacePaths, name: str) -> CaseSource:
     Raises
     ------
     DataError
-        There is no such cohort, it is a holdout, or its texts are not here.
+        There is no such cohort, it is a holdout or one of pairs, or its texts are not
+        here.
     """
     cohort = read_cohort(workspace, name)
     check_open(cohort)
+    require_reports(cohort, "an export")
     return CaseSource(origin=f"cohort {name}", items=iter_items(workspace, cohort))
 
 
@@ -46,10 +54,16 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
     Raises
     ------
     DataError
-        There is no such file or its header is wrong; while reading, a row is.
+        There is no such file, its header is wrong, or it holds pairs; while reading, a
+        row is wrong.
     """
     options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
+    if source.inputs != REPORT_INPUTS:
+        raise DataError(
+            f"{path.name} holds pairs of reports ({', '.join(source.inputs)}); an "
+            "export works on single reports. Name a table with a text."
+        )
     screening = Screening(options, read_taxonomy(workspace.labels).region)
 
     def items() -> Iterator[Item]:

@@ -20,7 +20,14 @@ from loop.evaluate.align import align
 from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_review
 from loop.evaluate.protocol import read_protocol
 from loop.labels.ballots import votes_path
-from loop.labels.cohort import Cohort, has_texts, iter_items, read_cohort, read_record
+from loop.labels.cohort import (
+    Cohort,
+    has_texts,
+    iter_items,
+    read_cohort,
+    read_record,
+    single_report,
+)
 from loop.labels.importing.report_sections import split_sections
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import (
@@ -250,7 +257,7 @@ class CaseTexts:
             if self._texts is None:
                 cohort = read_cohort(self._workspace, self._cohort)
                 self._texts = {
-                    item.id: item.variables["text"]
+                    item.id: single_report(item)
                     for item in iter_items(self._workspace, cohort)
                     if item.id in self._wanted
                 }

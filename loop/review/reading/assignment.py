@@ -22,7 +22,7 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.ballots import Turnout
-from loop.labels.cohort import Cohort, read_cohort, read_record
+from loop.labels.cohort import Cohort, read_cohort, read_record, require_reports
 from loop.labels.majority import read_rule
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.sealing import WordSeal, open_words
@@ -80,14 +80,16 @@ def read_assignment(workspace: WorkspacePaths, cohort_name: str) -> Assignment:
     Raises
     ------
     DataError
-        There is no such cohort, its files are not those recorded, or the protocol
-        cannot be read.
+        There is no such cohort, it holds pairs, its files are not those recorded, or
+        the protocol cannot be read.
     """
     record = read_record(workspace, cohort_name)
     # What was sealed before a holdout was retired stays so.
     sealed = record.is_holdout or record.retired
+    cohort = read_cohort(workspace, cohort_name, record=record)
+    require_reports(cohort, "blinded reading")
     return Assignment(
-        cohort=read_cohort(workspace, cohort_name, record=record),
+        cohort=cohort,
         taxonomy=read_taxonomy(workspace.labels),
         words=open_words(workspace) if sealed else None,
         no_finding_read=read_rule(workspace).no_finding_read,

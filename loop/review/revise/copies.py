@@ -133,7 +133,9 @@ def check_copies(
         allowed = other.role is CohortRole.DEV or name == cohort.name
         run = LONG_RUN if allowed else REFUSED_RUN
         texts = (
-            (item.id, item.variables["text"]) for item in iter_items(workspace, other)
+            (item.id, text)
+            for item in iter_items(workspace, other)
+            for text in item.variables.values()
         )
         copies = find_copies(long, texts, run, name)
         if copies and not allowed:

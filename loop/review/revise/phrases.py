@@ -47,7 +47,13 @@ from loop.engines.rules.vocabulary import (
     tidy,
 )
 from loop.evaluate.align import decided_reference
-from loop.labels.cohort import Cohort, iter_items, read_record
+from loop.labels.cohort import (
+    Cohort,
+    iter_items,
+    read_record,
+    require_reports,
+    single_report,
+)
 from loop.labels.reference import list_references, read_reference
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
@@ -226,9 +232,7 @@ class PhraseBase:
     @cached_property
     def folded(self) -> tuple[str, ...]:
         """The texts as wordings are looked for in them."""
-        return tuple(
-            _SPACES.sub(" ", fold(item.variables["text"])) for item in self.items
-        )
+        return tuple(_SPACES.sub(" ", fold(single_report(item))) for item in self.items)
 
     @cached_property
     def expected(self) -> Mapping[tuple[str, str], str]:
@@ -273,9 +277,9 @@ class _ReadCall:
         self.items = tuple(
             one
             for one in items
-            if one.language in rules.languages and one.variables["text"].strip()
+            if one.language in rules.languages and single_report(one).strip()
         )
-        texts = [one.variables["text"] for one in self.items]
+        texts = [single_report(one) for one in self.items]
         self.texts = AnsweredTexts(rules.compile(frame), texts)
 
 
@@ -298,12 +302,15 @@ def find_base(
     Raises
     ------
     DataError
-        There is no such prompt, or no cohort is named, or it is not one to revise on.
+        There is no such prompt, or no cohort is named, or it is not one to revise on,
+        or it holds pairs.
     """
     version = read_version(workspace, prompt)
     if version.draft and not cohort:
         cohort = read_about(workspace, version).cohort
-    return version, require_dev(workspace, cohort)
+    found = require_dev(workspace, cohort)
+    require_reports(found, "counting a phrase")
+    return version, found
 
 
 def try_phrase(

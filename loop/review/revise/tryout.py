@@ -52,6 +52,7 @@ from loop.review.verdict import Verdict
 from loop.run.aside import AskedAside, Heard, ask_version
 from loop.run.asking import HeldEngine, has_chance
 from loop.run.store import Store
+from loop.run.trace import texts_data
 
 PASTED = "pasted"
 """Id of words that are no case."""
@@ -610,7 +611,7 @@ def tryout_data(found: Tryout) -> dict[str, Any]:
         "cohort": found.cohort or None,
         "case": found.item.id if found.cohort else None,
         "language": found.item.language,
-        "text": found.item.variables["text"],
+        **texts_data(found.item),
         "draws": len(found.after.outcomes),
         "labels": [
             {

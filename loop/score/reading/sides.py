@@ -14,6 +14,7 @@ from loop.core.safe_text import quoted
 from loop.labels.importing.source import (
     MAX_GENERATED,
     MAX_ID,
+    PAIR_ROLES,
     ROLES,
     cell_text,
     label_columns,
@@ -42,20 +43,9 @@ _IDS = (
     *(name for name in ROLES["case_id"] if name not in _COUNTS),
     *("image_id", "dicom_id", *_COUNTS),
 )
-_SYSTEMS = ("system", "system_name", "system_id", "model", "model_name", "generator")
+_SYSTEMS = PAIR_ROLES["system"]
 _TEXTS: Mapping[SideKind, tuple[str, ...]] = {
-    SideKind.REFERENCE: (
-        *("reference", "reference_text", "reference_report", "references"),
-        *("ground_truth", "ground_truth_report", "gt", "gt_report", "gold", "target"),
-        *ROLES["text"],
-    ),
-    SideKind.CANDIDATE: (
-        *("candidate", "candidate_text", "candidate_report", "candidates"),
-        *("prediction", "predictions", "predicted", "predicted_report", "pred"),
-        *("generated", "generated_report", "generated_text", "generation"),
-        *("hypothesis", "output", "model_output", "response", "completion"),
-        *ROLES["text"],
-    ),
+    kind: (*PAIR_ROLES[kind.value], *ROLES["text"]) for kind in SideKind
 }
 
 

@@ -14,7 +14,7 @@ from loop.score.experts.error_agreement import (
 )
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.radpref import read_radpref
-from loop.score.metrics.judge import count_errors
+from loop.score.metrics.embedded_judge import count_errors
 
 NA = np.nan
 CATEGORIES = ("false_finding", "omission", "location")

@@ -46,7 +46,7 @@ _BY_HAND = (
 )
 
 
-class _Judge(NamedTuple):
+class _EmbeddedJudge(NamedTuple):
     reader: FindingReader
     signature: tuple[str, ...]
     """What it reads with."""
@@ -67,11 +67,11 @@ class _PairCounts(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _open_judge() -> _Judge:
+def _open_judge() -> _EmbeddedJudge:
     labels = bundled() / "labels"
     version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     weights = digest_bytes((labels / "judging.yaml").read_bytes())
-    return _Judge(
+    return _EmbeddedJudge(
         FindingReader(version.guides, read_cues(labels), read_judging()),
         (
             f"rules:{REVISION}",
