@@ -77,7 +77,7 @@ def test_scores_are_held_against_ratings_and_counts_against_counts():
     assert found.ratings.against == "points of 2 raters"
     assert len(found.ratings.each) == 2 and len(found.ratings.pairs) == 1
     serious, every = found.errors
-    assert serious.against == "significant errors counted by the median of 3 experts"
+    assert serious.against == "the median of 3 experts' counts of significant errors"
     assert every.all_errors and every.judge == "J"
     assert found.length.against == "mean of the raters' points"
     assert found.signature == "j|v:1"
