@@ -112,7 +112,8 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # The gate of a judge's run, of arrays, and as text.
+    # The gate of a judge's run, of arrays, and as text; and how its counts changed.
+    "count_distances",
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
     # A judge's run held against experts.
     *("evaluate_judge", "judge_meta_data", "judge_meta_said"),

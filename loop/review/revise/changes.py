@@ -11,13 +11,13 @@ import numpy as np
 
 from loop.core.records import ValueCode
 from loop.evaluate.compare import (
-    Mask,
     PairedAnswers,
     Regression,
     ShareDifference,
-    measure_losses,
+    measure_field_losses,
     sort_answers,
 )
+from loop.evaluate.distances import DistanceTable, Mask
 from loop.evaluate.protocol import Protocol
 
 
@@ -77,20 +77,20 @@ class LabelCheck:
         yield "sensitivity", self.sensitivity
 
 
-def check_labels(answers: PairedAnswers, protocol: Protocol) -> tuple[LabelCheck, ...]:
-    """Return the check of every label.
+def check_labels(table: DistanceTable, protocol: Protocol) -> tuple[LabelCheck, ...]:
+    """Return the check of every label, or of every field of a judge.
 
     A pair that the engine failed on before or after is left out: it says nothing of
     the wording. Any other answer that is not the reference is wrong.
     """
-    losses = measure_losses(answers, answers.judged, protocol)
+    losses = measure_field_losses(table, table.judged, protocol)
     return tuple(
         LabelCheck(
             label=label,
             accuracy=check_share(measured.accuracy),
             sensitivity=check_share(measured.sensitivity),
         )
-        for label, measured in zip(answers.labels, losses, strict=True)
+        for label, measured in zip(table.fields, losses, strict=True)
     )
 
 
