@@ -115,6 +115,8 @@ LIBRARY = {
     # The gate of a judge's run, of arrays, and as text; and how its counts changed.
     "count_distances",
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
+    # A judge's run held against experts.
+    *("evaluate_judge", "judge_meta_data", "judge_meta_said"),
     # Named in the table of engines, as a string.
     "make_replay",
 }

@@ -9,7 +9,7 @@ resamples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
@@ -335,6 +335,84 @@ def correlate_columns(
     return [found[pair] for pair in pairs]
 
 
+class PartialTau(NamedTuple):
+    """How scores go with something that should not matter, beside the ratings."""
+
+    scores: Estimate
+    """tau-b of the scores with it."""
+
+    ratings: Estimate
+    """tau-b of the ratings with it: what it has to do with quality."""
+
+    difference: Estimate
+    """The first minus the second."""
+
+    partial: Estimate
+    """tau of the scores with it, the ratings held constant."""
+
+    n: int
+    """Candidates with all three."""
+
+    n_units: int
+
+
+def partial_tau(
+    scores: NDArray[Any],
+    other: NDArray[Any],
+    ratings: NDArray[Any],
+    **resampling: Unpack[Resampling],
+) -> PartialTau:
+    """Return how far scores go with another quantity, beyond what the ratings do.
+
+    Parameters
+    ----------
+    scores, other, ratings
+        Of the same candidates, NaN where missing, each ``(n_candidates,)``.
+    **resampling
+        ``units``, ``resamples`` (2,000), ``seed`` (0), ``confidence`` (0.95).
+
+    Returns
+    -------
+    PartialTau
+        On the candidates that have all three, all on the same resamples. Each but the
+        difference is in [-1, 1]; None where one side is constant, the partial one also
+        where the ratings order scores or `other` without an exception.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, a value is infinite, or an option is out of range.
+
+    References
+    ----------
+    Kendall MG. Biometrika 1942;32:277-283 (partial rank correlation). With ties, of
+    tau-b: Kendall MG, Gibbons JD. Rank Correlation Methods. 5th ed. 1990, chapter 8.
+
+    Examples
+    --------
+    >>> score, length = np.array([1, 2, 3, 4, 5]), np.array([1, 3, 2, 5, 4])
+    >>> found = partial_tau(score, length, np.array([2, 1, 3, 5, 4]), resamples=9)
+    >>> [round(one.value, 4) for one in found[:4]]
+    [0.6, 0.6, 0.0, 0.375]
+    """
+    draw = Draw(**resampling)
+    rated = keep_rated(scores, other, ratings, units=draw.units)
+    taus = _TauB.of(rated, np.array([0, 2, 0]), np.array([1, 1, 2]))
+
+    def values_of(weights: NDArray[Any]) -> NDArray[np.float64]:
+        own, theirs, shared = taus.values(weights).T
+        partial = normalise(own - theirs * shared, 1 - theirs**2, 1 - shared**2)
+        return np.stack([own, theirs, own - theirs, partial], axis=1)
+
+    estimates = values_of(np.ones((1, rated.n_units)))[0]
+    values = _resample(values_of, estimates, rated.n_units, draw)
+    note = "" if rated.n > 1 else f"not estimable: {rated.n} candidates with all three"
+    own, theirs, difference, partial = (
+        to_estimate(one, note) for one in summarise(estimates, values, draw)
+    )
+    return PartialTau(own, theirs, difference, partial, rated.n, rated.n_units)
+
+
 _Columns = TypeVar("_Columns", bound=tuple[int, ...])
 
 
@@ -397,14 +475,8 @@ def _correlate(
         values = [one.values(weights) for one in coefficients]
         return np.stack(values, axis=2).reshape(len(weights), -1)
 
-    def compute(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        blocks = resample_weights(rated.n_units, size, rng)
-        return np.concatenate(
-            [values_of(part) for block in blocks for part in split_rows(block)]
-        )
-
     estimates = values_of(np.ones((1, rated.n_units)))[0]
-    values = draw_values(compute, estimates, rated.n_units, draw)
+    values = _resample(values_of, estimates, rated.n_units, draw)
     every = summarise(estimates, values, draw)
     found = []
     for place, (first, second) in enumerate(pairs):
@@ -413,6 +485,23 @@ def _correlate(
         tau_b, spearman, pearson = (to_estimate(one, note) for one in three)
         found.append(Correlations(tau_b, spearman, pearson, rated.n, rated.n_units))
     return found
+
+
+def _resample(
+    values_of: Callable[[NDArray[Any]], NDArray[np.float64]],
+    estimates: NDArray[np.float64],
+    n_units: int,
+    draw: Draw,
+) -> NDArray[np.float64]:
+    """Return the values of every resample, made from blocks of weights."""
+
+    def compute(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        blocks = resample_weights(n_units, size, rng)
+        return np.concatenate(
+            [values_of(part) for block in blocks for part in split_rows(block)]
+        )
+
+    return draw_values(compute, estimates, n_units, draw)
 
 
 def _note(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:

@@ -177,7 +177,10 @@ def test_error_counts_of_a_judge_are_held_against_experts(counted):
     result = plain(*args)
     assert result.exit_code == 0, result.output
     told = " ".join(result.output.split())
-    assert "counts.csv against significant errors counted by the median of 2" in told
+    assert (
+        "counts.csv against the median of 2 experts' counts of significant errors"
+        in told
+    )
     assert re.search(r"omissions +14 ", told) and "true errors 1 2" in told
     [serious, _] = json.loads(plain(*args, "--json").stdout)["judge_errors"]
     assert serious["judge"] == "counts.csv" and serious["candidates"] == 16

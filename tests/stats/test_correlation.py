@@ -9,6 +9,7 @@ from scipy import stats
 from loop.stats.correlation import (
     correlate,
     correlate_columns,
+    partial_tau,
     preference_accuracies,
     preference_accuracy,
 )
@@ -292,3 +293,39 @@ def test_many_metrics_have_the_preferences_of_each_alone():
     for place, one in enumerate(found):
         alone = preference_accuracy(values[:, :, place], ratings, units, resamples=200)
         assert one == alone
+
+
+def test_what_only_ratings_share_with_scores_leaves_no_partial_tau():
+    """Kendall's formula from scipy's tau-b, on the data and on every resample."""
+    rng = np.random.default_rng(5)
+    ratings = rng.integers(1, 6, 40).astype(float)
+    scores, length = (ratings + rng.normal(0, 1, (2, 40))).round(1)
+    units = np.arange(40) // 2
+
+    def plain(rows):
+        tau = [
+            stats.kendalltau(one[rows], other[rows]).statistic
+            for one, other in ((scores, length), (ratings, length), (scores, ratings))
+        ]
+        spread = np.sqrt((1 - tau[1] ** 2) * (1 - tau[2] ** 2))
+        return [*tau[:2], tau[0] - tau[1], (tau[0] - tau[1] * tau[2]) / spread]
+
+    found = partial_tau(scores, length, ratings, units=units, resamples=60, seed=2)
+    told = [one.value for one in found[:4]]
+    assert told == pytest.approx(plain(np.arange(40)))
+    [drawn] = draw_units(20, 60, np.random.default_rng(2))
+    rows = [np.concatenate([np.flatnonzero(units == u) for u in one]) for one in drawn]
+    limits = np.quantile([plain(one) for one in rows], [0.025, 0.975], axis=0).T
+    for one, (low, high) in zip(found[:4], limits, strict=True):
+        assert (one.low, one.high) == pytest.approx((low, high))
+    assert (found.n, found.n_units) == (40, 20)
+
+
+def test_partial_tau_is_undefined_where_nothing_is_left():
+    """Scores that are the ratings, a constant length, and nobody rated."""
+    x, y = scores()
+    assert partial_tau(y, x, y, resamples=20).partial.value is None
+    flat = partial_tau(x, np.ones(60), y, resamples=20)
+    assert (flat.scores.value, flat.partial.value) == (None, None)
+    nobody = partial_tau(x, y, np.full(60, np.nan))
+    assert nobody.n == 0 and nobody.scores.note.startswith("not estimable: 0 cand")

@@ -336,7 +336,7 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
         "comparisons": [_comparison(one) for one in result.comparisons],
         "raters_agreement": _agreement(result.agreement),
         "own_counts": [_counts(one, result.raters) for one in document.counts],
-        "judge_errors": [error_agreement_data(one) for one in document.errors],
+        "judge_errors": [error_data(one) for one in document.errors],
         "unavailable": [
             {"metric": name, "reason": reason} for name, reason in result.unavailable
         ],
@@ -354,7 +354,7 @@ def _metric(one: MetricAgreement, result: MetaEvaluation) -> dict[str, Any]:
         "note": one.metric.note,
         "signature": one.metric.signature,
         "undefined": one.undefined,
-        "consensus": _correlations(one.consensus),
+        "consensus": correlation_data(one.consensus),
         "raters": _by_rater(result.raters, one.raters),
         "mean_tau_b_with_one_rater": one.tau_b_each,
         "suspicious": one.is_suspicious(result.agreement),
@@ -396,12 +396,12 @@ def _agreement(found: RaterAgreement) -> dict[str, Any]:
                 "first": pair.first,
                 "second": pair.second,
                 "same_points": pair.same,
-                **_correlations(pair.correlations),
+                **correlation_data(pair.correlations),
             }
             for pair in found.pairs
         ],
         "with_the_rest": [
-            {"rater": one.rater, **_correlations(one.correlations)}
+            {"rater": one.rater, **correlation_data(one.correlations)}
             for one in found.rest
         ],
     }
@@ -418,8 +418,8 @@ def _counts(one: CountAgreement, raters: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def error_agreement_data(one: ErrorAgreement) -> dict[str, Any]:
-    """Return a judge's agreement with experts' counts as JSON data."""
+def error_data(one: ErrorAgreement) -> dict[str, Any]:
+    """Return a judge's error counts against experts' as JSON data."""
     return {
         "judge": one.judge,
         "signature": one.signature,
@@ -478,10 +478,13 @@ def _count_f1(found: CountF1) -> dict[str, Any]:
 def _by_rater(
     raters: tuple[str, ...], found: tuple[Correlations, ...]
 ) -> dict[str, Any]:
-    return {rater: _correlations(one) for rater, one in zip(raters, found, strict=True)}
+    return {
+        rater: correlation_data(one) for rater, one in zip(raters, found, strict=True)
+    }
 
 
-def _correlations(found: Correlations) -> dict[str, Any]:
+def correlation_data(found: Correlations) -> dict[str, Any]:
+    """Return three coefficients with their intervals as JSON data."""
     return {
         "candidates": found.n,
         "units": found.n_units,

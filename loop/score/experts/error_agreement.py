@@ -450,8 +450,8 @@ def _is_counted(
 def _against(theirs: ErrorTable, all_errors: bool) -> str:
     raters = len(theirs.raters)
     kind = "errors of either significance" if all_errors else "significant errors"
-    who = "one expert" if raters == 1 else f"the median of {raters} experts"
-    return f"{kind} counted by {who}"
+    who = "one expert's" if raters == 1 else f"the median of {raters} experts'"
+    return f"{who} counts of {kind}"
 
 
 def _shown(table: ErrorTable) -> str:

@@ -4,6 +4,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_error_counts_are_told_with_the_experts_own_beside(document, render):
     text = render(document)
     assert [one.all_errors for one in document.errors] == [False, True]
     for found in document.errors:
-        assert found.against in text
+        assert found.against in unescape(text)
         for one in (*found.groups, found.total):
             assert f"[{share(one.judge.f1.low)}, {share(one.judge.f1.high)}]" in text
             assert share(one.f1_pairs) in text and share(one.f1_rest) in text

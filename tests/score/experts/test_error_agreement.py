@@ -141,7 +141,7 @@ def test_a_judge_is_held_against_the_median():
     assert [one[:3] for one in false.rest] == [(0.5, 1, 1.5), (0.5, 3, 0.5), (0, 0, 2)]
     assert found.total.judge[:3] == (3, 4, 4)
     assert found.total.difference.value == 0
-    assert found.against == "significant errors counted by the median of 3 experts"
+    assert found.against == "the median of 3 experts' counts of significant errors"
     told = {(one.errors, one.n): one.difference.value for one in found.bias if one.n}
     assert told == {(3, 1): -1, (1, 1): 1}
     assert (found.without, found.above, found.units) == (0, 0, 2)
@@ -157,7 +157,7 @@ def test_insignificant_errors_are_held_apart():
     )
     assert serious.total.judge.f1.value == 1
     assert every.total.judge[:3] == (3, 3, 9)
-    assert every.against == "errors of either significance counted by one expert"
+    assert every.against == "one expert's counts of errors of either significance"
 
 
 def test_a_candidate_without_an_answer_is_counted_apart():
