@@ -15,10 +15,13 @@ from loop.judge.judge_gates import (
     decide_judge_gate,
 )
 from loop.labels.error_categories import ErrorGroup
-from loop.score.experts.ratings import Ratings, rater_agreement
-from loop.score.metrics.base import Direction
+from loop.score.experts.radpref import read_radpref
+from loop.score.experts.ratings import Ratings, rater_agreement, unit_codes
+from loop.score.metrics.base import Direction, MetricOptions
+from loop.score.metrics.registry import METRICS
 from loop.stats.intervals import Estimate
 from loop.stats.rated_agreement import AgreementMeasure, measure_agreement
+from tests.score.metrics.scenes import make_side
 
 PASS, FAIL, OPEN = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INSUFFICIENT
 
@@ -419,3 +422,30 @@ def test_a_limit_at_one_half_is_no_limit():
     """Below it the limits would change places."""
     with pytest.raises(ValueError, match="one half"):
         decide_judge_gate(evidence(), JudgingRules(threshold=0.5), confidence=0.5)
+
+
+@pytest.mark.data
+def test_three_radiologists_hold_the_embedded_judge(data_folder):
+    """On RadPref it passes by its limit; who knows the radiologists' points is told."""
+    radpref = read_radpref(data_folder / "radpref")
+    ratings = radpref.ratings
+    side = make_side(
+        [radpref.references[case] for case, _ in ratings.keys],
+        [radpref.candidates[system][case] for case, system in ratings.keys],
+    )
+    found = JudgeEvidence(
+        scores=METRICS["judge"].score(side, MetricOptions()).per_case,
+        ratings=ratings,
+        units=unit_codes(ratings.ids, radpref.patients),
+        unanswered=0.0,
+    )
+    said = {"rule": "lower", "copy_test": False}
+    gate = decide(found, **said, threshold=0.6)
+    assert (gate.verdict, gate.suspicious) == (PASS, ())
+    assert gate.units == len(set(radpref.patients.values())) < gate.pairs
+    limit = check(gate, JudgeAspect.AGREEMENT).limit
+    opened = agreement(found, **said, threshold=limit + 0.01)
+    assert opened.verdict is OPEN
+    assert opened.units_needed > 0
+    leaked = replace(found, scores=np.median(ratings.scores, axis=1))
+    assert len(decide(leaked, **said).suspicious) == 1
