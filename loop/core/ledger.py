@@ -44,6 +44,7 @@ ACTIONS = frozenset(
         "withdrawn",
         "exported",
         "reference_revised",
+        "ratings_added",
         "key_added",
         "key_revoked",
         "labels_upgraded",
