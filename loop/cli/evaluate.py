@@ -55,6 +55,7 @@ from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.evaluate.tried_text import selection_lines, selection_note
 from loop.judge.judge_evaluation import is_judge_run
+from loop.run.manifest import find_run
 from loop.run.store import open_store
 
 HtmlOption = Annotated[
@@ -110,7 +111,7 @@ def evaluate(
     the section judging of the protocol; without that section there is no gate.
     """
     place = open_workspace(workspace)
-    if is_judge_run(place, run):
+    if is_judge_run(find_run(place, run)):
         _refuse_documents(html, markdown, csv, reference, against)
         evaluate_judge(place, run, acting(actor, role), as_json=as_json)
         return

@@ -47,7 +47,7 @@ from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
@@ -111,16 +111,10 @@ class JudgeEvaluation:
     """None where the protocol says nothing of judges, or nobody gave points."""
 
 
-def is_judge_run(workspace: WorkspacePaths, run_ref: str) -> bool:
-    """Whether the run that `run_ref` names is one of a judge.
-
-    Raises
-    ------
-    DataError
-        There is no such finished run.
-    """
-    contract = find_run(workspace, run_ref).spec.contract.partition("/")[0]
-    return get_contract(contract).task is PromptTask.JUDGE
+def is_judge_run(run: RunRecord) -> bool:
+    """Whether a run is one of a judge."""
+    contract = CONTRACTS.get(run.spec.contract.partition("/")[0])
+    return contract is not None and contract.task is PromptTask.JUDGE
 
 
 def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluation:

@@ -1,33 +1,12 @@
 """`run` and `evaluate` of a judge: against ratings and marked errors of a cohort."""
 
-import csv
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from loop.cli.main import app
 from loop.core.ledger import read_ledger
-from tests.judge.scenes import errors, tell
+from tests.judge.scenes import TEXTS, call, errors, rate, tell
 
-TEXTS = (
-    ("Small left pleural effusion.", "Small left pleural effusion."),
-    ("Small left pleural effusion.", "Small right pleural effusion."),
-    ("Large right pneumothorax.", "No pneumothorax."),
-    ("Cardiomegaly.", "Cardiomegaly. Right pneumothorax."),
-    ("The lungs are clear.", "The lungs are clear."),
-    ("Mild pulmonary edema.", "Mild pulmonary edema. Cardiomegaly."),
-    ("Left lower lobe consolidation.", "Left lower lobe consolidation."),
-    ("Right upper lobe mass.", "The lungs are clear."),
-)
-POINTS = (5, 3, 1, 2, 5, 3, 5, 1)
-MARKED = {
-    1: ("location",),
-    2: ("omission",),
-    3: ("false_finding",),
-    5: ("false_finding",),
-    7: ("omission",),
-}
 RULES = """
 judging:
   score: own
@@ -37,60 +16,10 @@ judging:
 """
 
 
-def table(path, header, rows):
-    """Write a table and return its path."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([header, *rows])
-    return path
-
-
-def call(workspace, *arguments):
-    """Run a verb in the workspace."""
-    return CliRunner().invoke(
-        app, [*map(str, arguments), "--workspace", str(workspace.root)]
-    )
-
-
 @pytest.fixture
 def rated(workspace, tmp_path):
     """Return a workspace with eight pairs, two raters, marked errors, and a judge."""
-    ids = [f"p{n}" for n in range(len(TEXTS))]
-    pairs = table(
-        tmp_path / "pairs.csv",
-        ("id", "reference", "candidate"),
-        [(name, *texts) for name, texts in zip(ids, TEXTS, strict=True)],
-    )
-    points = table(
-        tmp_path / "ratings.csv",
-        ("case_id", "rater", "dimension", "points", "scale"),
-        [
-            (name, rater, "overall", min(5, score + step), "1-5")
-            for rater, step in (("r1", 0), ("r2", 1))
-            for name, score in zip(ids, POINTS, strict=True)
-        ],
-    )
-    marked = table(
-        tmp_path / "errors.csv",
-        ("case_id", "rater", "category", "significance", "finding"),
-        [
-            (ids[n], rater, category, "significant" if category else "", "zebra")
-            if category
-            else (ids[n], rater, "", "", "")
-            for rater in ("r1", "r2")
-            for n in range(len(ids))
-            for category in MARKED.get(n, ("",))
-        ],
-    )
-    options = ("--role", "dev", "--source", "made up", "--licence", "none")
-    done = call(
-        workspace,
-        *("cohort", "import", pairs, "--name", "rp", *options),
-        *("--ratings", points, "--errors", marked),
-    )
-    assert done.exit_code == 0, done.output
-    made = call(workspace, "prompt", "new", "mine", "--from", "green@v1")
-    assert made.exit_code == 0, made.output
-    return workspace
+    return rate(workspace, tmp_path)
 
 
 def test_a_judge_is_run_and_held_against_raters(rated):

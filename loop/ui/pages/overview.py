@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import gradio as gr
 
+from loop.core.paths import WorkspacePaths
 from loop.core.people.users import Right
 from loop.core.records import Status
 from loop.documents.svg import Axis, tick_labels
@@ -15,7 +16,15 @@ from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import Gate
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.tried_text import selection_note, selection_remarks
+from loop.judge.gate_text import judge_gate_rows
+from loop.judge.judge_evaluation import (
+    evaluate_judge_run,
+    is_judge_run,
+    judge_evaluation_notes,
+)
+from loop.labels.cohort import read_record
 from loop.run.store import RunRecord
+from loop.score.documents.sentences import WAYS
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
@@ -62,6 +71,12 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> str:
         )
     context = visit.context
     run = context.latest_run(prompt, cohort)
+    if is_judge_run(run):
+        record = read_record(context.workspace, cohort)
+        rests = (record.newest_digest, *context.tried_mark(), *context.standing(run))
+        return context.cache.get(
+            ("judge", *rests), lambda: render_judge(context.workspace, run)
+        )
     return context.cache.get(
         ("overview", *context.standing(run)), lambda: render(context, run)
     )
@@ -84,6 +99,20 @@ def render(context: AppContext, run: RunRecord) -> str:
         failed=evaluation.statuses[Status.ENGINE_FAILED],
         selection=selection,
         remarks=(*selection_remarks(selection), selection_note(selection)),
+    )
+
+
+def render_judge(workspace: WorkspacePaths, run: RunRecord) -> str:
+    """Return the page of one run of a judge: against readers, and its gate."""
+    found = evaluate_judge_run(workspace, run.id)
+    return show(
+        "overview_judge.html.jinja",
+        found=found,
+        ways=WAYS,
+        checks=() if found.gate is None else judge_gate_rows(found.gate),
+        remarks=judge_evaluation_notes(found),
+        unparsed=found.statuses[Status.UNPARSED],
+        failed=found.statuses[Status.ENGINE_FAILED],
     )
 
 
