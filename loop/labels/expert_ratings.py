@@ -284,6 +284,16 @@ def findings_path(workspace: WorkspacePaths, payload: Mapping[str, Any]) -> Path
     return workspace.private / "findings" / Path(str(name)).name if name else None
 
 
+def findings_files(workspace: WorkspacePaths, cohort_name: str) -> tuple[Path, ...]:
+    """Return all files with words of a cohort's findings, in plain or sealed, sorted.
+
+    Among them what a version that was never recorded left.
+    """
+    named = re.compile(rf"{re.escape(cohort_name)}-[0-9a-f]{{12}}\.jsonl(\.sealed)?")
+    found = (workspace.private / "findings").glob(f"{cohort_name}-*")
+    return tuple(sorted(path for path in found if named.fullmatch(path.name)))
+
+
 def expert_files(
     workspace: WorkspacePaths, name: str, payload: Mapping[str, Any]
 ) -> dict[Path, str]:

@@ -20,7 +20,12 @@ from loop.labels.expert_ratings import (
     ratings_path,
     read_ratings_of,
 )
-from loop.labels.holdout import label_files, retire_holdout, seal_holdout
+from loop.labels.holdout import (
+    label_files,
+    replaced_files,
+    retire_holdout,
+    seal_holdout,
+)
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
@@ -224,14 +229,16 @@ def test_ratings_of_a_replaced_cohort_are_gone_with_it(
     take: Callable[..., ImportReport],
     write_csv: Callable[..., Path],
 ) -> None:
-    """They are of other texts; what was marked is kept, under its own name."""
+    """They are of other texts; what was marked is kept beside what was replaced."""
     add(RATINGS, ERRORS)
     (kept,) = (workspace.private / "findings").iterdir()
     take(write_csv(PAIRS, "pairs.csv"), "rp", replace=True)
     with pytest.raises(DataError, match="no experts' ratings"):
         read_ratings_of(workspace, "rp")
+    assert not kept.exists()
+    (away,) = (workspace.private / "replaced").glob(f"*/{kept.name}")
+    assert away in replaced_files(workspace, "rp")
     add("", ERRORS)
-    assert kept.is_file()
     assert read_ratings_of(workspace, "rp").number == 1
 
 
