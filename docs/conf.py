@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from loop import __version__  # noqa: E402
 from loop.cli.main import SECTIONS, app  # noqa: E402
 from loop.core import config as settings  # noqa: E402
-from loop.evaluate.protocol import Margins, Protocol  # noqa: E402
+from loop.evaluate.protocol import F1Floors, JudgingRules, Margins, Protocol  # noqa: E402
 from loop.labels.importing.source import ROLES  # noqa: E402
 
 project = "ranloop"
@@ -96,7 +96,7 @@ def fields_of(model):
     told, schema = attribute_docs(model), model.model_json_schema()
     kinds, known = schema["properties"], schema.get("$defs", {})
     for name, field in model.model_fields.items():
-        shown = f"`{field.default!r}`"
+        shown = f"`{getattr(field.default, 'value', field.default)!r}`"
         if field.default is PydanticUndefined:
             shown = "required"
         elif hasattr(field.default, "model_fields"):
@@ -168,7 +168,15 @@ def write_generated(_app):
             },
             depth=2,
         ),
-        "protocol": tables_of({"The fields": Protocol, "`margins`": Margins}, depth=3),
+        "protocol": tables_of(
+            {
+                "The fields": Protocol,
+                "`margins`": Margins,
+                "`judging`": JudgingRules,
+                "`f1_floors` of `judging`": F1Floors,
+            },
+            depth=3,
+        ),
         "columns": columns(),
     }
     GENERATED.mkdir(exist_ok=True)

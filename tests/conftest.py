@@ -84,9 +84,11 @@ def workspace(tmp_path: Path, first_version: WorkspacePaths) -> WorkspacePaths:
 
 def keep_first_version(workspace: WorkspacePaths) -> None:
     """Take back the shipped history after v1, so that tests do not depend on it."""
-    for folder in (workspace.prompts / "extractor").iterdir():
-        if folder.name != "v1":
+    for folder in workspace.prompts.glob("*/v*"):
+        if folder != workspace.prompts / "extractor" / "v1":
             shutil.rmtree(folder)
+            if not any(folder.parent.iterdir()):
+                folder.parent.rmdir()
     shutil.rmtree(workspace.releases, ignore_errors=True)
     first = read_ledger(workspace.ledger)[0]
     # Tests that have a clock of their own set it to a later day than this one.

@@ -109,11 +109,11 @@ def test_a_record_is_frozen_slotted_and_made_by_names():
 
 LIBRARY = {
     # For those who use the package from Python; the manual and notebooks show them.
-    *("RanScoreMetric", "RanScoreReward", "load_export"),
+    *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # How each section of a judge's answer was read, and the published parser.
-    "read_sections",
+    # How the counts of a judge changed.
+    "count_distances",
     # Named in the table of engines, as a string.
     "make_replay",
 }

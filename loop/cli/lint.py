@@ -17,11 +17,11 @@ from loop.cli.console import (
 )
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.exemplars import ExemplarCoverage, count_exemplars, lint_exemplars
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
-from loop.prompts.lint import has_errors, lint_data, lint_version
+from loop.prompts.lint import has_errors, lint_data
 from loop.prompts.version import PromptVersion
 from loop.review.revise.draft import comparable_parent
+from loop.run.task_fields import lint_prompt
 
 
 def register(app: typer.Typer) -> None:
@@ -46,14 +46,7 @@ def lint(
     """
     place = open_workspace(workspace)
     version = read_version(place, prompt)
-    taxonomy = read_taxonomy(place.labels)
-    found = lint_version(
-        version,
-        labels=taxonomy.extracted,
-        meanings={label.id: label for label in taxonomy.labels},
-        reading=taxonomy.reading,
-        parent=_parent(place, version),
-    )
+    found = lint_prompt(place, version, _parent(place, version))
     covered = count_exemplars(place, version, cohort) if cohort else ()
     found += lint_exemplars(covered, cohort)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -37,21 +37,31 @@ from loop.score.experts.documents import (
     render_meta_html,
     render_meta_markdown,
 )
+from loop.score.experts.error_agreement import ErrorAgreement
 from loop.score.experts.error_counts import CountAgreement
+from loop.score.experts.error_tables import (
+    ErrorTable,
+    read_error_counts,
+    read_judge_counts,
+)
 from loop.score.experts.meta import (
     MetaDocument,
     MetaEvaluation,
     MetricAgreement,
     MetricComparison,
     evaluate_metrics,
+    hold_errors,
 )
 from loop.score.experts.metric_scores import (
+    ScoreTable,
     describe_scores,
     read_metric_scores,
     tabulate,
 )
-from loop.score.experts.radpref import read_radpref
-from loop.score.experts.ratings import read_ratings
+from loop.score.experts.radpref import RadPref, read_radpref
+from loop.score.experts.ratings import Ratings, read_ratings
+from loop.score.metrics.embedded_judge import count_errors
+from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import write_per_case
 from loop.stats.correlation import Preference
 from loop.stats.intervals import Estimate
@@ -94,12 +104,31 @@ def meta_eval(
             rich_help_panel=_RATED,
         ),
     ] = None,
+    errors: Annotated[
+        Path | None,
+        typer.Option(
+            "--errors",
+            help=(
+                "Experts' error counts: columns id, system, rater, category, "
+                "significance, count; without --ratings, metrics are held against them."
+            ),
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    dimension: Annotated[
+        str | None,
+        typer.Option(
+            "--dimension",
+            help="What was rated, where the file has several dimensions.",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
     scale: Annotated[
         tuple[float, float] | None,
         typer.Option(
             "--scale",
             help="Lowest and highest possible score.",
-            show_default="as observed",
+            show_default="as the file says, else as observed",
             rich_help_panel=_RATED,
         ),
     ] = None,
@@ -109,6 +138,17 @@ def meta_eval(
             "--scores",
             "-s",
             help="The same as a file of scores; once for each.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    counts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--counts",
+            help=(
+                "A judge's error counts, as `ranloop judge` writes counts.csv; once "
+                "for each judge, for --errors."
+            ),
             rich_help_panel=_SCORED,
         ),
     ] = None,
@@ -192,28 +232,38 @@ def meta_eval(
 
     Reports Kendall's tau-b, Spearman, Pearson and preferences, with intervals over
     cases, for the mean of the raters and for each rater; which of two metrics agrees
-    better; and the ceiling that the raters' own agreement sets. Works on RadPref or on
-    any scores and ratings.
+    better; and the ceiling that the raters' own agreement sets. Holds a judge's error
+    counts against experts' counts. Works on RadPref or on any scores, ratings and
+    counts.
     """
-    if (ratings is None) == (radpref is None):
-        raise typer.BadParameter("name the points: --ratings FILE or --radpref FOLDER")
     paths = (*(files or ()), *(scores or ()))
-    if ratings is not None and not paths:
-        raise typer.BadParameter("name a file of scores, for example per_case.csv")
+    _check_said(
+        radpref,
+        ratings=ratings,
+        errors=errors,
+        for_ratings=(scale, dimension) != (None, None),
+        scored=bool(paths),
+        counted=bool(counts),
+    )
     _check_texts(paths, (extractor, release, engine, bertscore_model, per_case))
-    if radpref is not None and scale is not None:
-        raise typer.BadParameter("--scale is for --ratings: RadPref has its own")
     place = find_place(workspace)
     outputs = (html, markdown, svg, per_case)
-    read = [one for one in (*paths, ratings, radpref) if one is not None]
+    sources = [one for one in (ratings, errors, *(counts or ())) if one is not None]
+    read = [*paths, *sources, *([radpref] if radpref else [])]
     _check_outputs([one for one in outputs if one is not None], read, place)
     names, less = tuple(metric or ()), tuple(lower or ())
     progress = ProgressBar("meta-eval", quiet=as_json)
     with progress.shown():
-        rated = None if radpref is None else read_radpref(radpref)
-        points = rated or read_ratings(ratings or Path(), scale=scale)
+        experts = None if errors is None else read_error_counts(errors)
+        points: Ratings | RadPref
+        if radpref is not None:
+            points = read_radpref(radpref)
+        elif ratings is None and experts is not None:
+            points = experts.as_ratings()
+        else:
+            points = read_ratings(ratings or Path(), scale=scale, dimension=dimension)
         texts = None
-        if paths or rated is None:
+        if paths or not isinstance(points, RadPref):
             table = read_metric_scores(paths, names, less)
         else:
             wish = ExtractorOptions(
@@ -224,7 +274,7 @@ def meta_eval(
             )
             check_extractor(wish, names)
             texts = score_radpref(
-                rated,
+                points,
                 place,
                 metrics=names,
                 extractor=wish,
@@ -236,19 +286,52 @@ def meta_eval(
             table,
             points,
             metrics=names,
-            source="" if ratings is None else ratings.name,
-            files=[*([ratings] if ratings else []), *paths],
+            source=", ".join(one.name for one in (ratings, errors) if one is not None),
+            files=[*sources, *paths],
             resamples=resamples,
             permutations=permutations,
             seed=seed,
         )
         if texts is not None:
             found = replace(found, notes=(*texts.notes, *found.notes))
+        if isinstance(points, RadPref) and texts is not None and _judges(table):
+            found = _hold_embedded(found, points)
+        if isinstance(points, RadPref):
+            found = _hold_counts(found, counts or (), points.errors, points.patients)
+        elif experts is not None:
+            found = _hold_counts(found, counts or (), experts)
         _write(found, (html, markdown, svg), place)
         if per_case is not None and texts is not None:
             write_per_case(texts.sheet, per_case)
             note(f"wrote {per_case}")
     _show(found, as_json=as_json)
+
+
+def _judges(table: ScoreTable) -> bool:
+    """Return whether a metric of the embedded judge is among those shown."""
+    names = [metric.name for metric in table.metrics]
+    return any(METRICS[name].family == "judge" for name in names if name in METRICS)
+
+
+def _hold_embedded(found: MetaDocument, rated: RadPref) -> MetaDocument:
+    """Return the document with the embedded judge's error counts of RadPref."""
+    counted = count_errors(rated.references, rated.candidates)
+    return hold_errors(
+        found, counted, rated.errors, name="Embedded judge", patients=rated.patients
+    )
+
+
+def _hold_counts(
+    found: MetaDocument,
+    counts: Sequence[Path],
+    experts: ErrorTable,
+    patients: Mapping[str, str] | None = None,
+) -> MetaDocument:
+    """Return the document with the counts of every judge's file."""
+    for path in counts:
+        judged = read_judge_counts(path)
+        found = hold_errors(found, judged, experts, name=path.name, patients=patients)
+    return found
 
 
 def check_extractor(wish: ExtractorOptions, metrics: Sequence[str]) -> None:
@@ -289,6 +372,9 @@ def show_meta(document: MetaDocument) -> None:
     if best:
         _show_best(result)
         say()
+    for found in document.errors:
+        show_error_agreement(found)
+        say()
     for text in (words.headline(result), words.ceiling(result)):
         _wrapped(text)
     for text in (*words.left_out(result), *document.notes):
@@ -321,7 +407,7 @@ def _show_metrics(result: MetaEvaluation) -> None:
         ),
     )
     for one in result.metrics:
-        if remarks := words.remarks(one):
+        if remarks := words.remarks(one, result.agreement):
             _wrapped(f"  {one.metric.title}: {remarks}")
 
 
@@ -406,6 +492,42 @@ def _show_counts(result: MetaEvaluation, counts: tuple[CountAgreement, ...]) -> 
     )
 
 
+def show_error_agreement(found: ErrorAgreement) -> None:
+    """Print how a judge's error counts agree with experts', and the bias."""
+    header = ("errors", "judge", "experts", "F1", "one rater", "two", "rest", "bias")
+    print_table(
+        header,
+        [
+            (
+                one.group.name.replace("_", " "),
+                f"{one.judge.found:g}",
+                f"{one.judge.expected:g}",
+                _full(one.judge.f1),
+                share(one.f1_each),
+                share(one.f1_pairs),
+                share(one.f1_rest),
+                signed(one.difference.value, 2),
+            )
+            for one in (found.total, *found.groups, *found.categories)
+        ],
+        title=(
+            f"{found.judge} against {found.against}; right columns: mean F1 with one "
+            "rater, of two raters, of a rater with the rest; bias: judge minus experts"
+        ),
+    )
+    bins = words.bias_bins(found)
+    if bins:
+        print_table(
+            ("true errors", *(str(one.errors) for one in bins)),
+            [
+                ("candidates", *(str(one.n) for one in bins)),
+                ("bias", *(signed(one.difference.value, 2) for one in bins)),
+            ],
+        )
+    for text in words.errors_said(found)[1:]:
+        _wrapped(text)
+
+
 def _rest(one: CountAgreement) -> int:
     return one.unanimous.wrong + one.unanimous.tied + one.unanimous.undefined
 
@@ -456,6 +578,34 @@ def _full(found: Estimate) -> str:
 def _wrapped(text: str) -> None:
     for place, line in enumerate(wrap(text, _COLUMNS, break_on_hyphens=False)):
         say(("  " if place else "") + line)
+
+
+def _check_said(
+    radpref: Path | None,
+    *,
+    ratings: Path | None,
+    errors: Path | None,
+    for_ratings: bool,
+    scored: bool,
+    counted: bool,
+) -> None:
+    """Refuse what experts said in no file, or twice, and options without a use."""
+    if (ratings is None and errors is None) == (radpref is None):
+        raise typer.BadParameter(
+            "name what experts said: --ratings FILE, --errors FILE or both, or "
+            "--radpref FOLDER"
+        )
+    if radpref is None and not scored:
+        raise typer.BadParameter("name a file of scores, for example per_case.csv")
+    if counted and errors is None and radpref is None:
+        raise typer.BadParameter(
+            "--counts are held against experts' counts: name these with --errors, or "
+            "RadPref with --radpref"
+        )
+    if ratings is None and for_ratings:
+        raise typer.BadParameter(
+            "--scale and --dimension are for --ratings: leave them out"
+        )
 
 
 def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:

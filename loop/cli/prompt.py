@@ -26,6 +26,7 @@ from loop.core.errors import DataError, LoopError
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
+from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
 from loop.labels.label_list import pick_listed
 from loop.labels.taxonomy import read_taxonomy
@@ -56,8 +57,9 @@ from loop.review.revise.edit import (
     find_guide_text,
     parse_guide_text,
 )
-from loop.review.start import FirstVersion, new_prompt
+from loop.review.start import SHIPPED_PROMPT, FirstVersion, JudgeOutline, new_prompt
 from loop.run.store import open_store
+from loop.run.task_fields import task_of
 
 prompt = typer.Typer(
     name="prompt", no_args_is_help=True, help="Begin, read and edit prompts."
@@ -87,12 +89,34 @@ def new(
             help="Ask only for the labels that this .csv, .xlsx or .yaml lists.",
         ),
     ] = None,
+    contract: Annotated[
+        str,
+        typer.Option(
+            "--contract",
+            help="Begin a judge of pairs of reports that is answered in this contract, "
+            "for example green_sections.",
+        ),
+    ] = "",
+    reads: Annotated[
+        str,
+        typer.Option(
+            "--reads",
+            help="With --contract: extractor by which `rules` finds what texts say.",
+        ),
+    ] = SHIPPED_PROMPT,
     why: Annotated[str, typer.Option("--why", help="Reason, in your words.")] = "",
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the first version of another prompt, by default from the taxonomy."""
+    """Make the first version of another prompt, by default from the taxonomy.
+
+    With --contract it is a judge, made from the categories of labels/errors.yaml.
+    """
+    if source and contract:
+        raise DataError(
+            "a version that is named with --from brings its contract. Leave one out."
+        )
     place = open_workspace(workspace)
     taxonomy = read_taxonomy(place.labels)
     made = new_prompt(
@@ -101,6 +125,7 @@ def new(
         acting(actor),
         source=source,
         labels=pick_listed(labels, taxonomy) if labels else (),
+        judge=JudgeOutline(contract, reads) if contract else None,
         why=why,
     )
     if as_json:
@@ -418,7 +443,10 @@ def say_first(made: FirstVersion) -> None:
     """Print a first version, where it comes from, and what is to be looked at."""
     version = made.version
     say(f"{version.ref}: {version.why}")
-    say(f"  {len(version.guides)} labels, contract {version.contract}")
+    asked = "labels" if task_of(version) is PromptTask.EXTRACT else "categories"
+    say(f"  {len(version.guides)} {asked}, contract {version.contract}")
+    for one in version.reads:
+        say(f"  reads {one.ref} ({one.digest[:12]})")
     show_lint(made.lint)
 
 

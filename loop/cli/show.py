@@ -155,7 +155,7 @@ def _print_trace(trace: Trace, label: str, raw: bool) -> None:
     for call in trace.calls:
         if call.rules is not None and "text" in texts:
             _print_why(call.rules, label, texts["text"])
-    spans = [span for field in shown.values() for span in field.spans]
+    spans = [span for field in shown.values() for span in field.places]
     for name, text in texts.items():
         say()
         say(f"{'case text' if name == 'text' else name}, evidence in brackets")
@@ -242,8 +242,11 @@ def _print_fields(
     say("what the reader made of it")
     bare: dict[str, list[str]] = {}
     for name, field in fields.items():
-        if not field.spans:
+        if not (field.spans or field.entries):
             bare.setdefault(str(field.value), []).append(name)
+            continue
+        if field.entries:
+            _print_entries(name, field)
             continue
         places = " ".join(f"{one.start}-{one.end}" for one in field.spans)
         quote = " ... ".join(
@@ -257,6 +260,15 @@ def _print_fields(
         say("  nothing")
     for repair in repairs:
         say_wrapped(f"repaired: {repair}", "  ")
+
+
+def _print_entries(name: str, field: Field) -> None:
+    """Print a count and what is listed for it, with its places in the texts."""
+    say(f"  {name}: {field.value}")
+    for one in field.entries:
+        places = ", ".join(f"{at.input} {at.start}-{at.end}" for at in one.spans)
+        words = exposed(" ".join(one.words.split()))[:120]
+        say_wrapped(f"[{words}]{f' at {places}' if places else ''}", "    ")
 
 
 def _print_why(rules: RulesExplanation, label: str, text: str) -> None:

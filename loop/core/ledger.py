@@ -35,6 +35,7 @@ ACTIONS = frozenset(
         "alias_moved",
         "evaluated",
         "gate_decided",
+        "judge_evaluated",
         "model_changed",
         "holdout_sealed",
         "holdout_opened",

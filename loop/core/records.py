@@ -28,6 +28,19 @@ class Value(StrEnum):
     what the protocol says (`UncertainAnswers`)."""
 
 
+class ErrorWeight(StrEnum):
+    """How much an error of a candidate matters: ids of ``labels/errors.yaml``."""
+
+    SIGNIFICANT = "significant"
+    """It could change how the patient is treated or followed up."""
+
+    INSIGNIFICANT = "insignificant"
+    """It would not."""
+
+    NO_ERROR = "no_error"
+    """In a guide: the wording is no error of its category at all."""
+
+
 class PromptTask(StrEnum):
     """What a prompt is for; its output contract says which."""
 
@@ -39,6 +52,10 @@ class PromptTask(StrEnum):
 
     REWRITE = "rewrite"
     """Gives a text back with something changed."""
+
+
+GuideValue = Value | ErrorWeight
+"""What a guide says of a wording: a word of the task of its prompt."""
 
 
 class UncertainAnswers(StrEnum):
@@ -185,8 +202,8 @@ class Exemplar:
     text: str
     """The statement, in the author's own words; never copied from a cohort."""
 
-    value: Value
-    """What the statement means for the label."""
+    value: GuideValue
+    """What the statement means for the label, or how much it matters as an error."""
 
     evidence: str
     """The phrase inside `text` that decides."""
@@ -202,8 +219,9 @@ class Clarification:
     phrase: str
     """The wording; words may be separated by ``...`` for a limited gap."""
 
-    value: Value
-    """What the wording means for the label when it is not negated."""
+    value: GuideValue
+    """What the wording means for the label when it is not negated; in the guide of a
+    category of errors, how much the wording matters."""
 
     note: str = ""
     """The rule in words, shown to the model."""
@@ -326,6 +344,10 @@ class PromptFrame:
     guides: tuple[Guide, ...] = ()
     """Guides rendered into the messages, for engines that read data, not prose."""
 
+    reads: tuple[Guide, ...] = ()
+    """By which such an engine finds what the texts say that a judge compares; they are
+    in no message."""
+
 
 class Completion(NamedTuple):
     """What an engine returned for one prompt, before any parsing."""
@@ -375,6 +397,11 @@ class Field(NamedTuple):
 
     entries: tuple[Entry, ...] = ()
     """What a judge lists of the field, for example each error of a category."""
+
+    @property
+    def places(self) -> tuple[Span, ...]:
+        """Where its evidence stands, and that of what it lists."""
+        return (*self.spans, *(span for one in self.entries for span in one.spans))
 
 
 class Entry(NamedTuple):

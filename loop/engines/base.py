@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from loop.core.config import Config
 from loop.core.errors import EngineError, UnknownEngineError
-from loop.core.records import Completion, Prompt
+from loop.core.records import Completion, Prompt, PromptTask
 
 
 class Archive(Protocol):
@@ -75,7 +75,7 @@ class Engine(Protocol):
 
     An engine that holds something open, such as a server, is a context manager too:
     it is entered before anything is asked of it, its identity included. It may be
-    `Accounting`, `Redrawing`, `Repeatable` and `Streaming` besides.
+    `Accounting`, `Redrawing`, `Repeatable`, `Streaming` and `TaskBound` besides.
     """
 
     def identity(self) -> Mapping[str, object]:
@@ -155,6 +155,15 @@ class LanguageBound(Protocol):
     @property
     def languages(self) -> Collection[str]:
         """The languages it reads, ISO 639-1."""
+        ...
+
+
+@runtime_checkable
+class TaskBound(Protocol):
+    """An engine that answers the prompts of each task by other data."""
+
+    def for_task(self, task: PromptTask) -> Engine:
+        """Return the engine that answers prompts of `task`."""
         ...
 
 

@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
-from loop.evaluate.gates import GateVerdict, judge_all
+from loop.evaluate.distances import (
+    DistanceTable,
+    Mask,
+    Transitions,
+    value_distances,
+)
+from loop.evaluate.gates import GateVerdict, combine_verdicts
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import comparable_labels, resampling_units
 from loop.evaluate.protocol import Protocol
@@ -24,8 +29,6 @@ from loop.stats.confusion import Confusion, average_f1, count_confusions
 from loop.stats.intervals import Interval
 from loop.stats.paired import can_be_significant, holm, mcnemar_exact, tango_interval
 from loop.stats.resampling import Bootstrap
-
-Mask = NDArray[np.bool_]
 
 
 class PairedAnswers(NamedTuple):
@@ -64,6 +67,17 @@ class PairedAnswers(NamedTuple):
             for answers in (self.before, self.after)
         )
         return self._replace(before=before, after=after)
+
+    @property
+    def distances(self) -> DistanceTable:
+        """How far both answers are from the reference."""
+        return DistanceTable(
+            fields=self.labels,
+            before=value_distances(self.reference, self.before),
+            after=value_distances(self.reference, self.after),
+            positive=np.asarray(self.reference == ValueCode.PRESENT),
+            answered=self.answered,
+        )
 
     @property
     def decided(self) -> Mask:
@@ -193,28 +207,9 @@ def list_differences(
     ]
 
 
-class Transitions(NamedTuple):
-    """What became of each answer; masks of shape (cases, labels).
-
-    Right is what equals the reference, and every other answer is wrong.
-    """
-
-    fixed: Mask
-    broken: Mask
-    still_wrong: Mask
-    still_right: Mask
-
-
 def sort_answers(answers: PairedAnswers, cases: Mask) -> Transitions:
     """Return what became of the answers that `cases` holds."""
-    was = answers.before == answers.reference
-    now = answers.after == answers.reference
-    return Transitions(
-        fixed=cases & ~was & now,
-        broken=cases & was & ~now,
-        still_wrong=cases & ~was & ~now,
-        still_right=cases & was & now,
-    )
+    return answers.distances.sort(cases)
 
 
 class ShareDifference(NamedTuple):
@@ -265,7 +260,7 @@ class Regression:
         return GateVerdict.PASS if lost <= gained else GateVerdict.INSUFFICIENT
 
 
-def judge_regression(
+def measure_regression(
     difference: ShareDifference, margin: float, confidence: float = 0.95
 ) -> Regression:
     """Return whether a share got worse by less than `margin`.
@@ -306,7 +301,7 @@ def judge_regression(
 
 
 class LabelLosses(NamedTuple):
-    """Whether one label got worse."""
+    """Whether one label, or one field of a judge, got worse."""
 
     accuracy: Regression
     sensitivity: Regression
@@ -323,27 +318,40 @@ def measure_losses(
     cases
         Which of the answers count: `PairedAnswers.losable` or `PairedAnswers.judged`.
     """
-    positives = cases & (answers.reference == ValueCode.PRESENT)
+    return measure_field_losses(answers.distances, cases, protocol)
+
+
+def measure_field_losses(
+    table: DistanceTable, cases: Mask, protocol: Protocol
+) -> tuple[LabelLosses, ...]:
+    """Return of each field whether it got worse by the protocol's margins.
+
+    An answer is lost that was right and is not any more, whether it became a little
+    wrong or very much so.
+
+    Parameters
+    ----------
+    cases
+        Which of the answers count, for example `DistanceTable.judged`.
+    """
     margins, confidence = protocol.margins, protocol.confidence
     return tuple(
         LabelLosses(
-            judge_regression(overall, margins.accuracy, confidence),
-            judge_regression(among_positives, margins.sensitivity, confidence),
+            measure_regression(overall, margins.accuracy, confidence),
+            measure_regression(among_positives, margins.sensitivity, confidence),
         )
         for overall, among_positives in zip(
-            _count_differences(answers, cases),
-            _count_differences(answers, positives),
+            _count_differences(table, cases),
+            _count_differences(table, cases & table.positive),
             strict=True,
         )
     )
 
 
-def _count_differences(
-    answers: PairedAnswers, cases: Mask
-) -> Iterator[ShareDifference]:
-    """Yield the right answers of each label that were lost and gained in `cases`."""
-    changes = sort_answers(answers, cases)
-    for column in range(len(answers.labels)):
+def _count_differences(table: DistanceTable, cases: Mask) -> Iterator[ShareDifference]:
+    """Yield the right answers of each field that were lost and gained in `cases`."""
+    changes = table.sort(cases)
+    for column in range(len(table.fields)):
         yield ShareDifference(
             lost=int(changes.broken[:, column].sum()),
             gained=int(changes.fixed[:, column].sum()),
@@ -412,7 +420,7 @@ class LabelChange:
         """
         if not self.same_engine:
             return GateVerdict.INSUFFICIENT
-        return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
+        return combine_verdicts((self.accuracy.verdict, self.sensitivity.tolerable))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,7 +483,9 @@ class Comparison:
         """
         if self.reasons:
             return GateVerdict.INSUFFICIENT
-        return judge_all(change.verdict for change in self.labels if change.judged)
+        return combine_verdicts(
+            change.verdict for change in self.labels if change.judged
+        )
 
     @property
     def less_sensitive(self) -> tuple[LabelChange, ...]:

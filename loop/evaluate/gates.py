@@ -118,7 +118,7 @@ class Gate:
     """For `INSUFFICIENT`: how many more cases, as far as it can be said."""
 
 
-def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
+def decide_gate(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     """Return the verdict on one label.
 
     ``NOT COMPARABLE``, whatever the counts, where the reference cannot judge it. Else
@@ -135,16 +135,16 @@ def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
             reasons=(f"the reference cannot judge it: {evidence.not_comparable}",),
         )
     early = (
-        _judge_outcomes(evidence, protocol)
-        or _judge_hedges(evidence, protocol)
-        or _judge_amount(evidence, protocol)
+        _check_outcomes(evidence, protocol)
+        or _check_hedges(evidence, protocol)
+        or _check_amount(evidence, protocol)
     )
     if early is not None:
         return early
-    parts = [_judge_accuracy(evidence, protocol), _judge_kappa(evidence, protocol)]
+    parts = [_check_accuracy(evidence, protocol), _check_kappa(evidence, protocol)]
     if protocol.rule == "lower":
-        parts.append(_judge_sensitivity(evidence, protocol))
-    verdict = judge_all(part.verdict for part in parts)
+        parts.append(_check_sensitivity(evidence, protocol))
+    verdict = combine_verdicts(part.verdict for part in parts)
     return Gate(
         verdict=verdict,
         reasons=tuple(reason for part in parts for reason in part.reasons),
@@ -154,7 +154,7 @@ def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     )
 
 
-def judge_all(verdicts: Iterable[GateVerdict]) -> GateVerdict:
+def combine_verdicts(verdicts: Iterable[GateVerdict]) -> GateVerdict:
     """Return the verdict of the claim that every part passes.
 
     An intersection-union test: no correction for the number of parts is needed.
@@ -203,7 +203,7 @@ def describe_verdicts(verdicts: Iterable[GateVerdict]) -> str:
     return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
 
 
-def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
+def _check_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     if not evidence.asked:
         return _insufficient("this prompt version does not ask for the label")
     if not evidence.usable:
@@ -220,8 +220,8 @@ def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     )
 
 
-def _judge_hedges(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
-    """Judge the share of uncertain answers, where cases enough could be answered."""
+def _check_hedges(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
+    """Check the share of uncertain answers, where cases enough could be answered."""
     if not protocol.limits_uncertain:
         return None
     counts, hedges, draws = evidence.confusion, evidence.hedges, evidence.draws
@@ -241,7 +241,7 @@ def _judge_hedges(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     return Gate(verdict=GateVerdict.FAIL, reasons=tuple(reasons))
 
 
-def _judge_amount(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
+def _check_amount(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     counts = evidence.confusion
     short = {
         "cases": (counts.n / evidence.draws, protocol.min_cases),
@@ -275,7 +275,7 @@ def _amount_needed(counts: Confusion, protocol: Protocol) -> str:
     return _needs(cases, positives or _expected_positives(cases, counts))
 
 
-def _judge_accuracy(evidence: LabelEvidence, protocol: Protocol) -> Gate:
+def _check_accuracy(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     counts, target = evidence.confusion, protocol.accuracy
     if protocol.rule == "point":
         share = counts.correct / counts.n
@@ -298,7 +298,7 @@ def _judge_accuracy(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     return _insufficient(reason, _more_cases(more, counts))
 
 
-def _judge_kappa(evidence: LabelEvidence, protocol: Protocol) -> Gate:
+def _check_kappa(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     kappa, target = evidence.kappa.value, protocol.kappa
     if kappa is None:
         return _insufficient(f"kappa {evidence.kappa.note or 'not estimable'}", _UNTOLD)
@@ -335,7 +335,7 @@ def _kappa_needed(evidence: LabelEvidence, low: float, protocol: Protocol) -> st
     return _needs(more, _expected_positives(more, counts))
 
 
-def _judge_sensitivity(evidence: LabelEvidence, protocol: Protocol) -> Gate:
+def _check_sensitivity(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     counts, floor = evidence.confusion, protocol.sensitivity_floor
     level, draws = protocol.confidence, evidence.draws
     low = lower_limit(counts.tp, counts.positives, confidence=level, draws=draws)
@@ -356,7 +356,7 @@ def _judge_sensitivity(evidence: LabelEvidence, protocol: Protocol) -> Gate:
 
 
 def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
-    """Judge a share that has reached `target` by the limit over patients as well."""
+    """Check a share that has reached `target` by the limit over patients as well."""
     if limit is None or (limit.low is not None and limit.low >= target):
         return Gate(verdict=GateVerdict.PASS)
     over = f"{limit.patients} patient{'' if limit.patients == 1 else 's'}"
@@ -365,8 +365,8 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
             f"{what}: its limit over {over} is not estimable", _PATIENTS
         )
     return _insufficient(
-        f"{what}: lower limit {_below(limit.low, target)} over {over} does not reach "
-        f"{target:g}",
+        f"{what}: lower limit {show_below(limit.low, target)} over {over} does not "
+        f"reach {target:g}",
         _PATIENTS,
     )
 
@@ -374,11 +374,17 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
 def _reached(what: str, value: float, target: float) -> Gate:
     if value >= target:
         return Gate(verdict=GateVerdict.PASS)
-    return _failed(f"{what} {_below(value, target)} < {target:g}")
+    return _failed(f"{what} {show_below(value, target)} < {target:g}")
 
 
-def _below(value: float, target: float) -> str:
-    """Print `value` with enough digits to read as smaller than `target`."""
+def show_below(value: float, target: float) -> str:
+    """Return `value` with enough digits to read as smaller than `target`.
+
+    Examples
+    --------
+    >>> show_below(0.94999, 0.95), show_below(0.5, 0.95)
+    ('0.94999', '0.500')
+    """
     for digits in range(3, 8):
         shown = f"{value:.{digits}f}"
         if float(shown) < target:

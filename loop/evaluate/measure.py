@@ -16,7 +16,7 @@ from loop.evaluate.gates import (
     Hedges,
     LabelEvidence,
     PatientLimit,
-    judge_label,
+    decide_gate,
 )
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import (
@@ -202,7 +202,7 @@ def _label_result(
         not_coded=_count_not_coded(pairs, column, protocol.policy),
         hedges=hedges,
         open_answers=_count_open(pairs, column),
-        gate=judge_label(evidence, protocol),
+        gate=decide_gate(evidence, protocol),
         draws=draws,
     )
 

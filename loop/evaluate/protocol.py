@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,12 +22,15 @@ from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledge
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import read_model
+from loop.labels.error_categories import ErrorGroup
+from loop.stats.rated_agreement import AgreementMeasure
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 OneSided = Annotated[float, Field(gt=0.5, lt=1)]
 Count = Annotated[int, Field(ge=0)]
 Minimum = Annotated[int, Field(ge=1)]
+
 
 _LOWER_MIN_POSITIVES = 14
 
@@ -38,6 +42,64 @@ class Margins(BaseModel):
 
     accuracy: Level = 0.02
     sensitivity: Level = 0.05
+
+
+class F1Floors(BaseModel):
+    """What F1 a judge must reach in finding the errors that the raters found."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    false_prediction: Level | None = None
+    """Over the errors in which the candidate says what the reference does not."""
+
+    omission: Level | None = None
+    """Over those in which it leaves out what the reference says."""
+
+    attribute: Level | None = None
+    """Over those in which it says something else of the same finding."""
+
+    def items(self) -> Iterator[tuple[ErrorGroup, float]]:
+        """Yield each group that has a floor, and the floor."""
+        for group in ErrorGroup:
+            floor: float | None = getattr(self, group.value)
+            if floor is not None:
+                yield group, floor
+
+
+class JudgingRules(BaseModel):
+    """What a judge must reach against raters; a judge has no other gates."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    score: Literal["green", "green_f1", "formula", "errors", "own"] = "green"
+    """Which of the judge's scores is held against the raters."""
+
+    measure: AgreementMeasure = AgreementMeasure.TAU_B
+    """How agreement with the mean of the raters is measured."""
+
+    threshold: Level
+    """Agreement that the judge must reach."""
+
+    rule: Literal["point", "lower"] = "point"
+    """Whether the observed values, or their lower limits over units, must reach the
+    threshold and the floors. A unit is a patient, else a reference text."""
+
+    min_units: Minimum = 20
+    """Fewest units with a score and a rating."""
+
+    max_unanswered: Share = 0.01
+    """Largest share of pairs without a readable answer, and of rated pairs without a
+    score."""
+
+    f1_floors: F1Floors = F1Floors()
+    """Least F1 against the median count of the raters, by group of errors."""
+
+    copy_test: bool = True
+    """Whether a candidate equal to its reference must get the best score, always."""
+
+    margin: Level | None = None
+    """How far below that of its parent a version's agreement may be; none: it is not
+    held against its parent."""
 
 
 class Protocol(BaseModel):
@@ -116,6 +178,9 @@ class Protocol(BaseModel):
     holdout_openings: Count = 3
     """How often a holdout cohort may be opened."""
 
+    judging: JudgingRules | None = None
+    """What a prompt that judges must reach; none: nothing is claimed of judges."""
+
     @model_validator(mode="after")
     def _enough_for_a_limit(self) -> Protocol:
         if self.rule == "lower" and self.min_positives < _LOWER_MIN_POSITIVES:
@@ -130,6 +195,15 @@ class Protocol(BaseModel):
     def _say_it(cls, value: object) -> object:
         if value is None:
             raise ValueError(f"must be one of {', '.join(UncertainAnswers)}")
+        return value
+
+    @field_validator("judging", mode="before")
+    @classmethod
+    def _say_what_is_claimed(cls, value: object) -> object:
+        if value is None:
+            raise ValueError(
+                "is empty: give at least its threshold, or remove the section"
+            )
         return value
 
     @model_validator(mode="after")
@@ -149,6 +223,8 @@ class Protocol(BaseModel):
                 written.pop(name, None)
         if self.no_finding == "derived":
             written.pop("no_finding", None)
+        if self.judging is None:
+            written.pop("judging", None)
         return written
 
     @property
@@ -282,6 +358,12 @@ def register_protocol(
                 else {}
             ),
             **({"no_finding": "read"} if protocol.no_finding == "read" else {}),
+            **({"judging": _claim_words(protocol.judging)} if protocol.judging else {}),
         },
     )
     return append_event(workspace.ledger, event, actor, now=now)
+
+
+def _claim_words(rules: JudgingRules) -> str:
+    """Return what is claimed of judges, for the ledger."""
+    return f"{rules.measure} {rules.threshold} ({rules.rule})"

@@ -17,8 +17,8 @@ from loop.evaluate.gates import (
     Gate,
     GateVerdict,
     Hedges,
+    combine_verdicts,
     count_verdicts,
-    judge_all,
 )
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
@@ -292,7 +292,7 @@ class Evaluation:
 
         Some of the cases cannot pass for all of them.
         """
-        verdict = judge_all(result.gate.verdict for result in self.labels)
+        verdict = combine_verdicts(result.gate.verdict for result in self.labels)
         if verdict is GateVerdict.PASS and self.not_run:
             return GateVerdict.INSUFFICIENT
         return verdict
@@ -469,7 +469,7 @@ def decide_claim(
         ]
         verdict = _any_kept(kept, gates)
     else:
-        verdict = judge_all(gates)
+        verdict = combine_verdicts(gates)
         kept = [certifies and verdict is GateVerdict.PASS] * len(gates)
     if verdict is GateVerdict.PASS and not whole:
         verdict = GateVerdict.INSUFFICIENT

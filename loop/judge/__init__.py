@@ -1,1 +1,30 @@
 """Judges of generated reports: what they find in pairs, and how far they are right."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loop.judge.judge import Judge
+    from loop.judge.pairs import JudgeResult, judge_pairs
+
+__all__ = ["Judge", "JudgeResult", "judge_pairs"]
+
+_PLACES = {
+    "Judge": "loop.judge.judge",
+    "JudgeResult": "loop.judge.pairs",
+    "judge_pairs": "loop.judge.pairs",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is asked for: pandas is heavy."""
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

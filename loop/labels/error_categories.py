@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -33,6 +33,21 @@ class CountsAs(StrEnum):
     """Neither; no metric of clinical content counts it."""
 
 
+class ErrorGroup(StrEnum):
+    """Categories that count alike, taken together where an F1 is claimed."""
+
+    FALSE_PREDICTION = "false_prediction"
+    OMISSION = "omission"
+    ATTRIBUTE = "attribute"
+    """Something else is said of a finding that both report: place, degree, size."""
+
+    @property
+    def counts_as(self) -> CountsAs:
+        """What an error of the group counts as."""
+        alike = self is not ErrorGroup.ATTRIBUTE
+        return CountsAs(self.value) if alike else CountsAs.BOTH
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCategory:
     """One kind of error that a judge may find in a candidate."""
@@ -44,10 +59,22 @@ class ErrorCategory:
     """Of the published forms of answer: ``"a"`` to ``"g"``."""
 
     name: str
-    meaning: str
+    definition: str
     """What the error is, in a sentence."""
 
     counts_as: CountsAs
+
+    counts: tuple[str, ...] = ()
+    """What is such an error, in a few words each."""
+
+    does_not_count: tuple[str, ...] = ()
+    """What looks like one and is none, or is one of another category."""
+
+    uncertain_when: ClassVar[tuple[str, ...]] = ()
+    """Nothing: a judge says that there is an error, or that there is none."""
+
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """None: a judge is asked by the ids."""
 
     @property
     def false_predictions(self) -> int:
@@ -95,6 +122,12 @@ class ErrorCategories:
     def ids(self) -> tuple[str, ...]:
         """Ids of all categories."""
         return tuple(one.id for one in self.categories)
+
+    def of_group(self, group: ErrorGroup) -> tuple[str, ...]:
+        """Return the ids of the categories of a group."""
+        return tuple(
+            one.id for one in self.categories if one.counts_as is group.counts_as
+        )
 
     @property
     def clinical(self) -> tuple[str, ...]:
@@ -155,7 +188,14 @@ class _SignificanceEntry(BaseModel):
     meaning: _Words
 
 
-class _CategoryEntry(_SignificanceEntry):
+class _CategoryEntry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: _Id
+    name: _Words
+    definition: _Words
+    counts: tuple[_Words, ...] = ()
+    does_not_count: tuple[_Words, ...] = ()
     letter: Annotated[str, StringConstraints(pattern=r"^[a-z]$")]
     counts_as: CountsAs
 

@@ -19,7 +19,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
-from loop.prompts.version import NAME, CallPlan, PromptVersion
+from loop.prompts.version import NAME, CallPlan, NamedVersion, PromptVersion
 
 FILES = ("prompt.yaml", "system.jinja", "user.jinja", "guides.yaml")
 
@@ -40,6 +40,8 @@ class Header(BaseModel):
     plan: CallPlan = CallPlan.JOINT
     contract: str
     inputs: tuple[str, ...] = ("text",)
+    reads: dict[str, str] = {}
+    """Reference to digest."""
 
 
 def read_folder(folder: Path, *, draft: str = "") -> tuple[PromptVersion, Header]:
@@ -64,6 +66,7 @@ def read_folder(folder: Path, *, draft: str = "") -> tuple[PromptVersion, Header
             plan=header.plan,
             contract=header.contract,
             inputs=header.inputs,
+            reads=tuple(NamedVersion(*one) for one in header.reads.items()),
             parent=header.parent,
             author=header.author,
             time=header.time,
@@ -112,9 +115,11 @@ def _contents(version: PromptVersion) -> dict[str, str]:
         plan=version.plan,
         contract=version.contract,
         inputs=version.inputs,
+        reads={one.ref: one.digest for one in version.reads},
     )
+    unsaid = set() if version.reads else {"reads"}
     return {
-        "prompt.yaml": dump_yaml(header.model_dump(mode="json")),
+        "prompt.yaml": dump_yaml(header.model_dump(mode="json", exclude=unsaid)),
         "system.jinja": version.system,
         "user.jinja": version.user,
         "guides.yaml": dump_guides(version.guides),
@@ -392,7 +397,43 @@ def _read_number(workspace: WorkspacePaths, name: str, number: int) -> PromptVer
             f"with `git checkout -- {folder}` and make the change with "
             f"`ranloop revise {name}`, which saves it as the next version."
         )
-    return version
+    return with_finders(workspace, version)
+
+
+def with_finders(workspace: WorkspacePaths, version: PromptVersion) -> PromptVersion:
+    """Return `version` with the guides of the versions that it reads.
+
+    Each is looked for where its reference says, in the workspace and then among those
+    that ship, and known by its digest alone.
+
+    Raises
+    ------
+    DataError
+        One of them is not there, or is another one by its digest.
+    """
+    if not version.reads:
+        return version
+    found = [_find_named(workspace, version, one) for one in version.reads]
+    return replace(version, finders=tuple(one for of in found for one in of.guides))
+
+
+def _find_named(
+    workspace: WorkspacePaths, version: PromptVersion, wanted: NamedVersion
+) -> PromptVersion:
+    """Return a version that another one reads."""
+    name, selector = parse_ref(wanted.ref)
+    tag = _TAG.fullmatch(selector)
+    for place in (workspace, WorkspacePaths(bundled())):
+        if tag is not None and int(tag[1]) in list_versions(place, name):
+            found = _read_number(place, name, int(tag[1]))
+            if found.digest == wanted.digest:
+                return found
+    raise DataError(
+        f"{version.ref} reads {quoted(wanted.ref)} with digest {wanted.digest[:12]}, "
+        "which is neither in this workspace nor among what ships with ranloop. Copy "
+        f"its folder to {workspace.prompts / name}, or make a version that reads "
+        "another one."
+    )
 
 
 def _read_draft(workspace: WorkspacePaths, name: str, wanted: str) -> PromptVersion:
@@ -405,7 +446,7 @@ def _read_draft(workspace: WorkspacePaths, name: str, wanted: str) -> PromptVers
             "--verdicts FILE` makes one."
         )
     version, _ = read_folder(drafts_folder(workspace, name) / draft, draft=draft)
-    return version
+    return with_finders(workspace, version)
 
 
 def read_aliases(workspace: WorkspacePaths, name: str) -> dict[str, str]:

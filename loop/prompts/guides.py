@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
 
-from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Value
+from loop.core.records import Clarification, Exemplar, Guide, GuideValue, Lexicon
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -22,7 +22,7 @@ class ClarificationModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     phrase: Phrase
-    value: Value
+    value: GuideValue
     note: str = ""
 
     def record(self) -> Clarification:
@@ -36,7 +36,7 @@ class ExemplarModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: Phrase
-    value: Value
+    value: GuideValue
     evidence: Phrase
     why: str = ""
 

@@ -11,7 +11,7 @@ from jinja2 import TemplateError, meta
 
 from loop.core.check_findings import Finding, FindingSeverity, broken, warning
 from loop.core.errors import DataError
-from loop.core.records import Guide, Lexicon, PromptTask, Value
+from loop.core.records import ErrorWeight, Guide, GuideValue, Lexicon, PromptTask, Value
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.render import environment, plan_prompts
@@ -63,6 +63,7 @@ def lint_version(
     version: PromptVersion,
     *,
     labels: Collection[str],
+    source: str = "label of labels/taxonomy.yaml",
     meanings: Mapping[str, LabelMeaning] | None = None,
     reading: Sequence[str] = (),
     parent: PromptVersion | None = None,
@@ -72,7 +73,9 @@ def lint_version(
     Parameters
     ----------
     labels
-        Label ids that may be asked for.
+        Label ids that may be asked for; of a judge, categories of errors.
+    source
+        What these are, and of which file, in words.
     meanings
         Label id to what the taxonomy says of it: guides are held against it, and
         what a language model is shown of them is looked at as well.
@@ -88,13 +91,14 @@ def lint_version(
         *_lint_frozen(version, parent),
         *_lint_answer(version),
         *_lint_values(version),
-        *_lint_labels(version, labels),
+        *_lint_labels(version, labels, source),
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
     ]
     if meanings is not None:
         findings += _lint_shown(version)
-        findings += _lint_exemplars(version.guides)
+        if not _judges(version):
+            findings += _lint_exemplars(version.guides)
         findings += _lint_reading(version, reading)
         findings += _lint_definitions(version.guides, meanings)
         for guide in version.guides:
@@ -122,6 +126,11 @@ def _error(where: str, message: str) -> Finding:
 
 def _warning(where: str, message: str) -> Finding:
     return warning("lint", message, where=where)
+
+
+def _judges(version: PromptVersion) -> bool:
+    contract = CONTRACTS.get(version.contract)
+    return contract is not None and contract.task is PromptTask.JUDGE
 
 
 def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
@@ -234,13 +243,21 @@ def _lint_answer(version: PromptVersion) -> Iterator[Finding]:
 
 
 def _lint_values(version: PromptVersion) -> Iterator[Finding]:
-    """Count wordings with a value that the contract does not offer."""
-    if version.contract != BinaryValues.name:
-        return
+    """Count wordings with a value that the task or the contract does not offer."""
     values = [
         *(one.value for guide in version.guides for one in guide.clarifications),
         *(one.value for guide in version.guides for one in guide.exemplars),
     ]
+    wanted: type[GuideValue] = ErrorWeight if _judges(version) else Value
+    strange = sorted({one for one in values if not isinstance(one, wanted)})
+    if strange:
+        yield _error(
+            "guides",
+            f"rules or exemplars say {', '.join(strange)}; this prompt's words are "
+            f"{', '.join(wanted)}",
+        )
+    if version.contract != BinaryValues.name:
+        return
     unsure = values.count(Value.UNCERTAIN)
     if unsure:
         yield _warning(
@@ -251,12 +268,14 @@ def _lint_values(version: PromptVersion) -> Iterator[Finding]:
         )
 
 
-def _lint_labels(version: PromptVersion, labels: Collection[str]) -> Iterator[Finding]:
+def _lint_labels(
+    version: PromptVersion, labels: Collection[str], source: str
+) -> Iterator[Finding]:
     """Labels the taxonomy does not have, as guides or as implications."""
     for guide in version.guides:
         where = f"guide {guide.label}"
         if guide.label not in labels:
-            yield _error(where, "is not a label of the taxonomy that can be asked for")
+            yield _error(where, f"is no {source} that can be asked for")
         for implied in guide.implies:
             if implied not in labels:
                 yield _error(where, f"implies the unknown label {implied!r}")
@@ -449,7 +468,7 @@ def _lint_meaning(guide: Guide, meaning: LabelMeaning) -> Iterator[Finding]:
 class _LintWording(NamedTuple):
     kind: str
     phrase: str
-    value: Value
+    value: GuideValue
     outranks: bool
 
 

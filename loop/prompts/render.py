@@ -182,6 +182,7 @@ def _call(
             fields=fields,
             schema=schema(fields),
             guides=guides,
+            reads=version.finders,
         ),
         pieces=pieces,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
@@ -90,6 +91,16 @@ class CallPlan(StrEnum):
     """One call for each label."""
 
 
+class NamedVersion(NamedTuple):
+    """A version that another one names."""
+
+    ref: str
+    """For example ``"extractor@v11"``: where to look for it."""
+
+    digest: str
+    """What it must be, whatever it is called."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptVersion:
     """Templates and clinical content of one prompt, at one version.
@@ -119,6 +130,14 @@ class PromptVersion:
 
     inputs: tuple[str, ...] = ("text",)
     """Item variables the user template inserts, in that order, each exactly once."""
+
+    reads: tuple[NamedVersion, ...] = ()
+    """Further versions that answering takes: a judge's extractor, by whose guides an
+    engine without a model finds what the two texts say."""
+
+    finders: tuple[Guide, ...] = ()
+    """Guides of the versions that it reads, where these were looked up; they are as
+    their digests say."""
 
     parent: str | None = None
     """Digest of the version this one was revised from; None for the first."""
@@ -182,17 +201,19 @@ class PromptVersion:
 @lru_cache(maxsize=128)
 def _digest(version: PromptVersion) -> str:
     """Return the digest, worked out once: a history asks for it at every turn."""
-    return digest_json(
-        {
-            "name": version.name,
-            "system": version.system,
-            "user": version.user,
-            "guides": [guide.identity for guide in version.guides],
-            "plan": version.plan,
-            "contract": version.contract,
-            "inputs": version.inputs,
-        }
-    )
+    content: dict[str, object] = {
+        "name": version.name,
+        "system": version.system,
+        "user": version.user,
+        "guides": [guide.identity for guide in version.guides],
+        "plan": version.plan,
+        "contract": version.contract,
+        "inputs": version.inputs,
+    }
+    if version.reads:
+        # Versions from before there were judges keep their digests.
+        content["reads"] = [one.digest for one in version.reads]
+    return digest_json(content)
 
 
 _BLOCK = "answer"

@@ -19,8 +19,8 @@ from loop.evaluate.gates import (
     Gate,
     GateVerdict,
     LabelEvidence,
-    judge_all,
-    judge_label,
+    combine_verdicts,
+    decide_gate,
 )
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
@@ -331,7 +331,7 @@ def _gate_problems(
     not_comparable: str,
 ) -> Iterator[str]:
     recorded = label.gate.verdict
-    gate = judge_again(
+    gate = decide_again(
         label, protocol, draws=evaluation.draws, not_comparable=not_comparable
     )
     made = gate.verdict
@@ -353,7 +353,7 @@ def _gate_problems(
     yield f"its gate says {recorded}, its counts give {made}"
 
 
-def judge_again(
+def decide_again(
     label: LabelFacts,
     protocol: Protocol,
     *,
@@ -383,7 +383,7 @@ def judge_again(
         draws=draws,
         not_comparable=not_comparable,
     )
-    return judge_label(evidence, protocol)
+    return decide_gate(evidence, protocol)
 
 
 def _whole_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
@@ -399,7 +399,7 @@ def _whole_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator
         yield "a label is listed twice"
     if sum(evaluation.statuses.values()) != evaluation.cases * evaluation.draws:
         yield "the outcomes do not add up to the cases"
-    verdict = judge_all(label.gate.verdict for label in labels)
+    verdict = combine_verdicts(label.gate.verdict for label in labels)
     if verdict is GateVerdict.PASS and evaluation.not_run:
         verdict = GateVerdict.INSUFFICIENT
     if evaluation.verdict != verdict:

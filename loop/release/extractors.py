@@ -30,10 +30,11 @@ from loop.release.load import (
 from loop.release.released import list_releases
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
+from loop.run.runner import Watch
 from loop.run.store import RunRecord, open_store
 from loop.score.experts.radpref import RadPref
 from loop.score.experts.ratings import Ratings
-from loop.score.extractor import Extractor, Watch
+from loop.score.extractor import Extractor
 from loop.score.grading import grade, ungraded
 from loop.score.joining import join_texts
 from loop.score.metrics.base import MetricOptions

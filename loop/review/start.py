@@ -25,6 +25,8 @@ from loop.core.ledger import (
     read_ledger,
 )
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
+from loop.core.records import PromptTask
+from loop.labels.error_categories import ERRORS, read_errors
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
 from loop.labels.upgrade import digest_copied
@@ -38,9 +40,11 @@ from loop.prompts.catalog import (
     write_folder,
     write_version,
 )
-from loop.prompts.first import first_version
-from loop.prompts.lint import LEVELS, has_errors, lint_version
+from loop.prompts.first import first_judge, first_version
+from loop.prompts.lint import LEVELS, has_errors
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import NAME, PromptVersion
+from loop.run.task_fields import lint_prompt, read_task_fields, task_of
 
 SHIPPED_PROMPT = "extractor"
 """The prompt that ships with ranloop, and the name that a first one gets."""
@@ -59,6 +63,17 @@ class PromptOrigin:
 
     release: str = ""
     """Its release that was not withdrawn; empty for none."""
+
+
+class JudgeOutline(NamedTuple):
+    """What the first version of a judge of pairs of reports is."""
+
+    contract: str
+    """Output contract, for example ``"green_sections"``."""
+
+    reads: str = SHIPPED_PROMPT
+    """Extractor by whose guides an engine without a model finds what the texts say, of
+    the workspace or else shipped; its newest version if that is not named."""
 
 
 class FirstVersion(NamedTuple):
@@ -137,6 +152,7 @@ def new_prompt(
     *,
     source: str = "",
     labels: Sequence[str] = (),
+    judge: JudgeOutline | None = None,
     why: str = "",
     now: Clock = utc_now,
 ) -> FirstVersion:
@@ -149,28 +165,33 @@ def new_prompt(
         ranloop; guides of labels that the taxonomy does not have are left out. Empty
         to begin with what the taxonomy says.
     labels
-        Ids of the labels to ask for; empty for all.
+        Ids of the labels to ask for, of a judge categories of errors; empty for all,
+        and of a judge for those that say something wrong about the patient.
+    judge
+        Without a `source`: what a judge of pairs of reports is; None for an extractor.
     why
         Reason; says where it comes from when empty.
 
     Raises
     ------
     DataError
-        `name` is no name, there is no such version or label, or nothing of `source`
-        is in the taxonomy.
+        `name` is no name, there is no such version, label or contract, or nothing of
+        `source` is in the taxonomy.
     ConflictError
         There is a prompt `name`.
     WriteError
         It cannot be written; there is no version.
     """
     _check_name(name)
-    taxonomy = read_taxonomy(workspace.labels)
+    origin = None
     if source:
         found, shipped = read_known(workspace, source)
         origin = _origin_of(found, shipped=shipped)
-        first = _only(found, labels or taxonomy.extracted)
+        first = _only(workspace, found, labels)
+    elif judge:
+        first = _first_judge(workspace, name, labels, judge)
     else:
-        origin, first = None, _from_labels(name, taxonomy, labels)
+        first = _from_labels(name, read_taxonomy(workspace.labels), labels)
     made = _outline(workspace, replace(first, name=name), origin, actor, why, now)
     _commit(made, actor)
     return made
@@ -214,8 +235,35 @@ def _from_labels(
     return first_version(name, asked, taxonomy.reading)
 
 
-def _only(source: PromptVersion, labels: Sequence[str]) -> PromptVersion:
+def _first_judge(
+    workspace: WorkspacePaths,
+    name: str,
+    asked: Sequence[str],
+    judge: JudgeOutline,
+) -> PromptVersion:
+    """Return a first version of a judge that asks for these categories of errors."""
+    errors = read_errors(workspace.labels)
+    unknown = [one for one in asked if one not in errors.ids]
+    if unknown:
+        raise DataError(
+            f"{unknown[0][:60]!r} is no category of labels/{ERRORS}. Name one of "
+            f"{', '.join(errors.ids)}."
+        )
+    wanted = asked or errors.clinical
+    return first_judge(
+        name,
+        [one for one in errors.categories if one.id in wanted],
+        get_contract(judge.contract, PromptTask.JUDGE),
+        (read_known(workspace, judge.reads).version,),
+    )
+
+
+def _only(
+    workspace: WorkspacePaths, source: PromptVersion, labels: Sequence[str]
+) -> PromptVersion:
     """Return a version with the guides of these labels only."""
+    fields = read_task_fields(workspace, task_of(source))
+    labels = labels or fields.ids
     kept = tuple(
         replace(guide, implies=tuple(one for one in guide.implies if one in labels))
         for guide in source.guides
@@ -223,8 +271,8 @@ def _only(source: PromptVersion, labels: Sequence[str]) -> PromptVersion:
     )
     if not kept:
         raise DataError(
-            f"{source.ref} asks for no label of labels/{TAXONOMY}. Name another "
-            "version with --from, or begin with the labels: leave --from out."
+            f"{source.ref} asks for no {fields.source}. Name another version with "
+            "--from, or begin with the labels: leave --from out."
         )
     return replace(source, guides=kept)
 
@@ -340,13 +388,7 @@ def _origin_data(
 
 
 def _lint(workspace: WorkspacePaths, version: PromptVersion) -> tuple[Finding, ...]:
-    taxonomy = read_taxonomy(workspace.labels)
-    found = lint_version(
-        version,
-        labels=taxonomy.extracted,
-        meanings={label.id: label for label in taxonomy.labels},
-        reading=taxonomy.reading,
-    )
+    found = lint_prompt(workspace, version)
     if has_errors(found):
         lines = "\n".join(
             f"  {LEVELS[one.severity]}: {one.where}: {one.what}"

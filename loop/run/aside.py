@@ -18,7 +18,6 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Outcome, Prompt, Status
 from loop.engines.base import Engine, Streaming
 from loop.engines.rules.engine import RulesEngine, RulesExplanation
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.tolerant import strip_thinking
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
@@ -33,7 +32,7 @@ from loop.run.asking import (
 from loop.run.execute import Work, ask_aside
 from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import Store
-from loop.run.task import require_labels
+from loop.run.task_fields import require_fields
 
 _SEEDS = 1_000_000
 """Added to the seed of each draw, so that no run's draw has the same."""
@@ -111,7 +110,7 @@ def ask_version(  # noqa: PLR0913  each is something else that a try may want
     StoreError
         The store cannot be read or written.
     """
-    require_labels(version, read_taxonomy(workspace.labels))
+    require_fields(workspace, version)
     contract = get_contract(version.contract)
     plan = plan_version(version)
     if label:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from loop.core.config import read_config
 from loop.core.errors import EngineError
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Completion, Prompt
+from loop.core.records import Completion, Prompt, PromptTask
 from loop.engines.base import (
     Accounting,
     Archive,
@@ -21,6 +21,7 @@ from loop.engines.base import (
     Repeatable,
     Settings,
     Streaming,
+    TaskBound,
     check_scheme,
     get_engine,
     ignore_progress,
@@ -71,6 +72,7 @@ def choose_engine(
     name: str,
     asking: EngineOptions,
     archive: Archive | None = None,
+    task: PromptTask = PromptTask.EXTRACT,
 ) -> ChosenEngine:
     """Return the engine called `name`, made and not opened.
 
@@ -78,6 +80,8 @@ def choose_engine(
     ----------
     archive
         For ``replay``: the run whose answers are given again.
+    task
+        What the prompts are for that it is to answer.
 
     Raises
     ------
@@ -103,7 +107,12 @@ def choose_engine(
         "max_tokens": asking.max_tokens,
         "seed": asking.seed,
     }
-    return ChosenEngine(name, load_engine(name, settings), parameters)
+    return ChosenEngine(name, for_task(load_engine(name, settings), task), parameters)
+
+
+def for_task(engine: Engine, task: PromptTask) -> Engine:
+    """Return `engine` as it answers prompts of `task`."""
+    return engine.for_task(task) if isinstance(engine, TaskBound) else engine
 
 
 def load_engine(name: str, settings: Settings) -> Engine:
@@ -204,6 +213,13 @@ class HeldEngine:
             return self.inner.stream(prompts, tell)
         return self.inner.complete(prompts)
 
+    def for_task(self, task: PromptTask) -> HeldEngine:
+        """Return the engine as it answers prompts of `task`."""
+        if not isinstance(self.inner, TaskBound):
+            return self
+        chosen = ChosenEngine(self.name, self.inner.for_task(task), self.parameters)
+        return HeldEngine(chosen, ExitStack())
+
     def redraw(self, draw: int) -> Engine:
         """Return the engine, open, with `draw` added to its seed if it has one."""
         self.identity()
@@ -216,9 +232,17 @@ class HeldEngine:
 
 @contextmanager
 def hold_engine(
-    workspace: WorkspacePaths, name: str, asking: EngineOptions | None = None
+    workspace: WorkspacePaths,
+    name: str,
+    asking: EngineOptions | None = None,
+    task: PromptTask = PromptTask.EXTRACT,
 ) -> Iterator[HeldEngine]:
     """Hold one engine for all runs of the block: a server takes minutes to start.
+
+    Parameters
+    ----------
+    task
+        What the prompts are for that it is to answer.
 
     Raises
     ------
@@ -231,6 +255,5 @@ def hold_engine(
             "else. Name an engine that answers anew."
         )
     with ExitStack() as stack:
-        yield HeldEngine(
-            choose_engine(workspace, name, asking or EngineOptions()), stack
-        )
+        chosen = choose_engine(workspace, name, asking or EngineOptions(), task=task)
+        yield HeldEngine(chosen, stack)

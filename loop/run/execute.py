@@ -223,8 +223,8 @@ class KeyMaker:
 
     Digested are the engine's identity, the parameters, the number of the draw, the
     answer's schema and fields, the messages, and for engines that read data instead of
-    prose the guides and the language. Not digested: ids and names, so equal questions
-    share one answer.
+    prose the guides, those by which a judge finds what the texts say, and the language.
+    Not digested: ids and names, so equal questions share one answer.
 
     Everything but the end of the last message is digested once per frame.
     """
@@ -259,6 +259,8 @@ class KeyMaker:
             "guides": [guide.identity for guide in frame.guides],
             "language": language,
         }
+        if frame.reads:
+            static["reads"] = [guide.identity for guide in frame.reads]
         # The frame is kept beside its digest: an id is only unique while it lives.
         known = (frame, hashlib.sha256(canonical_json(static) + b"\0"))
         self._prefixes[id(frame), language] = known

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loop.core.errors import ConflictError
 from loop.core.files import locked
@@ -16,6 +16,10 @@ from loop.run.database import reported
 from loop.run.store import KEY_BYTES, Store
 
 _ROWS = 1000
+
+ANSWER_FOLDERS: Final = ("score", "judge")
+"""Private folders with a store of their own, of answers about generated reports that
+are in no run of the workspace."""
 
 
 class Pruned(NamedTuple):
@@ -41,7 +45,8 @@ def prune_completions(workspace: WorkspacePaths, *, dry_run: bool = False) -> Pr
         A store is damaged, locked or cannot be written.
     """
     answers = size = 0
-    for path in (workspace.store, workspace.private / "score" / "store.db"):
+    own = [workspace.private / name / "store.db" for name in ANSWER_FOLDERS]
+    for path in (workspace.store, *own):
         if path.exists():
             found = _prune(path, dry_run)
             answers, size = answers + found.answers, size + found.size

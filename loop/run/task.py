@@ -28,7 +28,6 @@ from loop.labels.cohort import (
 from loop.labels.language import UNKNOWN
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
@@ -52,6 +51,7 @@ from loop.run.manifest import (
 )
 from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import KEY_BYTES, RunRecord, open_store
+from loop.run.task_fields import require_fields, task_of
 
 
 class StoredRun:
@@ -248,7 +248,7 @@ def prepare_run(
     members = _find_cohort(workspace, cohort, version)
     require_inputs(members, version.ref, version.inputs)
     contract = get_contract(version.contract)
-    require_labels(version, read_taxonomy(workspace.labels))
+    require_fields(workspace, version)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
     items = _CohortItems(workspace, members, limit)
     unread = require_language(chosen, members, items)
@@ -424,22 +424,6 @@ def run_prompt(
     return summary
 
 
-def require_labels(version: PromptVersion, taxonomy: Taxonomy) -> None:
-    """Refuse a version of which nothing could ever be scored.
-
-    Raises
-    ------
-    DataError
-        It asks for no label of the taxonomy.
-    """
-    if version.guides and not set(version.labels).intersection(taxonomy.extracted):
-        raise DataError(
-            f"{version.ref} asks for no label of labels/taxonomy.yaml, so that no "
-            "answer could be scored. Make a prompt of its labels with `ranloop prompt "
-            "new NAME`, or name another version."
-        )
-
-
 def require_language(
     chosen: ChosenEngine, cohort: Cohort, items: Iterable[Item]
 ) -> str:
@@ -592,11 +576,13 @@ def _choose(
     cohort: Cohort,
 ) -> ChosenEngine:
     """Return the engine to ask; a replay with what its run was asked with."""
+    task = task_of(version)
     if isinstance(engine, HeldEngine):
-        return ChosenEngine(engine.name, engine, engine.parameters)
+        held = engine.for_task(task)
+        return ChosenEngine(held.name, held, held.parameters)
     scheme, _, rest = engine.partition(":")
     if scheme != "replay":
-        return choose_engine(workspace, engine, asking)
+        return choose_engine(workspace, engine, asking, task=task)
     archive = find_archive(workspace, rest, version, cohort)
     name = f"replay:{archive.run_id}"
     chosen = choose_engine(workspace, name, asking, archive)

@@ -536,4 +536,13 @@ def _mention_data(mention: RulesMention) -> dict[str, Any]:
 
 
 def _field(field: Field) -> dict[str, Any]:
-    return {"value": field.value, "spans": [span.data for span in field.spans]}
+    data = {"value": field.value, "spans": [span.data for span in field.spans]}
+    if not field.entries:
+        return data
+    return {
+        **data,
+        "entries": [
+            {**one._asdict(), "spans": [span.data for span in one.spans]}
+            for one in field.entries
+        ],
+    }

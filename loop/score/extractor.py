@@ -2,77 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
-from pathlib import Path
-from threading import Lock
 from types import TracebackType
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
-from loop.core.errors import DataError
-from loop.core.files import write_error
-from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item, Status, Value, ValueCode
-from loop.labels.language import has_words
+from loop.core.errors import DataError, LoopError
+from loop.core.paths import WorkspacePaths
+from loop.core.records import Status, Value, ValueCode
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.prompts.catalog import read_known
-from loop.prompts.outputs.base import get_contract
-from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
-from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.execute import Problem, RunSummary, Work, execute
-from loop.run.spec import RunSpec
-from loop.run.store import RunRecord, Store, Values, read_values
+from loop.run.asking import EngineOptions
+from loop.run.execute import Problem
+from loop.run.runner import ItemAnswer, PromptRunner, RunnerOptions, Watch
 from loop.score.records import Codes, ExtractorFacts
 
-_MATERIAL: Final = ("prompts", "labels")
-
-
-def forget_run(store: Store, run: RunRecord) -> None:
-    """Remove the outcomes of a run that was read: its completions are what is kept."""
-    # First the folder: while the run is there, no other one takes its name.
-    shutil.rmtree(store.path.parent / "runs" / run.id, ignore_errors=True)
-    with store.writing() as connection:
-        connection.execute("DELETE FROM outcomes WHERE run = ?", [run.number])
-        connection.execute("DELETE FROM runs WHERE number = ?", [run.number])
-
-
-@contextmanager
-def shipped_material() -> Iterator[Path]:
-    """Give a workspace of the shipped material that nothing is kept in."""
-    with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
-        try:
-            for part in _MATERIAL:
-                os.symlink(bundled() / part, Path(folder) / part)
-        except OSError as error:
-            raise write_error(Path(folder), error) from error
-        yield Path(folder)
-
-
-@contextmanager
-def place_of_store(workspace: WorkspacePaths | None) -> Iterator[Path]:
-    """Give the folder of the store: in the workspace, or one that goes afterwards."""
-    if workspace is not None:
-        yield workspace.open_private() / "score"
-        return
-    with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
-        yield Path(folder)
-
-
-Watch = Callable[[Iterable[Item]], Iterable[Item]]
-"""Wraps the texts that are asked about, to show progress."""
-
-REMEMBERED: Final = 65_536
-"""Texts whose answers an extractor keeps in memory, about 10 MB."""
+FOLDER: Final = "score"
+"""Folder of the store of answers, in the private part of a workspace."""
 
 _CODES: Mapping[object, int] = {
     Value.PRESENT.value: ValueCode.PRESENT,
@@ -110,13 +58,6 @@ class Extracted(NamedTuple):
     """Why texts are unparsed or failed; the examples are `keys`."""
 
 
-class _Read(NamedTuple):
-    """What was read of one text."""
-
-    status: Status | None
-    row: list[int]
-
-
 class Extractor:
     """A prompt version and an engine that read labels out of texts.
 
@@ -133,38 +74,22 @@ class Extractor:
     """
 
     def __init__(
-        self,
-        version: PromptVersion,
-        taxonomy: Taxonomy,
-        engine: HeldEngine,
-        store: Store,
-        *,
-        release: str = "",
+        self, runner: PromptRunner, taxonomy: Taxonomy, *, release: str = ""
     ) -> None:
         """Prepare to ask; see `open` for what may be wrong."""
-        _check(version, taxonomy)
-        self.version = version
+        _check(runner.version, taxonomy)
+        self.version = runner.version
         self.taxonomy = taxonomy
         self.release = release
-        self._engine = engine
-        self._store = store
-        self._contract = get_contract(version.contract)
-        self._plan = plan_prompts(version, self._contract.schema)
-        self._asked = [
-            (taxonomy.ids.index(label), label)
-            for label in taxonomy.extracted
-            if label in version.labels
+        self._runner = runner
+        asked = [label for label in taxonomy.extracted if label in runner.fields]
+        self._columns = [
+            (taxonomy.ids.index(label), runner.fields.index(label)) for label in asked
         ]
         self._blank: list[int] = [
-            ValueCode.UNANSWERED
-            if label in dict(self._asked).values()
-            else ValueCode.MISSING
+            ValueCode.UNANSWERED if label in asked else ValueCode.MISSING
             for label in taxonomy.ids
         ]
-        self._known: dict[str, list[int]] = {}
-        self._reading = Lock()
-        self._closing = ExitStack().close
-        self._closed = False
 
     @classmethod
     def open(
@@ -208,22 +133,19 @@ class Extractor:
         StoreError
             The store cannot be opened.
         """
-        with ExitStack() as stack:
-            place = workspace or WorkspacePaths(stack.enter_context(shipped_material()))
-            found = (
-                read_known(place, version).version
-                if isinstance(version, str)
-                else version
+        if not isinstance(version, str | PromptVersion):
+            raise ValueError(
+                "extractor must be the reference of a version, as 'extractor@v7', a "
+                f"PromptVersion or an open Extractor, got {type(version).__name__}"
             )
-            folder = stack.enter_context(place_of_store(place if store else None))
-            kept = Store(folder / "store.db")
-            stack.callback(kept.close)
-            held = stack.enter_context(hold_engine(place, engine, asking))
-            taxonomy = read_taxonomy(place.labels)
-            extractor = cls(found, taxonomy, held, kept, release=release)
-            # A notebook or a trainer may never close it.
-            extractor._closing = weakref.finalize(extractor, stack.pop_all().close)
-        return extractor
+        options = RunnerOptions(folder=FOLDER if store else "")
+        runner = PromptRunner.open(workspace, version, engine, asking, options)
+        try:
+            taxonomy = read_taxonomy(runner.material.labels)
+            return cls(runner, taxonomy, release=release)
+        except LoopError:
+            runner.close()
+            raise
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -239,24 +161,18 @@ class Extractor:
         EngineError
             The engine is not available.
         """
-        asker = {
-            "name": self._engine.name,
-            "parameters": dict(self._engine.parameters),
-            "identity": dict(self._engine.identity()),
-        }
         return ExtractorFacts(
             ref=self.version.ref,
             digest=self.version.digest,
-            engine=self._engine.name,
-            identity=digest_json(asker),
-            asked=canonical_json(asker).decode("utf-8"),
+            engine=self._runner.engine,
+            identity=self._runner.identity,
+            asked=self._runner.asker,
             release=self.release,
         )
 
     def close(self) -> None:
         """Let go of the engine and the store; what was answered stays."""
-        self._closed = True
-        self._closing()
+        self._runner.close()
 
     def __enter__(self) -> Extractor:
         return self
@@ -293,99 +209,35 @@ class Extractor:
         StoreError
             The store cannot be read or written.
         """
-        if self._closed:
-            raise ValueError("this extractor is closed. Open another one")
-        texts = [_storable(text) for text in texts]
-        keys = [
-            _key(text, language) if has_words(text) else ""
-            for text, language in zip(texts, languages, strict=True)
-        ]
-        asked = {
-            key: Item(id=key, variables={"text": text}, language=language)
-            for key, text, language in zip(keys, texts, languages, strict=True)
-            if key
-        }
-        with self._reading:
-            known = {key: self._known[key] for key in asked if key in self._known}
-            # Sorted, so that an engine sees the same whatever the order of rows was.
-            new = [asked[key] for key in sorted(asked) if key not in known]
-            found = {key: _Read(Status.ANSWERED, row) for key, row in known.items()}
-            summary = self._ask(new, found, watch) if new else None
-        found[""] = _Read(None, [ValueCode.MISSING] * len(self.labels))
-        codes = np.array([found[key].row for key in keys], dtype=np.int8)
-        return _counted(
-            Extracted(
-                codes.reshape(len(keys), len(self.labels)),
-                tuple(keys),
-                tuple(found[key].status for key in keys),
-            ),
-            summary,
-            remembered=len(asked) - len(new),
-            calls=len(self._plan.calls),
+        asked = self._runner.ask([{"text": text} for text in texts], languages, watch)
+        codes = np.array([self._row(one) for one in asked.answers], dtype=np.int8)
+        return Extracted(
+            codes.reshape(len(texts), len(self.labels)),
+            asked.keys,
+            tuple(None if one is None else one.status for one in asked.answers),
+            asked.asked,
+            asked.cached,
+            asked.answered,
+            asked.unparsed,
+            asked.failed,
+            asked.problems,
         )
 
-    def _ask(
-        self, items: list[Item], found: dict[str, _Read], watch: Watch | None
-    ) -> RunSummary:
-        """Ask about `items`, and add what was read of each to `found`."""
-        spec = RunSpec(
-            prompt=self.version.ref,
-            prompt_digest=self.version.digest,
-            contract=f"{self._contract.name}/{self._contract.version}",
-            cohort="texts",
-            cohort_digest=digest_json([item.id for item in items]),
-            engine=self._engine.name,
-            parameters=self._engine.parameters,
-        )
-        work = Work(
-            items=items if watch is None else watch(items),
-            plan=self._plan,
-            contract=self._contract,
-            retries=self._engine.retry_unreadable,
-        )
-        summary = execute(spec, work, self._engine, self._store)
-        (run,) = self._store.find_runs(ids=[summary.run_id])
-        for one in read_values(self._store, run):
-            row = self._row(one)
-            found[one.item_id] = _Read(one.status, row)
-            if one.status is Status.ANSWERED:
-                self._known[one.item_id] = row
-        for oldest in list(islice(self._known, max(0, len(self._known) - REMEMBERED))):
-            self._known.pop(oldest, None)
-        forget_run(self._store, run)
-        return summary
-
-    def _row(self, one: Values) -> list[int]:
+    def _row(self, answer: ItemAnswer | None) -> list[int]:
         """Return the codes of one text."""
+        if answer is None:
+            return [ValueCode.MISSING] * len(self._blank)
         row = self._blank.copy()
-        for place, label in self._asked:
-            if label in one.values:
-                row[place] = _CODES[one.values[label]]
+        values = answer.values
+        for place, column in self._columns:
+            value = values[column]
+            if value is not None:
+                row[place] = _CODES[value]
         return row
-
-
-def _storable(text: str) -> str:
-    """Return `text` with a question mark for an unpaired surrogate.
-
-    A model in training writes anything, and no engine takes that.
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _key(text: str, language: str) -> str:
-    """Return what names a text in the store: nothing of it can be read back."""
-    return digest_bytes(framed((language, text)))
 
 
 def _check(version: PromptVersion, taxonomy: Taxonomy) -> None:
     """Refuse a version that does not read the taxonomy's labels out of one text."""
-    if not isinstance(version, PromptVersion):
-        raise ValueError(
-            "extractor must be the reference of a version, as 'extractor@v7', a "
-            f"PromptVersion or an open Extractor, got {type(version).__name__}"
-        )
     if version.inputs != ("text",):
         raise DataError(
             f"{version.ref} reads {' and '.join(version.inputs)}, and an extractor "
@@ -397,20 +249,3 @@ def _check(version: PromptVersion, taxonomy: Taxonomy) -> None:
             f"{version.ref} asks for {', '.join(unknown)}, which labels/taxonomy.yaml "
             "does not have. Name a version that asks for its labels."
         )
-
-
-def _counted(
-    found: Extracted, summary: RunSummary | None, *, remembered: int, calls: int
-) -> Extracted:
-    """Return `found` with the counts of a run and of what was in memory."""
-    found = found._replace(answered=remembered, cached=remembered * calls)
-    if summary is None:
-        return found
-    return found._replace(
-        asked=summary.asked,
-        cached=found.cached + summary.cached,
-        answered=found.answered + summary.answered,
-        unparsed=summary.unparsed,
-        failed=summary.failed,
-        problems=summary.problems,
-    )

@@ -13,7 +13,8 @@ from loop.core.records import ValueCode
 from loop.labels.language import UNKNOWN, guess_language, has_words
 from loop.labels.taxonomy import NO_FINDING, SUPPORT_DEVICES, Taxonomy
 from loop.run.execute import Problem
-from loop.score.extractor import Extracted, Extractor, Watch
+from loop.run.runner import Watch
+from loop.score.extractor import Extracted, Extractor
 from loop.score.records import (
     Codes,
     ExtractorFacts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
@@ -11,7 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
-from loop.stats.correlation import keep_rated, normalise, quadratic, sum_signs
+from loop.stats.correlation import (
+    Rated,
+    group_complete,
+    keep_rated,
+    normalise,
+    quadratic,
+    split_forms,
+    sum_signs,
+)
 from loop.stats.paired import check_permutations, exact_p, sampled_p
 
 _EXACT_UNITS = 18
@@ -105,14 +114,14 @@ def williams(r12: float, r13: float, r23: float, n: int) -> WilliamsTest:
 
 
 def compare_metrics(
-    first: NDArray[Any],
-    second: NDArray[Any],
+    scores: NDArray[Any],
     ratings: NDArray[Any],
     units: NDArray[Any] | None = None,
     *,
+    pairs: Sequence[tuple[int, int]] = ((0, 1),),
     permutations: int = 10_000,
     seed: int = 0,
-) -> MetricTest:
+) -> list[MetricTest]:
     """Return the difference of two metrics' tau-b with the ratings, and its test.
 
     The two metrics are put on one scale, the ranks of their own scores. The test
@@ -123,23 +132,26 @@ def compare_metrics(
 
     Parameters
     ----------
-    first, second
-        Scores, higher is better (negate the others), NaN where missing, shape
-        ``(n_candidates,)``.
+    scores
+        Higher is better (negate the others), NaN where missing, shape
+        ``(n_candidates, n_metrics)``.
     ratings
-        Ratings of the same candidates, NaN where missing.
+        Ratings of the same candidates, NaN where missing, shape ``(n_candidates,)``.
     units
         Unit of each candidate, for example its case; None: each is its own.
+    pairs
+        Positions of the first and of the second metric of each pair in the columns.
     permutations
         Exchanges drawn where they are not all counted.
     seed
-        Seed of the draws.
+        Seed of the draws, which are the same for all pairs.
 
     Returns
     -------
-    MetricTest
-        On the candidates that have all three. An exchange after which a tau-b is
-        undefined counts as large; a sampled p is ``(k + 1) / (permutations + 1)``.
+    list[MetricTest]
+        One per pair, on the candidates that have all three. An exchange after which a
+        tau-b is undefined counts as large; a sampled p is
+        ``(k + 1) / (permutations + 1)``.
 
     Raises
     ------
@@ -154,19 +166,54 @@ def compare_metrics(
     Examples
     --------
     >>> rating = np.arange(6.0)
-    >>> compare_metrics(rating, -rating, rating)
-    MetricTest(difference=2.0, p=0.03125, exact=True, n=6, n_units=6)
+    >>> compare_metrics(np.stack([rating, -rating], axis=1), rating)
+    [MetricTest(difference=2.0, p=0.03125, exact=True, n=6, n_units=6)]
     """
     check_permutations(permutations)
-    kept = keep_rated(first, second, ratings, units=units)
-    one, two, rating = kept.values
-    table = _tabulate(rankdata(one), rankdata(two), rating, kept.position)
+    if scores.ndim != 2 or len(scores) != len(ratings):
+        raise ValueError(
+            "need shapes (n_candidates, n_metrics) and (n_candidates,), got "
+            f"{scores.shape} and {ratings.shape}"
+        )
+    table = np.column_stack([scores, ratings])
+    last = table.shape[1] - 1
+    n_units = len(table) if units is None else len(np.unique(units))
+    found: dict[tuple[int, ...], MetricTest] = {}
+    for group in group_complete(table, [(*pair, last) for pair in pairs]):
+        for part in split_forms(group, n_units):
+            columns = [*sorted({one for pair in part for one in pair[:2]}), last]
+            kept = keep_rated(*table.T[columns], units=units)
+            places = [(columns.index(one), columns.index(two)) for one, two, _ in part]
+            tests = _compare(kept, places, permutations, seed)
+            found |= zip(part, tests, strict=True)
+    return [found[(*pair, last)] for pair in pairs]
+
+
+def _compare(
+    kept: Rated, pairs: Sequence[tuple[int, int]], permutations: int, seed: int
+) -> list[MetricTest]:
+    """Return the tests of arrays without missing values; the ratings are last."""
+    tables = _tabulate(kept, pairs)
     nothing = np.zeros((1, kept.n_units), dtype=np.bool_)
-    [[difference]] = table.differences(nothing)
-    if np.isnan(difference):
-        return MetricTest(None, None, False, kept.n, kept.n_units)
-    p, exact = _test(table, abs(difference), permutations, seed)
-    return MetricTest(float(difference), p, exact, kept.n, kept.n_units)
+    before = [float(table.differences(nothing)[0, 0]) for table in tables]
+    found = [MetricTest(None, None, False, kept.n, kept.n_units)] * len(pairs)
+    drawn = []
+    for place, (table, difference) in enumerate(zip(tables, before, strict=True)):
+        if np.isnan(difference):
+            continue
+        found[place] = found[place]._replace(difference=difference)
+        few = len(table.differing)
+        if few <= _EXACT_UNITS or few < permutations.bit_length():
+            p = _exact(table, abs(difference))
+            found[place] = found[place]._replace(p=p, exact=True)
+        else:
+            drawn.append(place)
+    chosen = [tables[place] for place in drawn]
+    sizes = np.abs([before[place] for place in drawn])
+    ps = _sampled(chosen, sizes, permutations, seed)
+    for place, p in zip(drawn, ps, strict=True):
+        found[place] = found[place]._replace(p=p)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +227,15 @@ class _QuadraticForm:
     whole: NDArray[np.float64]
     """Shape ``(2,)``."""
 
-    linear: NDArray[np.float64]
+    linear: NDArray[Any]
     """Shape ``(n_units, 2)``."""
 
     square: NDArray[Any]
     """Shape ``(n_units, n_units)``; the same for both."""
 
-    def values(self, swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def values(self, swaps: NDArray[Any]) -> NDArray[np.float64]:
         """Return the sums, shape ``(n, 2)``."""
+        swaps = swaps.astype(self.square.dtype, copy=False)
         both = quadratic(self.square, swaps)[:, None]
         return np.asarray(self.whole + swaps @ self.linear + both)
 
@@ -210,7 +258,7 @@ class _Exchangeable:
     differing: NDArray[np.intp]
     """Units in which the two metrics have different ranks."""
 
-    def differences(self, swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def differences(self, swaps: NDArray[Any]) -> NDArray[np.float64]:
         """Return tau-b of the first minus that of the second, shape ``(n, 1)``."""
         taus = normalise(
             self.ordered.values(swaps),
@@ -220,58 +268,84 @@ class _Exchangeable:
         return np.asarray(taus[:, :1] - taus[:, 1:])
 
 
-def _tabulate(
-    one: NDArray[np.float64],
-    two: NDArray[np.float64],
-    rating: NDArray[np.float64],
-    position: NDArray[np.intp],
-) -> _Exchangeable:
+def _tabulate(kept: Rated, pairs: Sequence[tuple[int, int]]) -> list[_Exchangeable]:
+    """Return what is exchanged of each pair of metrics; the ratings are last."""
+    *metrics, rating = kept.values
+    ranks = [rankdata(one) for one in metrics]
     ratings = (rating, rating)
-    return _Exchangeable(
-        ordered=_form(one, two, ratings, position),
-        untied=_form(one, two, None, position),
-        rating_untied=float(sum_signs(ratings, None, position).sum()),
-        differing=np.unique(position[one != two]),
-    )
+    ordered = _forms(ranks, ratings, kept.position, pairs)
+    untied = _forms(ranks, None, kept.position, pairs)
+    rating_untied = float(sum_signs(ratings, None, kept.position).sum())
+    return [
+        _Exchangeable(
+            ordered=ordered[place],
+            untied=untied[place],
+            rating_untied=rating_untied,
+            differing=np.unique(kept.position[ranks[one] != ranks[two]]),
+        )
+        for place, (one, two) in enumerate(pairs)
+    ]
 
 
-def _form(
-    one: NDArray[np.float64],
-    two: NDArray[np.float64],
+def _forms(
+    ranks: Sequence[NDArray[np.float64]],
     ratings: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
     position: NDArray[np.intp],
-) -> _QuadraticForm:
-    """Return the form, multiplied out from ``e' A e + 2 e' M s + s' B s``, e = 1 - s.
+    pairs: Sequence[tuple[int, int]],
+) -> list[_QuadraticForm]:
+    """Return the forms, multiplied out from ``e' A e + 2 e' M s + s' B s``, e = 1 - s.
 
     A pair of candidates counts with the ranks of one metric (A), of the other (B), or
     of either where only one of the two is exchanged (M).
     """
-    own = sum_signs((one, one), ratings, position).astype(np.float64)
-    mixed = sum_signs((one, two), ratings, position).astype(np.float64)
-    other = sum_signs((two, two), ratings, position).astype(np.float64)
-    return _QuadraticForm(
-        whole=np.array([own.sum(), other.sum()]),
-        linear=2
-        * np.stack([mixed.sum(0) - own.sum(0), mixed.sum(1) - other.sum(0)], 1),
-        square=own - 2 * mixed + other,
-    )
-
-
-def _test(
-    table: _Exchangeable, observed: float, permutations: int, seed: int
-) -> tuple[float, bool]:
-    size = np.array([observed])
-    few = len(table.differing)
-    if few <= _EXACT_UNITS or few < permutations.bit_length():
-        short = _Exchangeable(
-            ordered=table.ordered.only(table.differing),
-            untied=table.untied.only(table.differing),
-            rating_untied=table.rating_untied,
-            differing=table.differing,
+    # No sum of the cells of a form is larger, and so none is rounded.
+    exact: type[Any] = np.float32 if 4 * len(position) ** 2 < 2**24 else np.float64
+    alone: dict[int, NDArray[Any]] = {
+        place: sum_signs((ranks[place], ranks[place]), ratings, position).astype(exact)
+        for place in sorted({place for pair in pairs for place in pair})
+    }
+    forms = []
+    for one, two in pairs:
+        own, other = alone[one], alone[two]
+        both = (ranks[one], ranks[two])
+        mixed: NDArray[Any] = sum_signs(both, ratings, position).astype(exact)
+        linear = [mixed.sum(0) - own.sum(0), mixed.sum(1) - other.sum(0)]
+        form = _QuadraticForm(
+            whole=np.array([own.sum(), other.sum()], dtype=np.float64),
+            linear=2 * np.stack(linear, axis=1),
+            square=own - 2 * mixed + other,
         )
-        return float(exact_p(short.differences, size, few)[0]), True
-    n_units = len(table.ordered.square)
-    p = sampled_p(
-        table.differences, size, n_units, permutations=permutations, seed=seed
+        forms.append(form)
+    return forms
+
+
+def _exact(table: _Exchangeable, observed: float) -> float:
+    """Return p from all exchanges of the units in which the metrics differ."""
+    short = _Exchangeable(
+        ordered=table.ordered.only(table.differing),
+        untied=table.untied.only(table.differing),
+        rating_untied=table.rating_untied,
+        differing=table.differing,
     )
-    return float(p[0]), False
+    few = len(table.differing)
+    return float(exact_p(short.differences, np.array([observed]), few)[0])
+
+
+def _sampled(
+    tables: Sequence[_Exchangeable],
+    observed: NDArray[np.float64],
+    permutations: int,
+    seed: int,
+) -> list[float]:
+    """Return p of every pair of metrics from the same sample of exchanges."""
+    if not tables:
+        return []
+    kind = tables[0].ordered.square.dtype
+
+    def differences(swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+        exchanged = swaps.astype(kind)
+        return np.hstack([table.differences(exchanged) for table in tables])
+
+    n_units = len(tables[0].ordered.square)
+    ps = sampled_p(differences, observed, n_units, permutations=permutations, seed=seed)
+    return [float(p) for p in ps]

@@ -104,16 +104,48 @@ def interval_alpha(
     0.7083
     """
     paired = _paired(ratings)
-    number, total, squares = _moments(ratings, paired)
-    within = (number * squares - total**2) / np.maximum(number - 1, 1)
-
-    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        observed, n, first, second = sums.T
-        return 1 - divide((n - 1) * observed, n * second - first**2)
-
-    columns = np.stack([within, number, total, squares], axis=1)
-    result = bootstrap(columns, statistic, **resampling)[0]
+    result = bootstrap(interval_columns(ratings), interval_alphas, **resampling)[0]
     return to_estimate(result, _note(paired, result.estimate))
+
+
+def interval_columns(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each case adds to the sums of `interval_alphas`.
+
+    Parameters
+    ----------
+    ratings
+        As for `interval_alpha`.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(n_cases, 4)``; nothing from a case with fewer than two ratings.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two raters, or infinite points.
+    """
+    number, total, squares = _moments(ratings, _paired(ratings))
+    within = (number * squares - total**2) / np.maximum(number - 1, 1)
+    return np.stack([within, number, total, squares], axis=1)
+
+
+def interval_alphas(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Krippendorff's alpha for equal steps of summed `interval_columns`.
+
+    Parameters
+    ----------
+    sums
+        Shape ``(n, 4)``.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(n,)``; NaN where every rating is the same.
+    """
+    observed, n, first, second = sums.T
+    return 1 - divide((n - 1) * observed, n * second - first**2)
 
 
 def icc_agreement(

@@ -45,9 +45,10 @@ def render_trace(trace: Trace | None, *, turn: str, label: str = "") -> str:
     rest = {name: one for name, one in fields.items() if name != label}
     bare: dict[str, list[str]] = {}
     for name, one in rest.items():
-        if not one.spans:
+        if not (one.spans or one.entries):
             bare.setdefault(str(one.value), []).append(name)
-    said = {**first, **{name: one for name, one in rest.items() if one.spans}}
+    told = {name: one for name, one in rest.items() if one.spans or one.entries}
+    said = {**first, **told}
     return show(
         "trace.html.jinja",
         trace=trace,

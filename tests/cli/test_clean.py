@@ -19,7 +19,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.release.state import PURPOSES, list_demos, list_state
 from loop.review.start import start_workspace
-from loop.run.prune import prune_completions
+from loop.run.prune import ANSWER_FOLDERS, prune_completions
 from loop.run.store import Store, open_store
 from loop.run.task import run_prompt
 
@@ -276,6 +276,7 @@ def test_every_private_file_has_a_purpose(place):
     assert {name.partition(".db")[0] for name in here} <= {
         name.partition(".db")[0] for name in PURPOSES
     }
+    assert set(ANSWER_FOLDERS) <= PURPOSES.keys()
     assert parts["cases"].size > 0
     assert parts["store.db"].size >= place.store.stat().st_size
     assert any(not one.path.is_relative_to(place.root) for one in parts.values())

@@ -114,6 +114,10 @@ def test_several_files_of_scores_are_one(folder):
         ["scores.csv", "--ratings", "ratings.csv", "--per-case", "out.csv"],
         ["scores.csv", "--ratings", "ratings.csv", "--extractor", "extractor@v1"],
         ["--radpref", ".", "--scale", "1", "5"],
+        ["--radpref", ".", "--errors", "errors.csv"],
+        ["--errors", "errors.csv"],
+        ["scores.csv", "--ratings", "ratings.csv", "--counts", "counts.csv"],
+        ["scores.csv", "--errors", "errors.csv", "--dimension", "quality"],
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(folder, args):
@@ -147,6 +151,61 @@ def test_a_wrong_file_is_an_error_that_says_what_to_do(folder, args, said):
     result = meta_eval(*args)
     assert isinstance(result.exception, DataError)
     assert said in str(result.exception)
+
+
+@pytest.fixture
+def counted(folder):
+    """Return the folder with experts' error counts and a judge's."""
+    told, judged = [], []
+    for at, name in enumerate("abcdefgh"):
+        for system in "xy":
+            told += [
+                f"{name},{system},{rater},omission,significant,{(at + extra) % 3}"
+                for rater, extra in (("ann", 0), ("ben", at % 2))
+            ]
+            judged.append(f"{name},{system},{at % 3},0")
+    header = "id,system,rater,category,significance,count"
+    (folder / "errors.csv").write_text("\n".join([header, *told]))
+    header = "id,system,significant.omission,insignificant.omission"
+    (folder / "counts.csv").write_text("\n".join([header, *judged]))
+    return folder
+
+
+def test_error_counts_of_a_judge_are_held_against_experts(counted):
+    """F1 by kind of error and bias, in the table and as data."""
+    args = ["--errors", "errors.csv", "--counts", "counts.csv"]
+    result = plain(*args)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert (
+        "counts.csv against the median of 2 experts' counts of significant errors"
+        in told
+    )
+    assert re.search(r"omissions +14 ", told) and "true errors 1 2" in told
+    [serious, _] = json.loads(plain(*args, "--json").stdout)["judge_errors"]
+    assert serious["judge"] == "counts.csv" and serious["candidates"] == 16
+
+
+def test_without_points_metrics_are_held_against_the_errors(counted):
+    """Fewer errors are better, and the table says what it was held against."""
+    result = meta_eval("scores.csv", "--errors", "errors.csv", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "2 raters, significant errors, negated" in result.output
+    data = json.loads(
+        meta_eval("scores.csv", "--errors", "errors.csv", *QUICK, "--json").stdout
+    )
+    assert data["against"] == "significant errors, negated"
+    assert data["source"] == "errors.csv" and data["judge_errors"] == []
+
+
+def test_a_dimension_is_chosen(counted):
+    """Of several in one file."""
+    rows = RATINGS.splitlines()
+    both = [f"{row},{name}" for row in rows[1:] for name in ("quality", "style")]
+    (counted / "two.csv").write_text("\n".join([rows[0] + ",dimension", *both]))
+    args = ["scores.csv", "--ratings", "two.csv", *QUICK]
+    assert "several dimensions" in str(meta_eval(*args).exception)
+    assert meta_eval(*args, "--dimension", "style").exit_code == 0
 
 
 @pytest.fixture
@@ -215,6 +274,23 @@ def test_every_system_keeps_its_signature():
     ]
     table = tabulate(replace(sheet, results=tuple(results)))
     assert table.metrics[0].signature == "ran_score|L:1 and ran_score|L:2"
+
+
+def test_the_embedded_judge_counts_errors_of_radpref_by_itself(radpref):
+    """Where one of its metrics is shown; elsewhere nobody asked for it."""
+    args = ["--radpref", "radpref", *QUICK, "--json"]
+    result = meta_eval(*args, "--metric", "judge")
+    assert result.exit_code == 0, result.output
+    [serious, every] = json.loads(result.stdout)["judge_errors"]
+    assert serious["judge"] == "Embedded judge"
+    assert serious["signature"].startswith("judge_errors|rules:")
+    omissions = serious["groups"][1]
+    # The effusion is missing in three candidates, as both raters say.
+    assert omissions["judge"]["true"] == omissions["judge"]["expected"] == 3
+    assert omissions["two_raters"]["mean_f1"] == 1
+    assert every["candidates"] == 6
+    other = meta_eval(*args, "--metric", "rouge_l")
+    assert json.loads(other.stdout)["judge_errors"] == []
 
 
 def test_no_engine_is_asked_where_no_metric_needs_labels(radpref, monkeypatch):

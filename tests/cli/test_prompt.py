@@ -22,7 +22,7 @@ from loop.prompts.catalog import (
 )
 from loop.prompts.version import PromptVersion
 from loop.review import start
-from loop.run.task import require_labels
+from loop.run.task_fields import require_fields
 from loop.score import ran_score
 from loop.workspace import Workspace
 
@@ -277,7 +277,7 @@ def test_a_prompt_of_other_labels_is_refused(own):
     assert list_prompts(own) == ("extractor",)
     shipped: PromptVersion = read_version(WorkspacePaths(bundled()), "extractor@v1")
     with pytest.raises(DataError, match="no answer could be scored"):
-        require_labels(shipped, read_taxonomy(own.labels))
+        require_fields(own, shipped)
 
 
 def test_a_run_without_an_answer_is_no_success(own, tmp_path):

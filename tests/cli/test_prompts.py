@@ -186,7 +186,7 @@ def test_lint_exits_with_1_on_errors_only(call, place):
     write_version(WorkspacePaths(place), bad)
     result = call("lint", "bad")
     assert result.exit_code == 1
-    assert "error: guide nonsense: is not a label" in result.stdout
+    assert "error: guide nonsense: is no label" in result.stdout
     assert json.loads(call("lint", "bad", "--json").stdout)["findings"]
 
 

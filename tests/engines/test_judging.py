@@ -123,12 +123,29 @@ def test_errors_point_at_the_words_of_both_texts() -> None:
 
 
 def test_matched_findings_are_listed_with_their_places() -> None:
-    """A finding with a wrong side is matched all the same."""
-    reference, candidate = "Left pleural effusion.", "An effusion on the right."
+    """One of which something insignificant is left out is matched all the same."""
+    reference, candidate = "Left basal pleural effusion.", "An effusion on the left."
     (matched,) = judge(reference, candidate).matched
     assert matched.label == "pleural_effusion"
     assert words(reference, matched.reference_span) == "pleural effusion"
     assert words(candidate, matched.candidate_span) == "effusion"
+
+
+def test_a_finding_with_a_significant_error_is_not_matched() -> None:
+    """As the prompts of judges say: it is the error, with the places in both texts."""
+    reference, candidate = "Left pleural effusion.", "An effusion on the right."
+    found = judge(reference, candidate)
+    assert found.matched == ()
+    (error,) = found.errors
+    assert (error.category, error.significant) == (GreenCategory.LOCATION, True)
+    assert words(reference, error.reference_span) == "pleural effusion"
+    assert words(candidate, error.candidate_span) == "effusion"
+
+
+def test_two_errors_of_one_category_in_a_finding_are_one() -> None:
+    """Another size and another degree are one wrong severity."""
+    reference = "Large pleural effusion of 5 cm."
+    assert errors(reference, "Small pleural effusion of 1 cm.") == [("d", True)]
 
 
 def test_every_mention_counts_and_not_one_for_each_label() -> None:

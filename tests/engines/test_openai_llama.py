@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
 
 from loop.core.errors import EngineError
@@ -14,9 +15,10 @@ from loop.core.ledger import Actor
 from loop.core.paths import bundled
 from loop.core.records import Status
 from loop.engines.base import Settings, Streaming, get_engine
+from loop.judge import Judge
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.run.asking import opened
+from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_task
 from tests.conftest import shipped_workspace
@@ -246,3 +248,18 @@ def test_another_model_file_at_the_same_url_is_another_engine(place, tmp_path):
         assert (summary.asked, summary.cached) == (2, 0)
     assert seen[0][0] == seen[1][0]
     assert seen[0][1] != seen[1][1]
+
+
+def test_judges_are_asked_in_both_forms(server):
+    """JSON by the schema is read; a random model's free text is no perfect score."""
+    references = ["Small left effusion.", "The lungs are clear."]
+    candidates = ["Small right effusion.", "The lungs are clear."]
+    asking = EngineOptions(max_tokens=600)
+    for name in ("green", "one_pass", "green_text"):
+        with Judge.open(None, name, f"openai:tiny@{server}", asking) as judge:
+            said = judge.judge(references, candidates, ["en", "en"])
+        read = Status.UNPARSED if name == "green_text" else Status.ANSWERED
+        assert said.counts.statuses == (read, read)
+        known = ~np.isnan(said.counts.triples).any(axis=1)
+        assert known.tolist() == [read is Status.ANSWERED] * 2
+        assert bool(said.problems) is (read is Status.UNPARSED)

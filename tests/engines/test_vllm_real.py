@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import ProxyHandler, build_opener
 
+import numpy as np
 import pytest
 
 from loop.core.config import read_config
@@ -21,6 +22,7 @@ from loop.engines.base import Settings, get_engine
 from loop.engines.vllm.environment import VARIABLE, find_vllm
 from loop.engines.vllm.running import announced, serve_folder
 from loop.engines.vllm.server import describe, make_server
+from loop.judge import Judge
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
@@ -217,6 +219,19 @@ def test_an_adapter_answers_otherwise_than_its_model(place, served):
             texts[name], identities[name] = answer.text, engine.identity()
     assert len(set(texts.values())) == 2
     assert identities[place.engine] != identities[f"{place.engine}#chest"]
+
+
+def test_judges_are_asked_in_both_forms(place, served):
+    """JSON by the schema is read unless it is cut, a random model's free text never."""
+    asking = EngineOptions(max_tokens=1200)
+    for name in ("green", "one_pass", "green_text"):
+        with Judge.open(place.workspace, name, place.engine, asking) as judge:
+            said = judge.judge(["Small left effusion."], ["No effusion."], ["en"])
+        (status,), (triple,) = said.counts.statuses, said.counts.triples
+        assert said.asked >= 1
+        assert status in (Status.ANSWERED, Status.UNPARSED)
+        assert status is Status.UNPARSED or name != "green_text"
+        assert np.isnan(triple).all() == (status is Status.UNPARSED)
 
 
 class Killing:

@@ -9,9 +9,9 @@ from loop.core.records import Status, UncertainAnswers, ValueCode
 from loop.evaluate.compare import (
     ShareDifference,
     compare_inputs,
-    judge_regression,
     list_differences,
     measure_losses,
+    measure_regression,
     pair_answers,
     share_answers,
 )
@@ -85,7 +85,7 @@ def test_too_few_changes_cannot_be_significant(gained, testable):
 )
 def test_regression_follows_the_score_interval(counts, verdict):
     """Margin 0.02 against the limits in the domain notes (-0.0089, 0.0087, ...)."""
-    assert judge_regression(ShareDifference(*counts), 0.02).verdict.value == verdict
+    assert measure_regression(ShareDifference(*counts), 0.02).verdict.value == verdict
 
 
 def test_a_limit_exactly_at_the_margin_decides_nothing():
@@ -98,13 +98,13 @@ def test_a_limit_exactly_at_the_margin_decides_nothing():
         (-high, GateVerdict.INSUFFICIENT),
         (-high - 1e-9, GateVerdict.FAIL),
     ):
-        found = judge_regression(difference, margin=margin, confidence=0.95)
+        found = measure_regression(difference, margin=margin, confidence=0.95)
         assert found.verdict is verdict, margin
 
 
 def test_no_change_passes_only_with_enough_cases():
     """With 100 unchanged cases the limit is -0.026: a margin of 0.02 is undecided."""
-    small = judge_regression(ShareDifference(0, 0, 100), 0.02)
+    small = measure_regression(ShareDifference(0, 0, 100), 0.02)
     assert small.verdict is GateVerdict.INSUFFICIENT
     assert small.bound == pytest.approx(-0.0263, abs=5e-4)
 

@@ -12,8 +12,8 @@ from loop.evaluate.gates import (
     Hedges,
     LabelEvidence,
     PatientLimit,
-    judge_all,
-    judge_label,
+    combine_verdicts,
+    decide_gate,
 )
 from loop.evaluate.protocol import Protocol
 from loop.stats.bootstrap import bootstrap_kappa
@@ -58,7 +58,7 @@ def test_published_failing_labels_fail_for_the_published_reason(
     counts, accuracy_passes, kappa_passes
 ):
     """Rows of the published table with ten or more positives and one gate missed."""
-    gate = judge_label(evidence(*counts), POINT)
+    gate = decide_gate(evidence(*counts), POINT)
     assert gate.verdict is GateVerdict.FAIL
     reasons = " ".join(gate.reasons)
     assert ("accuracy" not in reasons) is accuracy_passes
@@ -68,61 +68,61 @@ def test_published_failing_labels_fail_for_the_published_reason(
 @pytest.mark.parametrize("counts", [(1, 7, 7, 285), (2, 0, 5, 293), (2, 0, 2, 296)])
 def test_few_positives_are_insufficient_whatever_the_accuracy(counts):
     """Published labels with 4 to 8 positives of 300 decide nothing."""
-    gate = judge_label(evidence(*counts), POINT)
+    gate = decide_gate(evidence(*counts), POINT)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert f"{counts[0] + counts[2]} of at least 10 positives" in gate.reasons[0]
 
 
 def test_never_saying_present_does_not_pass():
     """At 5 % prevalence always-absent has accuracy 0.95 and kappa 0."""
-    gate = judge_label(evidence(0, 0, 15, 285), POINT)
+    gate = decide_gate(evidence(0, 0, 15, 285), POINT)
     assert gate.verdict is GateVerdict.FAIL
     assert gate.reasons == ("kappa 0.000 < 0.8",)
 
 
 def test_a_label_without_positives_is_insufficient_and_says_what_to_add():
     """Without a positive no prevalence is known, so no number of cases is named."""
-    gate = judge_label(evidence(0, 0, 0, 300), POINT)
+    gate = decide_gate(evidence(0, 0, 0, 300), POINT)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert gate.needs == "needs 10 positives; none has been seen, so add such cases"
 
 
 def test_more_cases_are_counted_at_the_prevalence_seen():
     """6 positives of 300: 4 more need 200 cases at the same prevalence."""
-    gate = judge_label(evidence(5, 0, 1, 294), POINT)
+    gate = decide_gate(evidence(5, 0, 1, 294), POINT)
     assert gate.needs == "needs about 200 more cases (4 positives)"
 
 
 def test_an_observed_value_exactly_at_the_threshold_passes():
     """285 of 300 is 0.95: the comparison must not lose it to rounding."""
-    assert judge_label(evidence(60, 7, 8, 225), POINT).verdict is GateVerdict.PASS
+    assert decide_gate(evidence(60, 7, 8, 225), POINT).verdict is GateVerdict.PASS
 
 
 def test_a_near_miss_is_not_printed_as_reached():
     """0.9497 rounds to 0.950; the reason must still read as below 0.95."""
-    gate = judge_label(evidence(300, 25, 25, 645), POINT)
-    assert judge_label(evidence(300, 25, 25, 644), POINT).verdict is GateVerdict.FAIL
+    gate = decide_gate(evidence(300, 25, 25, 645), POINT)
+    assert decide_gate(evidence(300, 25, 25, 644), POINT).verdict is GateVerdict.FAIL
     assert "accuracy 0.9497 < 0.95" in gate.reasons[0]
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [(8, "PASS"), (9, "INSUFFICIENT")])
 def test_lower_rule_allows_eight_errors_of_300(errors, verdict):
     """Table of the domain notes: one-sided 95 %, n = 300, at most 8 errors."""
-    gate = judge_label(evidence(100, errors, 0, 200 - errors), LOWER)
+    gate = decide_gate(evidence(100, errors, 0, 200 - errors), LOWER)
     assert gate.verdict.value == verdict
 
 
 def test_lower_rule_fails_only_when_the_upper_limit_is_below():
     """Accuracy 0.90 of 300 is shown to be below 0.95; 0.94 is not."""
-    assert judge_label(evidence(100, 30, 0, 170), LOWER).verdict is GateVerdict.FAIL
-    gate = judge_label(evidence(100, 18, 0, 182), LOWER)
+    assert decide_gate(evidence(100, 30, 0, 170), LOWER).verdict is GateVerdict.FAIL
+    gate = decide_gate(evidence(100, 18, 0, 182), LOWER)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert "more cases alone will not do" in gate.needs
 
 
 def test_lower_rule_asks_for_sensitivity_on_few_positives():
     """14 positives with one miss cannot show a sensitivity above 0.80."""
-    gate = judge_label(evidence(13, 0, 1, 286), LOWER)
+    gate = decide_gate(evidence(13, 0, 1, 286), LOWER)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert any(reason.startswith("sensitivity") for reason in gate.reasons)
     assert "needs about" in gate.needs
@@ -132,7 +132,7 @@ def test_a_wide_kappa_says_how_many_more_cases_it_needs():
     """Kappa 0.85 with lower limit 0.5 and floor 0.6: (0.35 / 0.25)^2 - 1 of 300."""
     wide = Estimate(0.85, 0.5, 0.95)
     given_evidence = evidence(60, 0, 0, 240)
-    gate = judge_label(with_kappa(given_evidence, wide), LOWER)
+    gate = decide_gate(with_kappa(given_evidence, wide), LOWER)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert gate.needs == "needs about 288 more cases (58 positives)"
 
@@ -149,7 +149,7 @@ def test_a_wide_kappa_says_how_many_more_cases_it_needs():
 def test_an_undecided_kappa_always_says_what_is_needed(kappa, floor, needs):
     """A number where there is one, else that there is none; never silence."""
     protocol = LOWER.model_copy(update={"kappa_floor": floor})
-    gate = judge_label(with_kappa(evidence(60, 0, 0, 240), kappa), protocol)
+    gate = decide_gate(with_kappa(evidence(60, 0, 0, 240), kappa), protocol)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert needs in gate.needs
 
@@ -157,15 +157,15 @@ def test_an_undecided_kappa_always_says_what_is_needed(kappa, floor, needs):
 def test_unanswered_cases_stop_the_gate_before_any_rate():
     """4 of 300 without an answer are more than 1 %, however good the others."""
     good = (60, 0, 0, 236)
-    assert judge_label(evidence(*good, unanswered=4), POINT).verdict.value == (
+    assert decide_gate(evidence(*good, unanswered=4), POINT).verdict.value == (
         "INSUFFICIENT"
     )
-    assert judge_label(evidence(*good, unanswered=2), POINT).verdict is GateVerdict.PASS
+    assert decide_gate(evidence(*good, unanswered=2), POINT).verdict is GateVerdict.PASS
 
 
 def test_a_label_that_is_not_asked_is_said_to_be_so():
     """A prompt without a guide for the label has not failed at it."""
-    gate = judge_label(evidence(0, 0, 0, 0, asked=False), POINT)
+    gate = decide_gate(evidence(0, 0, 0, 0, asked=False), POINT)
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert "does not ask" in gate.reasons[0]
 
@@ -181,7 +181,7 @@ def test_a_label_that_is_not_asked_is_said_to_be_so():
 )
 def test_overall_passes_only_if_every_label_passes(parts, whole):
     """Intersection-union; an empty list is no evidence."""
-    assert judge_all(GateVerdict(part) for part in parts).value == whole
+    assert combine_verdicts(GateVerdict(part) for part in parts).value == whole
 
 
 @given(st.tuples(*[st.integers(0, 400)] * 4), st.booleans())
@@ -189,7 +189,7 @@ def test_any_counts_give_a_verdict_and_a_reason(counts, lower):
     """No table of counts breaks the gate, and only a pass comes without reason."""
     table = Confusion(*counts)
     kappa = cohen_kappa(table)
-    gate = judge_label(
+    gate = decide_gate(
         LabelEvidence(
             confusion=table,
             kappa=kappa,
@@ -206,7 +206,7 @@ def test_any_counts_give_a_verdict_and_a_reason(counts, lower):
 def test_how_many_answers_may_be_missing_is_said_in_percent():
     """A share of the usable cases, as the protocol has it."""
     found = evidence(20, 0, 0, 76, unanswered=24)
-    gate = judge_label(found, Protocol(max_unanswered=0.125))
+    gate = decide_gate(found, Protocol(max_unanswered=0.125))
     assert gate.verdict is GateVerdict.INSUFFICIENT
     assert (
         "24 of 120 cases have no readable answer (at most 12.5 % allowed)"
@@ -220,7 +220,7 @@ def test_the_patients_of_a_limit_are_counted(patients, said):
     found = replace(
         evidence(100, 0, 0, 200), accuracy_by_patient=PatientLimit(None, patients)
     )
-    gate = judge_label(found, LOWER)
+    gate = decide_gate(found, LOWER)
     assert f"its limit over {said}is not estimable" in " ".join(gate.reasons)
 
 
@@ -228,7 +228,7 @@ def test_the_patients_of_a_limit_are_counted(patients, said):
 def test_as_many_answers_may_be_missing_as_the_protocol_says(unanswered, verdict):
     """3 of 300 are 1 %, and at most 1 % is allowed."""
     found = evidence(60, 0, 0, 240 - unanswered, unanswered=unanswered)
-    assert judge_label(found, POINT).verdict.value == verdict
+    assert decide_gate(found, POINT).verdict.value == verdict
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_as_many_answers_may_be_missing_as_the_protocol_says(unanswered, verdict
 )
 def test_only_what_is_lacking_is_asked_for(counts, needs):
     """55 of 59 cases lack 4. 6 of 10 negatives among 56 lack 4: 4 x 56 / 6 cases."""
-    gate = judge_label(evidence(*counts), POINT)
+    gate = decide_gate(evidence(*counts), POINT)
     assert (gate.verdict, gate.needs) == (GateVerdict.INSUFFICIENT, needs)
 
 
@@ -253,7 +253,7 @@ def test_hedges_fail_a_label_from_the_least_evidence_on(positives, draws, verdic
     found = evidence(positives, 0, 0, 290 * draws)
     found = replace(found, hedges=Hedges(positives=1), draws=draws)
     rules = Protocol(uncertain_answers="excluded", max_uncertain=0.01)
-    assert judge_label(found, rules).verdict.value == verdict
+    assert decide_gate(found, rules).verdict.value == verdict
 
 
 def ruled(**thresholds):
@@ -274,7 +274,7 @@ def test_a_limit_exactly_at_its_threshold_reaches_it():
     }
     for name, limit in reached.items():
         at, above = (
-            judge_label(found, ruled(**{name: value}))
+            decide_gate(found, ruled(**{name: value}))
             for value in (limit, np.nextafter(limit, 1))
         )
         assert at.verdict is GateVerdict.PASS, name
@@ -292,7 +292,7 @@ def test_an_upper_limit_exactly_at_the_threshold_is_not_below_it():
     }
     for name, limit in highest.items():
         at, above = (
-            judge_label(found, ruled(**{name: value}))
+            decide_gate(found, ruled(**{name: value}))
             for value in (limit, np.nextafter(limit, 1))
         )
         assert at.verdict is GateVerdict.INSUFFICIENT, name

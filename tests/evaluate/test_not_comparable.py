@@ -15,9 +15,9 @@ from loop.evaluate.evaluation_json import comparison_data, evaluation_data
 from loop.evaluate.gates import (
     GateVerdict,
     LabelEvidence,
+    combine_verdicts,
     count_verdicts,
-    judge_all,
-    judge_label,
+    decide_gate,
 )
 from loop.evaluate.matrix.documents import (
     floor_sentence,
@@ -70,7 +70,7 @@ def test_its_gate_says_so_whatever_the_counts(counts):
         usable=300,
         not_comparable=REASON,
     )
-    gate = judge_label(evidence, Protocol())
+    gate = decide_gate(evidence, Protocol())
     assert gate.verdict is OUT
     assert gate.needs == ""
     assert REASON in gate.reasons[0]
@@ -80,8 +80,8 @@ def test_its_gate_says_so_whatever_the_counts(counts):
 def test_the_decision_is_that_of_the_other_labels(verdict):
     """It takes no claim back, and brings none about."""
     other = GateVerdict(verdict)
-    assert judge_all([other, OUT, OUT]) is other
-    assert judge_all([OUT, OUT]) is GateVerdict.INSUFFICIENT
+    assert combine_verdicts([other, OUT, OUT]) is other
+    assert combine_verdicts([OUT, OUT]) is GateVerdict.INSUFFICIENT
 
 
 def test_its_numbers_are_shown_and_as_before():

@@ -1,6 +1,8 @@
 """The protocol is read strictly, identified by its file, and registered once."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,10 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import UncertainAnswers
+from loop.core.yaml_files import check_model, parse_yaml
 from loop.evaluate.protocol import (
+    F1Floors,
+    JudgingRules,
     Protocol,
     find_registration,
     list_policies,
@@ -17,6 +22,7 @@ from loop.evaluate.protocol import (
     read_protocol,
     register_protocol,
 )
+from loop.labels.error_categories import ErrorGroup, read_errors
 
 ME = Actor(name="Dr A")
 
@@ -98,3 +104,84 @@ def test_a_missing_file_is_named(workspace):
     workspace.protocol.unlink()
     with pytest.raises(DataError, match=r"protocol\.yaml"):
         read_protocol(workspace)
+
+
+SECTION = """
+judging:
+  threshold: 0.6
+  rule: lower
+  f1_floors:
+    omission: 0.8
+"""
+
+
+def test_without_its_section_a_protocol_says_nothing_of_judges(workspace):
+    """Its data is what it was before judges could be claimed, field for field."""
+    said = read_protocol(workspace)
+    assert said.judging is None
+    assert "judging" not in said.model_dump(mode="json")
+    assert "judging" not in register_protocol(workspace, ME).payload
+    # The shipped file, whose digest is in ledgers.
+    shipped = protocol_digest(WorkspacePaths(bundled()))
+    assert shipped.startswith("bc4af084bbb3")
+
+
+def test_a_claim_of_judges_is_read_kept_and_registered(workspace):
+    """What is not said has its default; what was written is read as the same again."""
+    write_atomic(workspace.protocol, workspace.protocol.read_text() + SECTION)
+    said = read_protocol(workspace)
+    rules = said.judging
+    assert (rules.measure, rules.threshold, rules.rule) == ("tau_b", 0.6, "lower")
+    assert (rules.min_units, rules.max_unanswered) == (20, 0.01)
+    assert (rules.copy_test, rules.margin) == (True, None)
+    assert dict(rules.f1_floors.items()) == {ErrorGroup.OMISSION: 0.8}
+    assert Protocol.model_validate(said.model_dump(mode="json")) == said
+    payload = register_protocol(workspace, ME).payload
+    assert payload["judging"] == "tau_b 0.6 (lower)"
+
+
+def test_every_group_of_errors_may_have_a_floor():
+    """No category of clinical content is out of reach of a claim."""
+    assert tuple(F1Floors.model_fields) == tuple(ErrorGroup)
+    known = read_errors(bundled() / "labels")
+    named = [known.of_group(group) for group in ErrorGroup]
+    assert named == [
+        ("false_finding", "comparison"),
+        ("omission", "omitted_change"),
+        ("location", "severity"),
+    ]
+    assert {one for group in named for one in group} == set(known.clinical)
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("judging:", "give at least its threshold, or remove the section"),
+        ("judging: {}", "judging.threshold: missing"),
+        ("judging: {threshold: 60}", "judging.threshold"),
+        ("judging: {threshold: .6, measure: kappa}", "judging.measure"),
+        ("judging: {threshold: 0.6, rule: upper}", "judging.rule"),
+        ("judging: {threshold: 0.6, min_units: 0}", "judging.min_units"),
+        ("judging: {threshold: 0.6, margin: 0}", "judging.margin"),
+        ("judging: {threshold: 0.6, max_unanswered: 2}", "judging.max_unanswered"),
+        (
+            "judging: {threshold: 0.6, f1_floors: {severity: 0.4}}",
+            "judging.f1_floors.severity: there is no such field",
+        ),
+    ],
+)
+def test_a_wrong_claim_of_judges_is_refused(workspace, section, problem):
+    """Each wrong field is named with its place; nothing is replaced by a default."""
+    write_atomic(workspace.protocol, f"{section}\n")
+    with pytest.raises(DataError, match=re.escape(problem)):
+        read_protocol(workspace)
+
+
+def test_the_section_that_the_manual_shows_is_one():
+    """Whoever copies it has a protocol."""
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "gates.md"
+    shown = page.read_text("utf-8").split("```yaml\n")[1].split("```")[0]
+    rules = check_model(parse_yaml(shown, page), Protocol, page).judging
+    assert len(dict(rules.f1_floors.items())) == len(ErrorGroup)
+    # Every field is in it.
+    assert rules.model_fields_set == set(JudgingRules.model_fields)

@@ -63,7 +63,7 @@ def test_what_ships_is_pinned(labels_folder, write):
         ("id: insignificant", "id: significant", "'significant' appears twice"),
         ("letter: b", "letter: h", "'ahcdefg': they must go on from a without a gap"),
         ("counts_as: omission", "counts_as: miss", "counts_as"),
-        ("meaning: The candidate leaves", "why: The candidate leaves", "why"),
+        ("definition: The candidate leaves", "why: The candidate leaves", "why"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where_and_why(write, old, new, said):

@@ -72,7 +72,7 @@ EXAMPLE = Exemplar(text="Wet.", value=Value.PRESENT, evidence="dry")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "oedema"}, "error guide oedema: is not a label"),
+        ({"label": "oedema"}, "error guide oedema: is no label"),
         ({"implies": ("x",)}, "error guide edema: implies the unknown label 'x'"),
         ({"implies": ("edema",)}, "error guide edema: implies itself"),
         (

@@ -8,9 +8,10 @@ from loop.core.records import Item
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.prompts.history import read_history
-from loop.prompts.lint import has_errors, lint_version
+from loop.prompts.lint import has_errors
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
+from loop.run.task_fields import lint_prompt
 
 SHIPPED = WorkspacePaths(bundled())
 HISTORY = {name: read_history(SHIPPED, name) for name in list_prompts(SHIPPED)}
@@ -30,8 +31,7 @@ def test_every_shipped_version_is_what_the_ledger_recorded(row):
 def test_every_shipped_version_passes_lint(ref):
     """Warnings are allowed, errors are not."""
     version = read_version(SHIPPED, ref)
-    labels = read_taxonomy(SHIPPED.labels).extracted
-    found = lint_version(version, labels=labels)
+    found = lint_prompt(SHIPPED, version)
     assert not has_errors(found), found
 
 

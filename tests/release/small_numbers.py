@@ -6,10 +6,10 @@ import numpy as np
 
 from loop.core.digests import digest_text
 from loop.core.records import Guide
-from loop.evaluate.gates import GateVerdict, judge_all
+from loop.evaluate.gates import GateVerdict, combine_verdicts
 from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
-from loop.release.consistency import judge_again, shipped_digest
+from loop.release.consistency import decide_again, shipped_digest
 from loop.release.facts import LabelFacts
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
 from loop.stats.intervals import clopper_pearson
@@ -60,7 +60,7 @@ def evaluation(name: str, role: str) -> dict[str, Any]:
     """Return an evaluation that says what its counts say."""
     pairs = zip(VERSION.guides, COUNTS, strict=True)
     labels = [label_facts(guide, counts) for guide, counts in pairs]
-    verdict = judge_all(GateVerdict(one["gate"]["verdict"]) for one in labels)
+    verdict = combine_verdicts(GateVerdict(one["gate"]["verdict"]) for one in labels)
     counts = np.array(COUNTS)
     limits = {"low": 0.9, "high": 1.0, "labels": int(effective_labels(counts))}
     macro, micro = float(average_f1(counts)), float(micro_f1(counts))
@@ -114,7 +114,7 @@ def label_facts(guide: Guide, counts: Confusion) -> dict[str, Any]:
     }
     unjudged = {"verdict": "PASS", "reasons": [], "needs": ""}
     label = LabelFacts.model_validate({**found, "gate": unjudged})
-    gate = judge_again(label, PROTOCOL)
+    gate = decide_again(label, PROTOCOL)
     said = {"reasons": list(gate.reasons), "needs": gate.needs}
     return found | {"gate": {"verdict": gate.verdict.value, **said}}
 

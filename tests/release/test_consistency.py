@@ -18,7 +18,7 @@ from loop.release.consistency import (
     check_claim,
     check_facts,
     check_numbers,
-    judge_again,
+    decide_again,
 )
 from loop.release.facts import (
     DRAWN_FORMAT,
@@ -403,7 +403,7 @@ def test_missing_answers_are_a_share_of_all_that_could_be_scored(
     label = label_facts(VERSION.guides[1], Confusion(20, 0, 0, 38 - (silent > 6)))
     label["excluded"] |= {kind: silent, "uncertain_predicted": uncertain}
     share = Protocol(min_cases=20, max_unanswered=0.1)
-    gate = judge_again(LabelFacts.model_validate(label), share)
+    gate = decide_again(LabelFacts.model_validate(label), share)
     total = label["n"] + silent + uncertain
     assert (silent / total <= 0.1) is enough
     assert (gate.verdict is GateVerdict.PASS) is enough
@@ -538,7 +538,9 @@ def test_what_an_evaluation_says_follows_from_its_counts(
     (numbers,) = check_numbers(facts)
     assert numbers.holds, numbers.what
     assert check_claim(facts).holds, check_claim(facts).what
-    again = [judge_again(one, plan, draws=draws) for one in facts.evaluations[0].labels]
+    again = [
+        decide_again(one, plan, draws=draws) for one in facts.evaluations[0].labels
+    ]
     assert again == [one.gate for one in found.labels]
     assert len({gate.verdict for gate in again}) > 1
     if claim == "subset":

@@ -13,8 +13,8 @@ from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.records import Completion, Guide, ValueCode
 from loop.engines import base
 from loop.prompts.version import CallPlan, PromptVersion
+from loop.run import runner as module
 from loop.run.store import open_store
-from loop.score import extractor as module
 from loop.score.extractor import Extractor
 
 TEXTS = [f"Small left pleural effusion, finding {number}." for number in range(40)]
@@ -215,9 +215,9 @@ def test_only_the_answers_stay_in_its_own_store(workspace):
     """Outcomes of a scoring that was read would grow with every repetition."""
     with Extractor.open(workspace, make_version("edema"), "table:a") as extractor:
         read(extractor, "wet", "dry")
-        assert extractor._store.count_completions() == 2
-        assert not extractor._store.find_runs()
-        assert not extractor._store.read("SELECT * FROM outcomes")
+        assert extractor._runner._store.count_completions() == 2
+        assert not extractor._runner._store.find_runs()
+        assert not extractor._runner._store.read("SELECT * FROM outcomes")
     folder = workspace.private / "score"
     assert not list((folder / "runs").iterdir())
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -268,7 +268,7 @@ def test_memory_is_bounded(workspace, monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 4)
     with Extractor.open(workspace, make_version("edema"), "table:a") as extractor:
         found = read(extractor, *TEXTS)
-        assert found.answered == len(TEXTS) and len(extractor._known) == 4
+        assert found.answered == len(TEXTS) and len(extractor._runner._known) == 4
         again = read(extractor, *TEXTS)
     assert (again.codes == found.codes).all() and again.asked == 0
 
@@ -403,7 +403,7 @@ def test_a_closed_extractor_says_so():
     """Its store is gone, which would be told as trouble with the disk."""
     with Extractor.open(None, "extractor@v7") as extractor:
         pass
-    with pytest.raises(ValueError, match="extractor is closed"):
+    with pytest.raises(ValueError, match="extractor@v7 is closed"):
         read(extractor, "Edema.")
 
 

@@ -237,7 +237,7 @@ def test_threads_that_ask_one_reward_take_turns(monkeypatch):
         time.sleep(0.1)
         return execute(*given)
 
-    monkeypatch.setattr("loop.score.extractor.execute", slow)
+    monkeypatch.setattr("loop.run.runner.execute", slow)
     reward = RanScoreReward("extractor@v1")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: reward([REFERENCE], [REFERENCE]), range(4)))

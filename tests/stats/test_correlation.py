@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from loop.stats.correlation import correlate, preference_accuracy
+from loop.stats.correlation import (
+    correlate,
+    correlate_columns,
+    partial_tau,
+    preference_accuracies,
+    preference_accuracy,
+)
 from loop.stats.resampling import draw_units
 
 LIBRARY = (stats.kendalltau, stats.spearmanr, stats.pearsonr)
@@ -248,3 +254,78 @@ def test_wrong_shapes_are_refused():
         preference_accuracy(np.ones((3, 2)), np.ones((2, 2)))
     with pytest.raises(ValueError, match="n_pairs, 2"):
         preference_accuracy(np.ones(3), np.ones(3))
+
+
+@pytest.mark.parametrize("cells", [1, 2**24])
+def test_many_pairs_of_columns_are_correlated_as_each_alone(cells, monkeypatch):
+    """Bit for bit, with values missing in other rows and with one constant column."""
+    monkeypatch.setattr("loop.stats.correlation._FORM_CELLS", cells)
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(40, 1)) + rng.normal(size=(40, 6))
+    table[:, 1], table[:, 5] = table[:, 1].round(), 3
+    table[::5, 2], table[1::7, 3] = np.nan, np.nan
+    units = np.arange(40) // 3
+    pairs = [(0, 1), (1, 0), (2, 3), (0, 4), (4, 2), (5, 0)]
+    found = correlate_columns(table, pairs, units=units, resamples=300, seed=2)
+    for (x, y), one in zip(pairs, found, strict=True):
+        alone = correlate(table[:, x], table[:, y], units, resamples=300, seed=2)
+        assert one == alone
+    assert correlate_columns(table, []) == []
+
+
+@pytest.mark.parametrize("n", [3, 300, 700])
+def test_sums_are_exact_whatever_the_number_of_candidates(n):
+    """Ranks and pairs are whole numbers; wider floats are taken where they must be."""
+    x, y = scores(n, steps=n)
+    units = np.zeros(n)
+    found = correlate(x, y, np.append(units[1:], 1), resamples=4)
+    for mine, theirs in zip(found[:3], library(x, y), strict=True):
+        assert mine.value == pytest.approx(theirs, abs=1e-12)
+
+
+def test_many_metrics_have_the_preferences_of_each_alone():
+    """Bit for bit, undefined scores included."""
+    rng = np.random.default_rng(6)
+    values = rng.integers(0, 4, (30, 2, 3)).astype(float)
+    values[::4, 1, 1] = np.nan
+    ratings, units = rng.integers(1, 4, (30, 2)), np.arange(30) // 2
+    found = preference_accuracies(values, ratings, units=units, resamples=200)
+    for place, one in enumerate(found):
+        alone = preference_accuracy(values[:, :, place], ratings, units, resamples=200)
+        assert one == alone
+
+
+def test_what_only_ratings_share_with_scores_leaves_no_partial_tau():
+    """Kendall's formula from scipy's tau-b, on the data and on every resample."""
+    rng = np.random.default_rng(5)
+    ratings = rng.integers(1, 6, 40).astype(float)
+    scores, length = (ratings + rng.normal(0, 1, (2, 40))).round(1)
+    units = np.arange(40) // 2
+
+    def plain(rows):
+        tau = [
+            stats.kendalltau(one[rows], other[rows]).statistic
+            for one, other in ((scores, length), (ratings, length), (scores, ratings))
+        ]
+        spread = np.sqrt((1 - tau[1] ** 2) * (1 - tau[2] ** 2))
+        return [*tau[:2], tau[0] - tau[1], (tau[0] - tau[1] * tau[2]) / spread]
+
+    found = partial_tau(scores, length, ratings, units=units, resamples=60, seed=2)
+    told = [one.value for one in found[:4]]
+    assert told == pytest.approx(plain(np.arange(40)))
+    [drawn] = draw_units(20, 60, np.random.default_rng(2))
+    rows = [np.concatenate([np.flatnonzero(units == u) for u in one]) for one in drawn]
+    limits = np.quantile([plain(one) for one in rows], [0.025, 0.975], axis=0).T
+    for one, (low, high) in zip(found[:4], limits, strict=True):
+        assert (one.low, one.high) == pytest.approx((low, high))
+    assert (found.n, found.n_units) == (40, 20)
+
+
+def test_partial_tau_is_undefined_where_nothing_is_left():
+    """Scores that are the ratings, a constant length, and nobody rated."""
+    x, y = scores()
+    assert partial_tau(y, x, y, resamples=20).partial.value is None
+    flat = partial_tau(x, np.ones(60), y, resamples=20)
+    assert (flat.scores.value, flat.partial.value) == (None, None)
+    nobody = partial_tau(x, y, np.full(60, np.nan))
+    assert nobody.n == 0 and nobody.scores.note.startswith("not estimable: 0 cand")

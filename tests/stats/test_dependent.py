@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 
-from loop.stats.dependent import compare_metrics, williams
+from loop.stats.dependent import MetricTest, compare_metrics, williams
 
 
 def metrics(n=10, seed=0, steps=4):
@@ -18,6 +18,12 @@ def metrics(n=10, seed=0, steps=4):
     noisy = rating[:, None] + rng.normal(0, [1, 3], (n, 2))
     one, two = (np.round(noisy * steps) / steps).T
     return one, two, rating
+
+
+def compare(one, two, rating, units=None, **options) -> MetricTest:
+    """Return the test of two metrics."""
+    table = np.stack([one, two], axis=1)
+    return compare_metrics(table, rating, units, **options)[0]
 
 
 def rolled(n):
@@ -97,7 +103,7 @@ def test_a_short_test_equals_the_enumeration(seed, n_units, each):
     n = n_units * each
     one, two, rating = metrics(n, seed, steps=1)
     units = np.arange(n) % n_units
-    found = compare_metrics(one, two, rating, units)
+    found = compare(one, two, rating, units)
     difference = tau(one, rating) - tau(two, rating)
     if np.isnan(difference):
         assert found == (None, None, False, n, n_units)
@@ -110,8 +116,8 @@ def test_a_short_test_equals_the_enumeration(seed, n_units, each):
 def test_a_sample_of_exchanges_comes_near_all_of_them():
     """Twenty cases: sampled, and within four standard errors of 2^20 exchanges."""
     one, two, rating = metrics(20)
-    drawn = compare_metrics(one, two, rating, permutations=2000)
-    exact = compare_metrics(one, two, rating, permutations=2**20)
+    drawn = compare(one, two, rating, permutations=2000)
+    exact = compare(one, two, rating, permutations=2**20)
     assert (drawn.exact, exact.exact) == (False, True)
     error = np.sqrt(exact.p * (1 - exact.p) / 2000)
     assert abs(drawn.p - exact.p) < 4 * error + 1 / 2000
@@ -123,23 +129,23 @@ def test_cases_on_which_both_agree_leave_the_test_exact():
     two = one.copy()
     order = np.argsort(one)
     two[order[[3, 4]]] = one[order[[4, 3]]]
-    found = compare_metrics(one, two, rating)
+    found = compare(one, two, rating)
     assert found.exact and (found.p * 4).is_integer()
 
 
 def test_scales_of_the_metrics_do_not_matter():
     """Only ranks are exchanged, so any growing function of a metric is the same."""
     one, two, rating = metrics(30)
-    plain = compare_metrics(one, two, rating, permutations=500)
-    moved = compare_metrics(np.exp(one), 1e6 * two - 5, rating, permutations=500)
+    plain = compare(one, two, rating, permutations=500)
+    moved = compare(np.exp(one), 1e6 * two - 5, rating, permutations=500)
     assert moved == plain
 
 
 def test_swapping_the_metrics_changes_the_sign():
     """The same exchanges count."""
     one, two, rating = metrics(30)
-    there = compare_metrics(one, two, rating, permutations=500)
-    back = compare_metrics(two, one, rating, permutations=500)
+    there = compare(one, two, rating, permutations=500)
+    back = compare(two, one, rating, permutations=500)
     assert back.difference == pytest.approx(-there.difference)
     assert back.p == there.p
 
@@ -147,7 +153,7 @@ def test_swapping_the_metrics_changes_the_sign():
 def test_two_equal_metrics_do_not_differ():
     """Exactly 1, whatever the number of cases."""
     one, _, rating = metrics(300)
-    assert compare_metrics(one, 2 * one, rating)[:3] == (0, 1, True)
+    assert compare(one, 2 * one, rating)[:3] == (0, 1, True)
 
 
 def test_metrics_that_differ_in_their_last_digits_do_not_differ():
@@ -157,15 +163,15 @@ def test_metrics_that_differ_in_their_last_digits_do_not_differ():
     noise = np.random.default_rng(0).choice([-1, 0, 1], len(one))
     other = one * (1 + noise * np.finfo(np.float64).eps)
     assert (one != other).any()
-    assert compare_metrics(one, other, rating)[:3] == (0, 1, True)
+    assert compare(one, other, rating)[:3] == (0, 1, True)
 
 
 def test_a_candidate_without_all_three_is_left_out():
     """Both metrics are compared on the same candidates."""
     one, two, rating = metrics(30)
     one[0], two[1], rating[2] = np.nan, np.nan, np.nan
-    found = compare_metrics(one, two, rating, permutations=100)
-    cut = compare_metrics(one[3:], two[3:], rating[3:], permutations=100)
+    found = compare(one, two, rating, permutations=100)
+    cut = compare(one[3:], two[3:], rating[3:], permutations=100)
     assert found == cut and (found.n, found.n_units) == (27, 27)
 
 
@@ -176,7 +182,7 @@ def test_the_level_holds():
         rng = np.random.default_rng(seed)
         rating = rng.integers(1, 6, 40).astype(float)
         one, two = rating + rng.normal(0, 2, (2, 40))
-        found = compare_metrics(
+        found = compare(
             one, two, rating, np.arange(40) // 2, permutations=199, seed=seed
         )
         small += found.p <= 0.1
@@ -186,24 +192,28 @@ def test_the_level_holds():
 def test_a_constant_metric_cannot_be_compared():
     """None, not a difference of nothing."""
     one, _, rating = metrics(12)
-    found = compare_metrics(np.ones(12), one, rating)
+    found = compare(np.ones(12), one, rating)
     assert found == (None, None, False, 12, 12)
-    assert compare_metrics(one[:0], one[:0], one[:0]).difference is None
+    assert compare(one[:0], one[:0], one[:0]).difference is None
 
 
 def test_wrong_input_is_refused():
     """The message names the value."""
     one, two, rating = metrics(12)
     with pytest.raises(ValueError, match="got 0"):
-        compare_metrics(one, two, rating, permutations=0)
-    with pytest.raises(ValueError, match="equal shapes"):
-        compare_metrics(one[1:], two, rating)
+        compare(one, two, rating, permutations=0)
+    with pytest.raises(ValueError, match=r"got \(12, 2\) and \(11,\)"):
+        compare(one, two, rating[1:])
+    with pytest.raises(ValueError, match=r"got \(12,\) and \(12,\)"):
+        compare_metrics(one, rating)
+    with pytest.raises(ValueError, match="must be finite"):
+        compare(np.append(one[1:], np.inf), two, rating)
 
 
 def test_few_cases_are_enumerated_however_few_exchanges_are_asked_for():
     """One exchange asked for, all 64 counted."""
     one, two, rating = rolled(6)
-    found = compare_metrics(one, two, rating, permutations=1)
+    found = compare(one, two, rating, permutations=1)
     expected = enumerate_exchanges(one, two, rating, np.arange(6))
     assert (found.exact, found.p) == (True, pytest.approx(expected))
 
@@ -215,8 +225,43 @@ def test_few_cases_are_enumerated_however_few_exchanges_are_asked_for():
 def test_up_to_18_cases_or_as_many_as_allowed_are_exact(n, permutations, exact):
     """A sampled p has one exchange more in its denominator."""
     one, two, rating = rolled(n)
-    found = compare_metrics(one, two, rating, permutations=permutations)
+    found = compare(one, two, rating, permutations=permutations)
     whole = found.p * (2 ** (n - 1) if exact else permutations + 1)
     assert found.exact is exact and whole == pytest.approx(round(whole), abs=1e-6)
     if exact:
-        assert found.p == compare_metrics(one, two, rating, permutations=2**n).p
+        assert found.p == compare(one, two, rating, permutations=2**n).p
+
+
+@pytest.mark.parametrize("cells", [1, 2**24])
+def test_many_pairs_are_tested_as_each_alone(cells, monkeypatch):
+    """Bit for bit, sampled and exact, where metrics are undefined in other rows."""
+    monkeypatch.setattr("loop.stats.correlation._FORM_CELLS", cells)
+    rng = np.random.default_rng(3)
+    rating = rng.integers(1, 6, 60).astype(float)
+    table = rating[:, None] + rng.normal(0, [1, 2, 3, 1, 2], (60, 5)).round(1)
+    table[::7, 1], table[::9, 2], rating[4] = np.nan, np.nan, np.nan
+    table[:, 4] = table[:, 3]
+    table[[6, 8], 4] = table[[8, 6], 3]
+    units = np.arange(60) // 2
+    pairs = [(2, 1), (0, 3), (0, 1), (3, 4), (1, 0)]
+    found = compare_metrics(table, rating, units, pairs=pairs, permutations=300)
+    assert {one.exact for one in found} == {True, False}
+    for (one, two), test in zip(pairs, found, strict=True):
+        alone = compare(table[:, one], table[:, two], rating, units, permutations=300)
+        assert test == alone
+
+
+def test_a_sampled_test_equals_the_plain_loop():
+    """The same exchanges drawn, each scored by scipy."""
+    one, two, rating = metrics(50)
+    units = np.arange(50) // 2
+    found = compare(one, two, rating, units, permutations=60, seed=5)
+    ranks = np.stack([rankdata(one), rankdata(two)])
+    rng = np.random.default_rng([5, 1])
+    swaps = rng.integers(2, size=(60, 25), dtype=np.bool_)[:, units]
+    observed = abs(tau(one, rating) - tau(two, rating))
+    larger = 0
+    for swap in swaps:
+        first, second = np.where(swap, ranks[::-1], ranks)
+        larger += abs(tau(first, rating) - tau(second, rating)) > observed - 1e-12
+    assert not found.exact and found.p == pytest.approx((larger + 1) / 61)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.errors import EngineError
@@ -15,11 +16,13 @@ from loop.core.records import (
     Note,
     Prompt,
     PromptFrame,
+    PromptTask,
     Span,
     Value,
 )
-from loop.engines.base import Settings, register
+from loop.engines.base import Engine, Settings, register
 from loop.engines.rules.cues import Cues, read_cues
+from loop.engines.rules.judge_engine import JudgingEngine
 from loop.engines.rules.scopes import Grammar
 from loop.engines.rules.sections import SectionFinder, sentences
 from loop.engines.rules.sentence import (
@@ -36,6 +39,7 @@ from loop.engines.rules.vocabulary import (
     Wording,
     build_vocabulary,
 )
+from loop.engines.rules.weights import JUDGING, read_judging
 
 REVISION = 5
 """Raised whenever the same guides and cues may give another answer."""
@@ -115,8 +119,16 @@ class RulesExplanation:
 class RulesEngine:
     """Finds guide wordings in a text and judges negation and uncertainty."""
 
-    def __init__(self, cues: Sequence[Cues]) -> None:
+    def __init__(self, cues: Sequence[Cues], weights: Path | None = None) -> None:
+        """Prepare to answer by `cues`.
+
+        Parameters
+        ----------
+        weights
+            File by which pairs of reports are judged; None for the one that ships.
+        """
         self._cues = tuple(cues)
+        self._weights = weights
         self._languages = frozenset(one.language for one in cues)
         self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
 
@@ -124,6 +136,12 @@ class RulesEngine:
     def languages(self) -> Collection[str]:
         """The languages of the cue files."""
         return self._languages
+
+    def for_task(self, task: PromptTask) -> Engine:
+        """Return the engine of a task: a judge's prompts are answered by other data."""
+        if task is not PromptTask.JUDGE:
+            return self
+        return JudgingEngine(self._cues, read_judging(self._weights), REVISION)
 
     def identity(self) -> Mapping[str, object]:
         """Return the revision of the rules and the digest of every cue file."""
@@ -535,4 +553,5 @@ def _notes(hit: Hit, disputed: Collection[int]) -> str:
 
 @register("rules")
 def _make(_model: str, settings: Settings) -> RulesEngine:
-    return RulesEngine(read_cues(settings.labels))
+    own = settings.labels / JUDGING
+    return RulesEngine(read_cues(settings.labels), own if own.is_file() else None)

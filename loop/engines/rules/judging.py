@@ -49,6 +49,13 @@ _ALIKE = 0.5
 """Least share of content words (Dice) at which two unexplained sentences match."""
 
 
+JUDGING_REVISION = 1
+"""Raised whenever the same guides, cues and weights may judge otherwise."""
+
+_SILENT = "Chest radiograph."
+"""What is read in place of a candidate that holds nothing to read."""
+
+
 class GreenCategory(StrEnum):
     """The categories of GREEN, (a) to (f), by their ids in ``labels/errors.yaml``."""
 
@@ -81,7 +88,7 @@ class PairError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedFinding:
-    """One finding that both reports have."""
+    """One finding that both reports have, without a significant error."""
 
     reference_span: Span
     candidate_span: Span
@@ -95,7 +102,8 @@ class JudgedPair:
     matched: tuple[MatchedFinding, ...]
     errors: tuple[PairError, ...]
     score: float
-    """In (0, 1]; higher is better, 1 without any error."""
+    """0 to 1; higher is better, 1 without any error, 0 for a candidate that says
+    nothing."""
 
     def count(self, *categories: GreenCategory, significant: bool = True) -> int:
         """Return how many errors of these categories there are."""
@@ -138,10 +146,13 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
     given = merge_sides(answered.findings, said.findings)
     pairs, missed, invented = _match(data, wanted, given)
     errors: list[PairError] = []
+    right: list[_Pair] = []
     credit = data.base
     for pair in pairs:
         found = list(_errors_of(data, pair))
         errors += found
+        if not any(one.significant for one in found):
+            right.append(pair)
         worth = _worth(data, pair.wanted)
         credit += worth * (1 - min(_MOST_LOST, _lost(data, pair)))
     for one in missed:
@@ -168,12 +179,40 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
             candidate_span=given.span,
             label=wanted.label or given.label,
         )
-        for wanted, given in pairs
+        for wanted, given in right
     )
     cost = sum(one.cost for one in errors)
     return JudgedPair(
         matched=matched, errors=tuple(errors), score=credit / (credit + cost)
     )
+
+
+def judge_answer(reader: FindingReader, reference: str, candidate: str) -> JudgedPair:
+    """Return what `judge_pair` does, also for a candidate that holds nothing to read.
+
+    Such a candidate agrees with no report, not with a normal one either: its score is
+    0, and it has at least one significant error.
+
+    Raises
+    ------
+    EngineError
+        A text is not in the reader's language, or the reference holds nothing to read.
+    """
+    if reader.speaks(candidate):
+        return judge_pair(reader, reference, candidate)
+    errors = judge_pair(reader, reference, _SILENT).errors
+    if not any(one.significant for one in errors):
+        errors += (
+            PairError(
+                category=GreenCategory.OMISSION,
+                significant=True,
+                reference_span=None,
+                candidate_span=None,
+                label="",
+                cost=reader.data.base,
+            ),
+        )
+    return JudgedPair(matched=(), errors=errors, score=0.0)
 
 
 def _match(
@@ -255,18 +294,22 @@ def _lost(data: JudgingData, pair: _Pair) -> float:
 def _errors_of(data: JudgingData, pair: _Pair) -> Iterator[PairError]:
     """Yield what is wrong in a matched finding."""
     wanted, given = pair
-    differences = [one for one in _differences(data, pair) if one.penalty]
-    total = sum(one.penalty for one in differences)
+    penalties: dict[GreenCategory, list[float]] = defaultdict(list)
+    for category, penalty in _differences(data, pair):
+        if penalty:
+            penalties[category].append(penalty)
+    total = sum(map(sum, penalties.values()))
     worth = _lowered(data, wanted, data.class_of_error(wanted.key))
     least = min(1.0, _MOST_LOST / total) if total else 1.0
-    for category, penalty in differences:
+    for category, found in penalties.items():
+        # Another size and another degree are one wrong severity.
         yield PairError(
             category=category,
-            significant=penalty >= data.serious and worth in data.significant,
+            significant=max(found) >= data.serious and worth in data.significant,
             reference_span=wanted.span,
             candidate_span=given.span,
             label=wanted.label or given.label,
-            cost=data.worth(worth, wanted.said.degree) * penalty * least,
+            cost=data.worth(worth, wanted.said.degree) * sum(found) * least,
         )
 
 

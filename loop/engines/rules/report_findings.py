@@ -193,6 +193,10 @@ class FindingReader:
         kept = (one for one in findings if one.key not in gone)
         return ReportFindings(tuple(kept), denied)
 
+    def speaks(self, text: str) -> bool:
+        """Whether a text holds anything to read."""
+        return has_cjk(text) or any(True for _ in self._split(text))
+
     def _split(self, text: str) -> Iterator[tuple[int, str, bool]]:
         """Yield each sentence with its place, and whether its section decides."""
         for start, end, decisive in self._sections.find(text):

@@ -250,9 +250,11 @@ def guide_wordings(guide: Guide) -> Iterator[Wording]:
         for exclusion in wordings.exclusions:
             yield exclusion, None, True
         for rule in wordings.clarifications:
-            yield rule.phrase, rule.value, True
+            if isinstance(rule.value, Value):
+                yield rule.phrase, rule.value, True
     for exemplar in guide.exemplars:
-        yield exemplar.evidence, exemplar.value, True
+        if isinstance(exemplar.value, Value):
+            yield exemplar.evidence, exemplar.value, True
 
 
 class _Builder:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.yaml_files import read_model
+
+JUDGING: Final = "judging.yaml"
+"""Name of the file, in a folder of labels."""
 
 Worth = Literal["urgent", "actionable", "minor", "benign"]
 """What a finding asks for: the four classes of CRIMSON."""
@@ -192,7 +195,7 @@ def read_judging(path: Path | None = None) -> JudgingData:
     DataError
         It cannot be read or does not have the expected form.
     """
-    path = path or bundled() / "labels" / "judging.yaml"
+    path = path or bundled() / "labels" / JUDGING
     try:
         changed = path.stat().st_mtime_ns
     except OSError as error:

@@ -11,7 +11,12 @@ from loop.core.records import Item, PromptTask, Reading
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.error_list import ErrorList, UnweightedErrorList
 from loop.prompts.outputs.findings import Findings
-from loop.prompts.outputs.green_sections import GreenSections, GreenText
+from loop.prompts.outputs.green_sections import (
+    GreenSections,
+    GreenText,
+    OfficialGreenText,
+    ParserMode,
+)
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.outputs.mean_answer import AnswerPart
 
@@ -75,6 +80,25 @@ _ALL: tuple[Contract, ...] = (
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})
 """Every contract by its name, those of a task in the order they are offered."""
+
+
+def choose_parser(contract: Contract, parser: ParserMode) -> Contract:
+    """Return `contract` with its answers read in another way.
+
+    Raises
+    ------
+    DataError
+        The published parser does not read such answers.
+    """
+    if parser is ParserMode.TOLERANT:
+        return contract
+    if contract.name != GreenText.name:
+        raise DataError(
+            f"the published parser reads the four sections of {GreenText.name} only, "
+            f"and the contract is {contract.name}. Leave --parser out, or name a judge "
+            f"with that contract, such as {GreenText.name}."
+        )
+    return OfficialGreenText()
 
 
 def list_contracts(task: PromptTask) -> tuple[str, ...]:

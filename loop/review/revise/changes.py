@@ -11,13 +11,13 @@ import numpy as np
 
 from loop.core.records import ValueCode
 from loop.evaluate.compare import (
-    Mask,
     PairedAnswers,
     Regression,
     ShareDifference,
-    measure_losses,
+    measure_field_losses,
     sort_answers,
 )
+from loop.evaluate.distances import DistanceTable, Mask
 from loop.evaluate.protocol import Protocol
 
 
@@ -77,31 +77,31 @@ class LabelCheck:
         yield "sensitivity", self.sensitivity
 
 
-def check_labels(answers: PairedAnswers, protocol: Protocol) -> tuple[LabelCheck, ...]:
-    """Return the check of every label.
+def check_labels(table: DistanceTable, protocol: Protocol) -> tuple[LabelCheck, ...]:
+    """Return the check of every label, or of every field of a judge.
 
     A pair that the engine failed on before or after is left out: it says nothing of
     the wording. Any other answer that is not the reference is wrong.
     """
-    losses = measure_losses(answers, answers.judged, protocol)
+    losses = measure_field_losses(table, table.judged, protocol)
     return tuple(
         LabelCheck(
             label=label,
-            accuracy=judge_share(measured.accuracy),
-            sensitivity=judge_share(measured.sensitivity),
+            accuracy=check_share(measured.accuracy),
+            sensitivity=check_share(measured.sensitivity),
         )
-        for label, measured in zip(answers.labels, losses, strict=True)
+        for label, measured in zip(table.fields, losses, strict=True)
     )
 
 
-def judge_share(measured: Regression) -> ShareCheck:
-    """Judge a share by its margin, or by counts where no limit could ever pass.
+def check_share(measured: Regression) -> ShareCheck:
+    """Check a share by its margin, or by counts where no limit could ever pass.
 
     Examples
     --------
-    >>> from loop.evaluate.compare import judge_regression
+    >>> from loop.evaluate.compare import measure_regression
     >>> few = ShareDifference(lost=0, gained=0, n=30)
-    >>> judge_share(judge_regression(few, 0.05)).basis.value
+    >>> check_share(measure_regression(few, 0.05)).basis.value
     'counts'
     """
     basis = ShareCriterion.MARGIN if measured.reachable else ShareCriterion.COUNTS

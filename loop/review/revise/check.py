@@ -1,8 +1,9 @@
 """A draft against its parent on the same cases: is it better, and did anything break.
 
-An answer is right when it equals the reference. Uncertain and unreadable answers are
-not right here, so a draft cannot hide an error by hedging. Where the engine failed,
-there is no answer of the prompt's, and nothing is concluded from it.
+An answer is right when it equals the reference, and of two wrong ones the nearer is
+better (`loop.evaluate.distances`). Uncertain and unreadable answers are not right here,
+so a draft cannot hide an error by hedging. Where the engine failed, there is no answer
+of the prompt's, and nothing is concluded from it.
 
 An engine that repeats itself is asked once; one with chance in it several times, see
 `loop.review.revise.draws`.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ import numpy as np
 from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.compare import PairedAnswers, pair_answers
+from loop.evaluate.distances import value_distance
 from loop.evaluate.protocol import Protocol
 from loop.review.revise.changes import WORDS, LabelCheck, ShareCriterion, check_labels
 from loop.review.revise.draws import (
@@ -33,11 +36,6 @@ from loop.review.revise.draws import (
 )
 from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
-
-# Steps from right: uncertain lies between present and absent, no answer beyond both.
-_RANK = {ValueCode.ABSENT: 0, ValueCode.UNCERTAIN: 1, ValueCode.PRESENT: 2}
-
-_NO_ANSWER = 3
 
 
 class TargetOutcome(StrEnum):
@@ -287,14 +285,14 @@ def check_draft(
         raise ValueError("the two runs are not scored against the same reference")
     answers = pair_answers(before, after)
     table = _AnswerTable(answers)
-    fates = [(one, table.judge_anchor(one)) for one in anchors]
+    fates = [(one, table.anchor_outcome(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
         targets=tuple(_targets(table, verdicts)),
         broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
         unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
         missing_anchors=_with_fate(fates, TargetOutcome.GONE),
-        labels=check_labels(answers, protocol),
+        labels=check_labels(answers.distances, protocol),
         unanswered=Unanswered(
             _unanswered(before), _unanswered(after), protocol.max_unanswered
         ),
@@ -324,7 +322,7 @@ class JudgedPairs(NamedTuple):
     """How often each is right over the draws; those that nothing decides left out."""
 
 
-def judge_pairs(
+def check_pairs(
     measured: DrawnAnswers, verdicts: Sequence[Verdict], anchors: Sequence[Anchor]
 ) -> JudgedPairs:
     """Return what becomes of targeted and pinned pairs, by the answer of most draws.
@@ -377,17 +375,18 @@ class _AnswerTable:
         """Whether both runs hold this case and label."""
         return case_id in self._rows and label in self._columns
 
-    def judge_anchor(self, anchor: Anchor) -> TargetOutcome:
+    def anchor_outcome(self, anchor: Anchor) -> TargetOutcome:
         """Return `WORSE` for an anchored case that was right and is not any more."""
         case_id, label, value = anchor
         if not self.holds(case_id, label):
             return TargetOutcome.GONE
         expected = self.expected(case_id, label, value)
         before, after = self.answers(case_id, label)
-        if after == expected or ValueCode.FAILED not in (before, after):
-            broke = before == expected != after
-            return TargetOutcome.WORSE if broke else TargetOutcome.UNCHANGED
-        return TargetOutcome.UNANSWERED
+        return hold_anchor(
+            value_distance(expected, before),
+            value_distance(expected, after),
+            answered=ValueCode.FAILED not in (before, after),
+        )
 
 
 def _targets(table: _AnswerTable, verdicts: Sequence[Verdict]) -> list[CheckTarget]:
@@ -423,11 +422,11 @@ def _target(
         expected="" if expected is None else WORDS[expected],
         before=WORDS[before],
         after=WORDS[after],
-        progress=judge_progress(expected, before, after),
+        progress=find_progress(expected, before, after),
     )
 
 
-def judge_progress(
+def find_progress(
     expected: ValueCode | None, before: ValueCode, after: ValueCode
 ) -> TargetOutcome:
     """Return whether `after` is nearer to `expected` than `before` was.
@@ -435,25 +434,63 @@ def judge_progress(
     Examples
     --------
     >>> code = ValueCode
-    >>> judge_progress(code.PRESENT, code.ABSENT, code.UNCERTAIN).value
+    >>> find_progress(code.PRESENT, code.ABSENT, code.UNCERTAIN).value
     'improved'
     """
-    if ValueCode.FAILED in (before, after):
+    return compare_distances(
+        value_distance(expected, before),
+        value_distance(expected, after),
+        answered=ValueCode.FAILED not in (before, after),
+    )
+
+
+def compare_distances(
+    before: float, after: float, *, answered: bool = True
+) -> TargetOutcome:
+    """Return what became of a targeted case, by how far its answers are from right.
+
+    Parameters
+    ----------
+    before, after
+        Cells of a `DistanceTable`: 0 is right, NaN undecided.
+    answered
+        Whether the engine failed neither time.
+
+    Examples
+    --------
+    >>> compare_distances(3, 1).value, compare_distances(1, 0).value
+    ('improved', 'fixed')
+    """
+    if not answered:
         return TargetOutcome.UNANSWERED
-    if expected is None:
+    if isnan(before) or isnan(after):
         return TargetOutcome.UNDECIDED
-    far, near = _distance(expected, before), _distance(expected, after)
-    if near == 0:
-        return TargetOutcome.FIXED if far else TargetOutcome.ALREADY_RIGHT
-    if near < far:
+    if after == 0:
+        return TargetOutcome.FIXED if before else TargetOutcome.ALREADY_RIGHT
+    if after < before:
         return TargetOutcome.IMPROVED
-    return TargetOutcome.UNCHANGED if near == far else TargetOutcome.WORSE
+    return TargetOutcome.UNCHANGED if after == before else TargetOutcome.WORSE
 
 
-def _distance(expected: ValueCode, answer: ValueCode) -> int:
-    if answer not in _RANK:
-        return _NO_ANSWER
-    return abs(_RANK[expected] - _RANK[answer])
+def hold_anchor(before: float, after: float, *, answered: bool = True) -> TargetOutcome:
+    """Return what became of a pinned case: `WORSE` where it was right and is not now.
+
+    A right answer holds it even where the engine failed before.
+
+    Parameters
+    ----------
+    before, after, answered
+        As for `compare_distances`.
+
+    Examples
+    --------
+    >>> hold_anchor(0, 1).value, hold_anchor(2, 3).value
+    ('worse', 'unchanged')
+    """
+    if not answered and after != 0:
+        return TargetOutcome.UNANSWERED
+    broke = before == 0 and after > 0
+    return TargetOutcome.WORSE if broke else TargetOutcome.UNCHANGED
 
 
 def check_draws(

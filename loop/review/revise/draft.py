@@ -23,10 +23,9 @@ from loop.core.records import (
 )
 from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, read_cohort
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_drafts
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import has_errors, lint_version
+from loop.prompts.lint import has_errors
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion, can_exchange, with_contract
@@ -41,6 +40,7 @@ from loop.review.revise.draft_files import (
     read_line,
 )
 from loop.run.store import Store
+from loop.run.task_fields import lint_prompt
 from loop.run.tokens import TokenCounter, find_counter
 
 
@@ -204,19 +204,8 @@ def lint_draft(
 
     A warning that the parent gets as well is left out: the draft did not bring it.
     """
-    taxonomy = read_taxonomy(workspace.labels)
-
-    def lint(version: PromptVersion, before: PromptVersion | None) -> list[Finding]:
-        return lint_version(
-            version,
-            labels=taxonomy.extracted,
-            meanings={label.id: label for label in taxonomy.labels},
-            reading=taxonomy.reading,
-            parent=before,
-        )
-
-    known = lint(parent, None)
-    found = lint(draft, comparable_parent(parent, draft))
+    known = lint_prompt(workspace, parent)
+    found = lint_prompt(workspace, draft, comparable_parent(parent, draft))
     return tuple(one for one in found if not one.holds or one not in known)
 
 

@@ -42,7 +42,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
-from loop.review.revise.check import CheckTarget, judge_pairs
+from loop.review.revise.check import CheckTarget, check_pairs
 from loop.review.revise.draft_files import read_about, read_line
 from loop.review.revise.draws import DrawnAnswers, TargetDraws
 from loop.review.revise.tries import note_try, note_wordings
@@ -358,7 +358,7 @@ def try_pairs(
     asked = _ask(workspace, store, sides, items, engine, request.draws, heard=heard)
     _note(workspace, sides, ids, engine, actor, now)
     before, after = (_align(workspace, cohort, one.draws) for one in asked)
-    judged = judge_pairs(DrawnAnswers(before, after), verdicts, anchors)
+    judged = check_pairs(DrawnAnswers(before, after), verdicts, anchors)
     return PairsTryout(
         prompt=sides.after.ref,
         parent=sides.before.ref,

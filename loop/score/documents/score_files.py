@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -181,8 +181,13 @@ def render_files(
     return {**files, "scores.json": text.encode("utf-8")}
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, own: Collection[str] = ()) -> None:
     """Refuse a folder that cannot be made, or holds what no earlier score left there.
+
+    Parameters
+    ----------
+    own
+        Names of the files that may be there; default those of a score.
 
     Raises
     ------
@@ -196,11 +201,13 @@ def check_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is a file. Name a folder for the documents.")
-    strange = sorted(one.name for one in folder.iterdir() if one.name not in _OWN)
+    strange = sorted(
+        one.name for one in folder.iterdir() if one.name not in (own or _OWN)
+    )
     if strange:
         raise DataError(
             f"{folder} holds other files, for example {quoted(strange[0])}, which are "
-            "not touched. Name a new folder, or one with the documents of a score."
+            "not touched. Name a new folder, or one with documents of the same command."
         )
     _try_to_write(folder)
 
@@ -215,11 +222,18 @@ def _try_to_write(folder: Path) -> None:
         raise write_error(folder, error) from error
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_folder(
+    folder: Path, files: Mapping[str, bytes], own: Collection[str] = ()
+) -> None:
     """Write `files` as the folder `folder`: all of them, or none.
 
     The documents of an earlier score there are replaced as a whole; killed in between,
     they lie beside it under a name that begins with a dot.
+
+    Parameters
+    ----------
+    own
+        As for `check_folder`.
 
     Raises
     ------
@@ -228,7 +242,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     WriteError
         It cannot be written; what was there before is unchanged.
     """
-    check_folder(folder)
+    check_folder(folder, own)
     target = folder.resolve()
     with folder_beside(target) as building:
         for name, data in files.items():

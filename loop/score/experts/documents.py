@@ -31,6 +31,12 @@ from loop.documents.svg import (
 )
 from loop.documents.templates import render_template, shipped_templates
 from loop.score.experts import documents as words
+from loop.score.experts.error_agreement import (
+    BiasBin,
+    CountF1,
+    ErrorAgreement,
+    GroupAgreement,
+)
 from loop.score.experts.error_counts import CountAgreement
 from loop.score.experts.meta import (
     MetaDocument,
@@ -60,7 +66,7 @@ def extent(result: MetaEvaluation) -> str:
         f"{_number(result.cases, 'case')}{patients}, "
         f"{_number(len(result.systems), 'system')}, "
         f"{_number(len(result.raters), 'rater')}, "
-        f"points {result.scale[0]:g} to {result.scale[1]:g}"
+        f"{result.against} {result.scale[0]:g} to {result.scale[1]:g}"
     )
 
 
@@ -133,14 +139,26 @@ def direction(metric: ScoredMetric) -> str:
     return "lower is better, negated" if metric.lower else "higher is better"
 
 
-def remarks(one: MetricAgreement) -> str:
-    """Return what must be known of one metric's numbers."""
+def remarks(one: MetricAgreement, agreement: RaterAgreement | None = None) -> str:
+    """Return what must be known of one metric's numbers.
+
+    Parameters
+    ----------
+    agreement
+        Of the raters: above it a metric is suspicious.
+    """
     parts = [direction(one.metric) if one.metric.lower else "", one.metric.note]
     if one.same:
         alike = ", ".join(other.title for other in one.same)
         parts.append(f"the same value for every candidate: {alike}")
     if one.undefined:
         parts.append(f"undefined for {one.undefined}")
+    if agreement is not None and one.is_suspicious(agreement):
+        parts.append(
+            f"suspicious: mean tau-b {share(one.tau_b_each)} with one rater is above "
+            f"the {share(agreement.tau_b)} of two raters; look for ratings that it was "
+            "made with"
+        )
     return "; ".join(part for part in parts if part)
 
 
@@ -201,6 +219,36 @@ def method(result: MetaEvaluation) -> tuple[str, ...]:
     )
 
 
+def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
+    """Return what must be known of a judge's error counts, as sentences."""
+    unit = "patients" if one.by_patient else "cases"
+    found = [
+        f"{one.judge} on {_number(one.candidates, 'candidate')} of {one.units} {unit}, "
+        f"held against {one.against}. F1 is micro over candidates, true positives the "
+        "sum of the smaller counts: two different errors of one kind count as a hit.",
+        f"tau-b of the number of errors with the experts' number: "
+        f"{share(one.tau_b.value)} {interval(one.tau_b)}.",
+    ]
+    if one.unanswered:
+        found.append(
+            f"{_number(one.unanswered, 'candidate')} without an answer of the judge "
+            "left out."
+        )
+    odd = [each.group.name for each in (*one.groups, one.total) if each.suspicious]
+    if odd:
+        found.append(
+            f"Suspicious: for {listed(odd, _LISTED)} the judge agrees with one rater "
+            "more than another rater does. That is no merit: look for a judge that was "
+            "made with these counts, or raters who saw it."
+        )
+    return tuple(found)
+
+
+def bias_bins(one: ErrorAgreement) -> tuple[BiasBin, ...]:
+    """Return the bins of the bias curve that hold a candidate."""
+    return tuple(each for each in one.bias if each.n)
+
+
 def _number(number: int, word: str) -> str:
     return f"{count(number)} {word}{'' if number == 1 else 's'}"
 
@@ -237,12 +285,17 @@ def variables(document: MetaDocument) -> dict[str, Any]:
         "extent": words.extent(result),
         "headline": words.headline(result),
         "ceiling": words.ceiling(result),
-        "remarks": {one.metric.name: words.remarks(one) for one in result.metrics},
+        "remarks": {
+            one.metric.name: words.remarks(one, result.agreement)
+            for one in result.metrics
+        },
         "titles": {one.metric.name: one.metric.title for one in result.metrics},
         "against_best": words.against_best(result),
         "left_out": words.left_out(result),
         "method": words.method(result),
         "p": words.optional_p,
+        "errors_said": words.errors_said,
+        "bias_bins": words.bias_bins,
         "version": __version__,
     }
 
@@ -266,6 +319,7 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
         "systems": list(result.systems),
         "raters": list(result.raters),
         "scale": list(result.scale),
+        "against": result.against,
         "pairs": {
             "all": result.pairs,
             "unanimous": result.unanimous,
@@ -278,10 +332,11 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
             "confidence": result.confidence,
         },
         "permutations": result.permutations,
-        "metrics": [_metric(one, result.raters) for one in result.metrics],
+        "metrics": [_metric(one, result) for one in result.metrics],
         "comparisons": [_comparison(one) for one in result.comparisons],
         "raters_agreement": _agreement(result.agreement),
         "own_counts": [_counts(one, result.raters) for one in document.counts],
+        "judge_errors": [error_data(one) for one in document.errors],
         "unavailable": [
             {"metric": name, "reason": reason} for name, reason in result.unavailable
         ],
@@ -290,7 +345,7 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
     }
 
 
-def _metric(one: MetricAgreement, raters: tuple[str, ...]) -> dict[str, Any]:
+def _metric(one: MetricAgreement, result: MetaEvaluation) -> dict[str, Any]:
     return {
         "metric": one.metric.name,
         "title": one.metric.title,
@@ -299,8 +354,10 @@ def _metric(one: MetricAgreement, raters: tuple[str, ...]) -> dict[str, Any]:
         "note": one.metric.note,
         "signature": one.metric.signature,
         "undefined": one.undefined,
-        "consensus": _correlations(one.consensus),
-        "raters": _by_rater(raters, one.raters),
+        "consensus": correlation_data(one.consensus),
+        "raters": _by_rater(result.raters, one.raters),
+        "mean_tau_b_with_one_rater": one.tau_b_each,
+        "suspicious": one.is_suspicious(result.agreement),
         "preference": _preference(one.preference),
         "unanimous": _preference(one.unanimous),
     }
@@ -339,12 +396,12 @@ def _agreement(found: RaterAgreement) -> dict[str, Any]:
                 "first": pair.first,
                 "second": pair.second,
                 "same_points": pair.same,
-                **_correlations(pair.correlations),
+                **correlation_data(pair.correlations),
             }
             for pair in found.pairs
         ],
         "with_the_rest": [
-            {"rater": one.rater, **_correlations(one.correlations)}
+            {"rater": one.rater, **correlation_data(one.correlations)}
             for one in found.rest
         ],
     }
@@ -361,13 +418,73 @@ def _counts(one: CountAgreement, raters: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
+def error_data(one: ErrorAgreement) -> dict[str, Any]:
+    """Return a judge's error counts against experts' as JSON data."""
+    return {
+        "judge": one.judge,
+        "signature": one.signature,
+        "against": one.against,
+        "insignificant_counted": one.all_errors,
+        "candidates": one.candidates,
+        "unanswered": one.unanswered,
+        "units": one.units,
+        "unit": "patient" if one.by_patient else "case",
+        "tau_b": _estimate(one.tau_b),
+        "total": _group(one.total),
+        "groups": [_group(each) for each in one.groups],
+        "categories": [_group(each) for each in one.categories],
+        "bias": [
+            {
+                "true_errors": each.errors,
+                "candidates": each.n,
+                "difference": _estimate(each.difference),
+            }
+            for each in one.bias
+        ],
+        "without_true_errors": one.without,
+        "above_the_last": one.above,
+    }
+
+
+def _group(one: GroupAgreement) -> dict[str, Any]:
+    return {
+        "group": one.group.name,
+        "categories": list(one.group.categories),
+        "judge": _count_f1(one.judge),
+        "difference": _estimate(one.difference),
+        "with_one_rater": _several(one.f1_each, one.each),
+        "two_raters": _several(one.f1_pairs, one.pairs),
+        "one_rater_with_the_rest": _several(one.f1_rest, one.rest),
+        "suspicious": one.suspicious,
+    }
+
+
+def _several(mean: float | None, found: tuple[CountF1, ...]) -> dict[str, Any]:
+    return {"mean_f1": mean, "each": [_count_f1(one) for one in found]}
+
+
+def _count_f1(found: CountF1) -> dict[str, Any]:
+    return {
+        "true": found.true,
+        "found": found.found,
+        "expected": found.expected,
+        "precision": found.precision,
+        "recall": found.recall,
+        "f1": _estimate(found.f1),
+        "candidates": found.n,
+    }
+
+
 def _by_rater(
     raters: tuple[str, ...], found: tuple[Correlations, ...]
 ) -> dict[str, Any]:
-    return {rater: _correlations(one) for rater, one in zip(raters, found, strict=True)}
+    return {
+        rater: correlation_data(one) for rater, one in zip(raters, found, strict=True)
+    }
 
 
-def _correlations(found: Correlations) -> dict[str, Any]:
+def correlation_data(found: Correlations) -> dict[str, Any]:
+    """Return three coefficients with their intervals as JSON data."""
     return {
         "candidates": found.n,
         "units": found.n_units,

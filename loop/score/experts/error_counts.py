@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.score.experts.ratings import (
-    CandidatePairs,
     Ratings,
     candidate_pairs,
     mean_given,
@@ -25,7 +24,7 @@ from loop.stats.confusion import divide
 from loop.stats.correlation import (
     Correlations,
     Preference,
-    correlate,
+    correlate_columns,
     preference_accuracy,
 )
 from loop.stats.resampling import Resampling
@@ -172,33 +171,31 @@ def count_agreement(
     drawn = Resampling(
         units=units, resamples=resamples, seed=seed, confidence=confidence
     )
-    return tuple(
-        _agreement(formula, empty, ratings, counts, pairs, drawn)
-        for formula in _FORMULAS
-        for empty in formula.empty or (None,)
+    asked = [
+        (formula, empty) for formula in _FORMULAS for empty in formula.empty or (None,)
+    ]
+    values = [_fill(one.value(counts), counts, empty) for one, empty in asked]
+    n, every = len(ratings.raters), len(values) * len(ratings.raters)
+    found = correlate_columns(
+        np.column_stack([*values, ratings.scores]),
+        [(column, every + column % n) for column in range(every)],
+        **drawn,
     )
-
-
-def _agreement(
-    formula: _Formula,
-    empty: Empty | None,
-    ratings: Ratings,
-    counts: Counts,
-    pairs: CandidatePairs,
-    drawn: Resampling,
-) -> CountAgreement:
-    values = _fill(formula.value(counts), counts, empty)
-    mean, chosen = mean_given(values)[pairs.rows], pairs.unanimous
+    chosen = pairs.unanimous
     some = Resampling(**{**drawn, "units": pairs.units[chosen]})
-    return CountAgreement(
-        name=formula.name,
-        formula=formula.words,
-        empty=empty,
-        raters=tuple(
-            correlate(own, points, **drawn)
-            for own, points in zip(values.T, ratings.scores.T, strict=True)
-        ),
-        unanimous=preference_accuracy(mean[chosen], pairs.consensus[chosen], **some),
+    return tuple(
+        CountAgreement(
+            name=formula.name,
+            formula=formula.words,
+            empty=empty,
+            raters=tuple(found[place * n : (place + 1) * n]),
+            unanimous=preference_accuracy(
+                mean_given(values[place])[pairs.rows][chosen],
+                pairs.consensus[chosen],
+                **some,
+            ),
+        )
+        for place, (formula, empty) in enumerate(asked)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
+from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
 from loop.score.experts.error_counts import CountAgreement, count_agreement
+from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.metric_scores import (
     Key,
     ScoredMetric,
@@ -33,8 +35,8 @@ from loop.score.experts.ratings import (
 from loop.stats.correlation import (
     Correlations,
     Preference,
-    correlate,
-    preference_accuracy,
+    correlate_columns,
+    preference_accuracies,
 )
 from loop.stats.dependent import (
     MetricTest,
@@ -70,6 +72,21 @@ class MetricAgreement(NamedTuple):
 
     unanimous: Preference
     """The same on the pairs where all raters prefer the same one."""
+
+    @property
+    def tau_b_each(self) -> float | None:
+        """Mean tau-b with one rater; None unless it is defined for every one."""
+        values = [one.tau_b.value for one in self.raters]
+        defined = [value for value in values if value is not None]
+        return sum(defined) / len(defined) if len(defined) == len(values) > 0 else None
+
+    def is_suspicious(self, agreement: RaterAgreement) -> bool:
+        """Return whether it agrees with one rater more than another rater does.
+
+        A metric can hardly do that: it may have seen the ratings, or the raters it.
+        """
+        own, ceiling = self.tau_b_each, agreement.tau_b
+        return own is not None and ceiling is not None and own > ceiling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +135,8 @@ class MetaEvaluation:
     permutations: int
     seed: int
     confidence: float = CONFIDENCE
+    against: str = "points"
+    """What the metrics were held against: points, or error counts, negated."""
 
 
 class _Aligned(NamedTuple):
@@ -183,15 +202,14 @@ def meta_evaluate(
         units=same.units, resamples=resamples, seed=seed, confidence=CONFIDENCE
     )
     pairs = candidate_pairs(same.ratings, same.units)
+    distinct = _distinct(same.scores)
     agreed = {
-        places[0]: _agreement(
-            [scores.metrics[place] for place in places],
-            same.scores[:, places[0]],
-            same,
-            pairs,
-            drawn,
+        places[0]: one
+        for places, one in zip(
+            distinct,
+            _agreements(scores.metrics, distinct, same, pairs, drawn),
+            strict=True,
         )
-        for places in _distinct(same.scores)
     }
     order = sorted(agreed, key=lambda place: _rank(agreed[place]))
     return MetaEvaluation(
@@ -222,6 +240,7 @@ def meta_evaluate(
         resamples=resamples,
         permutations=permutations,
         seed=seed,
+        against=ratings.against,
     )
 
 
@@ -246,6 +265,7 @@ def _align(
         raters=ratings.raters,
         scores=ratings.scores[both],
         scale=ratings.scale,
+        against=ratings.against,
     )
     return _Aligned(
         scores=scores.directed[[places[rated[row]] for row in both]],
@@ -279,27 +299,38 @@ def _distinct(values: NDArray[np.float64]) -> list[list[int]]:
     return list(found.values())
 
 
-def _agreement(
+def _agreements(
     metrics: Sequence[ScoredMetric],
-    values: NDArray[np.float64],
+    distinct: Sequence[Sequence[int]],
     same: _Aligned,
     pairs: CandidatePairs,
     drawn: Resampling,
-) -> MetricAgreement:
+) -> list[MetricAgreement]:
+    """Return the agreement of each distinct metric, all on the same resamples."""
+    values = same.scores[:, [places[0] for places in distinct]]
+    n = len(distinct)
+    table = np.column_stack([values, same.ratings.consensus, same.ratings.scores])
+    against = range(n, table.shape[1])
+    found = correlate_columns(
+        table, [(one, other) for one in range(n) for other in against], **drawn
+    )
     both, chosen = values[pairs.rows], pairs.unanimous
     every = Resampling(**{**drawn, "units": pairs.units})
     some = Resampling(**{**drawn, "units": pairs.units[chosen]})
-    return MetricAgreement(
-        metric=metrics[0],
-        same=tuple(metrics[1:]),
-        undefined=int(np.isnan(values).sum()),
-        consensus=correlate(values, same.ratings.consensus, **drawn),
-        raters=tuple(
-            correlate(values, points, **drawn) for points in same.ratings.scores.T
-        ),
-        preference=preference_accuracy(both, pairs.consensus, **every),
-        unanimous=preference_accuracy(both[chosen], pairs.consensus[chosen], **some),
-    )
+    preferred = preference_accuracies(both, pairs.consensus, **every)
+    unanimous = preference_accuracies(both[chosen], pairs.consensus[chosen], **some)
+    return [
+        MetricAgreement(
+            metric=metrics[places[0]],
+            same=tuple(metrics[place] for place in places[1:]),
+            undefined=int(np.isnan(values[:, row]).sum()),
+            consensus=found[row * len(against)],
+            raters=tuple(found[row * len(against) + 1 : (row + 1) * len(against)]),
+            preference=preferred[row],
+            unanimous=unanimous[row],
+        )
+        for row, places in enumerate(distinct)
+    ]
 
 
 def _rank(one: MetricAgreement) -> tuple[float, str]:
@@ -317,6 +348,9 @@ class MetaDocument:
     result: MetaEvaluation
     counts: tuple[CountAgreement, ...] = ()
     """Of formulas on the raters' own counts; empty where there are none."""
+
+    errors: tuple[ErrorAgreement, ...] = ()
+    """A judge's error counts against the experts'; empty where there are none."""
 
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
@@ -389,6 +423,47 @@ def evaluate_metrics(
     )
 
 
+def hold_errors(
+    document: MetaDocument,
+    judge: ErrorTable,
+    experts: ErrorTable,
+    *,
+    name: str,
+    patients: Mapping[str, str] | None = None,
+) -> MetaDocument:
+    """Return the document with a judge's error counts held against the experts'.
+
+    They are held once without and once with insignificant errors, on resamples of the
+    number and seed that the document has.
+
+    Parameters
+    ----------
+    document
+        As of `evaluate_metrics`.
+    judge, experts, name, patients
+        As of `agree_on_errors`.
+
+    Raises
+    ------
+    DataError
+        The two tables have no candidate in common.
+    """
+    result = document.result
+    errors = tuple(
+        agree_on_errors(
+            judge,
+            experts,
+            name=name,
+            all_errors=every,
+            patients=patients,
+            resamples=result.resamples,
+            seed=result.seed,
+        )
+        for every in (False, True)
+    )
+    return replace(document, errors=(*document.errors, *errors))
+
+
 _LEAST = 4
 """Candidates without which Williams' test has no degree of freedom."""
 
@@ -450,13 +525,13 @@ def compare_all(
     Williams EJ. J R Stat Soc B 1959;21:396-399; Steiger JH. Psychol Bull
     1980;87:245-251. Holm S. Scand J Stat 1979;6:65-70.
     """
+    pairs = list(combinations(range(len(names)), 2))
+    tests = compare_metrics(
+        scores, consensus, units, pairs=pairs, permutations=permutations, seed=seed
+    )
     found = []
-    for one, other in combinations(range(len(names)), 2):
-        first, second = scores[:, one], scores[:, other]
-        test = compare_metrics(
-            first, second, consensus, units, permutations=permutations, seed=seed
-        )
-        pearson, tested = _williams(first, second, consensus)
+    for (one, other), test in zip(pairs, tests, strict=True):
+        pearson, tested = _williams(scores[:, one], scores[:, other], consensus)
         both = MetricComparison(
             names[one], names[other], test, None, pearson, tested, None
         )

@@ -100,9 +100,10 @@ def read_scores(
     Parameters
     ----------
     paths
-        One file or more, as ``ranloop score`` writes them.
+        One file or more, as ``ranloop score`` and ``ranloop judge`` write them.
     known
-        Metrics by name; a column of another name is taken as higher is better.
+        Metrics by name; a column of another name is taken as higher is better, or as
+        lower if it ends in ``_errors``.
     wanted
         Names of the columns to read; none: all.
 
@@ -194,14 +195,20 @@ def _assemble(cells: _Cells, known: Mapping[str, ScoredMetric]) -> ScoreTable:
     values = [
         [given.get(key, nothing).value for given in cells.values()] for key in keys
     ]
-    unknown = "not in the registry: taken as higher is better"
     return ScoreTable(
         keys=tuple(keys),
-        metrics=tuple(
-            known.get(name, ScoredMetric(name, name, note=unknown)) for name in cells
-        ),
+        metrics=tuple(known.get(name) or _unknown(name) for name in cells),
         values=np.array(values, dtype=np.float64).reshape(len(keys), len(cells)),
     )
+
+
+def _unknown(name: str) -> ScoredMetric:
+    """Return a metric that ranloop does not know, by its name alone."""
+    if name.endswith("_errors"):
+        counts = "counts errors by its name: taken as lower is better"
+        return ScoredMetric(name, name, lower=True, note=counts)
+    higher = "not in the registry: taken as higher is better"
+    return ScoredMetric(name, name, note=higher)
 
 
 def tabulate(sheet: ScoreSheet) -> ScoreTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from loop.labels.importing.radpref_files import (
     read_cases,
     read_rater,
 )
+from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings
 
 
@@ -43,6 +45,10 @@ class RadPref:
     """Matched findings, significant and insignificant errors as each rater marked
     them, shape ``(n_candidates, n_raters, 3)``; rows as in `ratings`, NaN where a
     rater did not judge the candidate."""
+
+    errors: ErrorTable
+    """The same errors by category. A wrong attribute is an error of location where
+    the rater marks the location, of severity where anything else."""
 
     patients: Mapping[str, str] | None = None
     """Patient by case id; None unless every id names one."""
@@ -103,6 +109,14 @@ def read_radpref(folder: Path) -> RadPref:
                 for row, line in zip(rows, judged, strict=True)
             ]
         ),
+        errors=ErrorTable(
+            keys=ratings.keys,
+            raters=names,
+            categories=_CATEGORIES,
+            counts=np.array(
+                [[_count_categories(cell) for cell in line] for line in judged]
+            ),
+        ),
         patients=find_patients(cases),
         files=tuple(
             (path.name, digest_file(path)) for path in (cases_path, *rater_paths)
@@ -136,6 +150,24 @@ def _count(case: Case, judged: Judged | None) -> tuple[float, ...]:
     # A rater may have added findings to those of the reference.
     matched = max(findings - len(judged.missing_findings) - attribute, 0)
     return (float(matched), float(sum(serious)), float(len(serious) - sum(serious)))
+
+
+_CATEGORIES: Final = ("false_finding", "omission", "location", "severity")
+
+
+def _count_categories(judged: Judged | None) -> NDArray[np.float64]:
+    """Return the errors of each category by significance, ``(n_categories, 2)``.
+
+    A finding with several wrong attributes is one error.
+    """
+    if judged is None:
+        return np.full((len(_CATEGORIES), 2), np.nan)
+    counts = np.zeros((len(_CATEGORIES), 2))
+    for error in judged.finding_errors.values():
+        counts[_CATEGORIES.index(error.category), 0 if error.serious else 1] += 1
+    for missing in judged.missing_findings.values():
+        counts[_CATEGORIES.index("omission"), 0 if missing.serious else 1] += 1
+    return counts
 
 
 def _texts(rows: Sequence[RadPrefCandidate]) -> dict[str, dict[str, str]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isfinite
 from pathlib import Path
@@ -23,7 +24,7 @@ from loop.labels.importing.table_files import (
     open_table,
 )
 from loop.labels.sealing import Opening
-from loop.stats.correlation import Correlations, correlate
+from loop.stats.correlation import Correlations, correlate_columns
 from loop.stats.intervals import Estimate
 from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
 from loop.stats.resampling import Resampling
@@ -52,6 +53,9 @@ class Ratings:
 
     repeated: int = 0
     """Rows that stood more than once with the same points; used once."""
+
+    against: str = "points"
+    """What the points are, for example ``"error counts, negated"``."""
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.ids), len(self.raters)):
@@ -184,8 +188,13 @@ def candidate_pairs(ratings: Ratings, units: NDArray[Any]) -> CandidatePairs:
     )
 
 
-_COLUMNS: Final = ("id", "system", "rater", "score")
-_OPTIONAL: Final = frozenset({"system"})
+_COUNTS: Final = "counts"
+"""Name of the scale of numbers of errors, of which fewer are better."""
+
+_COLUMNS: Final = ("id", "system", "rater", "score", "dimension", "scale")
+_OPTIONAL: Final = frozenset({"system", "dimension", "scale"})
+_OTHER_NAMES: Final = {"points": "score"}
+_SCALE = re.compile(r"(\d+(?:\.\d+)?)\s*[-\u2013]\s*(\d+(?:\.\d+)?)")
 
 
 class _RatingCell(NamedTuple):
@@ -195,19 +204,28 @@ class _RatingCell(NamedTuple):
     points: float
 
 
-def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Ratings:
+def read_ratings(
+    path: Path,
+    *,
+    scale: tuple[float, float] | None = None,
+    dimension: str | None = None,
+) -> Ratings:
     """Return the ratings in a table with columns id, system, rater, score.
 
     Columns may be in any order and others are ignored; without a column ``system``
-    every case has one candidate. An empty score is a missing rating. Ids are trimmed
-    and otherwise taken as they are.
+    every case has one candidate. ``points`` is another name of ``score``. An empty
+    score is a missing rating. Ids are trimmed and otherwise taken as they are. A column
+    ``scale`` names the scale: ``1-5`` or ``0-5``, for example, or ``counts`` for
+    numbers of errors, which are negated, since fewer are better.
 
     Parameters
     ----------
     path
         One row per rating: CSV, TSV, JSON Lines or Parquet.
     scale
-        Least and most points possible; None: as observed.
+        Least and most points possible; None: as the file says, else as observed.
+    dimension
+        Which rows to take where a column ``dimension`` names several.
 
     Returns
     -------
@@ -218,14 +236,21 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
     ------
     DataError
         A column is missing, a score is not a number or off the scale, an id or rater is
-        empty, a rater gives one candidate two different scores, or nobody rates.
+        empty, a rater gives one candidate two different scores, nobody rates, rows have
+        different scales, or several dimensions and none is chosen.
     """
     table = open_table(path, other=".csv")
-    named = _find_columns(table)
+    named = find_columns(table, _COLUMNS, _OPTIONAL, "Ratings", _OTHER_NAMES)
+    rows: Sequence[_GivenRow] = [
+        (row, {name: row.text(column) for name, column in named.items()})
+        for row in table.read(named.values())
+    ]
+    rows = _choose_dimension(rows, dimension, path)
+    least_most, counted = _read_scale(rows, scale)
     cells: dict[tuple[str, str], dict[str, _RatingCell]] = {}
     repeated = 0
-    for row in table.read(named.values()):
-        key, rater, cell = _read_rating(row, named, scale)
+    for row, given in rows:
+        key, rater, cell = _read_rating(row.where, given, least_most)
         before = cells.setdefault(key, {}).get(rater)
         if before is not None and not _same(before.points, cell.points):
             raise DataError(
@@ -234,40 +259,143 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
             )
         repeated += before is not None
         cells[key][rater] = before or cell
-    return _assemble(cells, path, scale, repeated)
+    found = _assemble(cells, path, least_most, repeated)
+    return _negate(found) if counted else found
 
 
-def _find_columns(table: SourceTable) -> dict[str, str]:
-    """Return the column of each of ours; case and spaces around do not matter."""
+def _choose_dimension(
+    rows: Sequence[_GivenRow], dimension: str | None, path: Path
+) -> Sequence[_GivenRow]:
+    """Return the rows of one dimension; all where there is at most one."""
+    found = sorted({given.get("dimension", "") for _, given in rows})
+    if dimension is None and len(found) < 2:
+        return rows
+    if dimension not in found:
+        said = (
+            "there are several dimensions"
+            if dimension is None
+            else (f"there is no dimension {quoted(dimension)}")
+        )
+        named = ", ".join(quoted(one) for one in found[:_LISTED])
+        raise DataError(
+            f"{path.name}: {said}. Name one with --dimension: {named}"
+            f"{' and others' if len(found) > _LISTED else ''}."
+        )
+    return [row for row in rows if row[1].get("dimension", "") == dimension]
+
+
+_LISTED: Final = 12
+"""Dimensions that are named in an error."""
+
+
+def _read_scale(
+    rows: Sequence[_GivenRow], scale: tuple[float, float] | None
+) -> tuple[tuple[float, float] | None, bool]:
+    """Return least and most points, and whether they are counts of errors."""
+    first: tuple[str, str] | None = None
+    for row, given in rows:
+        name = given.get("scale", "").casefold()
+        if first is not None and name != first[1]:
+            raise DataError(
+                f"{first[0]} and {row.where}: two different scales. Keep one scale, or "
+                "tell the rows apart by a column dimension and name one with "
+                "--dimension."
+            )
+        first = first or (row.where, name)
+    if first is None or not first[1]:
+        return scale, False
+    where, name = first
+    if name == _COUNTS:
+        return None, True
+    match = _SCALE.fullmatch(name)
+    if match is None or float(match[1]) >= float(match[2]):
+        raise DataError(
+            f"{where}: the scale is neither {_COUNTS} nor least and most points such "
+            "as 1-5. Correct it."
+        )
+    own = float(match[1]), float(match[2])
+    if scale is not None and scale != own:
+        raise DataError(
+            f"{where}: the file names the scale {match[0]}, and --scale another. Leave "
+            "--scale out."
+        )
+    return own, False
+
+
+def _negate(found: Ratings) -> Ratings:
+    """Return counts of errors as points: fewer errors are more."""
+    if np.nanmin(found.scores) < 0:
+        raise DataError(
+            "the scale is counts, and one of them is negative. Correct it, or name the "
+            "scale of the points."
+        )
+    return replace(
+        found,
+        scores=-found.scores,
+        scale=(-found.scale[1], -found.scale[0]),
+        against=ERRORS,
+    )
+
+
+ERRORS: Final = "error counts, negated"
+"""What ratings are that were given as numbers of errors."""
+
+
+def find_columns(
+    table: SourceTable,
+    columns: Sequence[str],
+    optional: frozenset[str],
+    what: str,
+    other_names: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the column of each of ours; case and spaces around do not matter.
+
+    Parameters
+    ----------
+    table
+        Its header is looked at.
+    columns, optional
+        Those that are read, and those of them that may be missing.
+    what
+        What the table holds, for the error.
+    other_names
+        Further names of columns.
+
+    Raises
+    ------
+    DataError
+        One is missing, or is there twice.
+    """
     found: dict[str, str] = {}
     for column in table.header:
         name = column.strip().casefold()
-        if name in _COLUMNS and found.setdefault(name, column) != column:
+        name = (other_names or {}).get(name, name)
+        if name in columns and found.setdefault(name, column) != column:
             raise DataError(f"{table.name}: two columns are named {name}. Rename one.")
-    missing = [one for one in _COLUMNS if one not in found and one not in _OPTIONAL]
+    missing = [one for one in columns if one not in found and one not in optional]
     if missing:
+        needed = [one for one in columns if one not in optional or one == "system"]
         raise DataError(
-            f"{table.name}: no column {', '.join(missing)}. Ratings need the "
-            f"columns {', '.join(_COLUMNS)}, in any order."
+            f"{table.name}: no column {', '.join(missing)}. {what} need the "
+            f"columns {', '.join(needed)}, in any order."
         )
     return found
 
 
+_GivenRow = tuple[SourceRow, Mapping[str, str]]
+"""A row and its cells by our names of the columns."""
+
+
 def _read_rating(
-    row: SourceRow,
-    named: Mapping[str, str],
-    scale: tuple[float, float] | None,
+    where: str, given: Mapping[str, str], scale: tuple[float, float] | None
 ) -> tuple[tuple[str, str], str, _RatingCell]:
-    where = row.where
-    given = {name: row.text(column) for name, column in named.items()}
     for name in ("id", "rater"):
         if not given[name]:
             raise DataError(f"{where}: column {name} is empty. Fill it in.")
-    points = _points(given["score"], where, scale)
     return (
         (given["id"], given.get("system", "")),
         given["rater"],
-        _RatingCell(where, points),
+        _RatingCell(where, _points(given["score"], where, scale)),
     )
 
 
@@ -443,23 +571,28 @@ def unit_codes(
 
 
 def _rater_pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
+    pairs = list(combinations(range(len(ratings.raters)), 2))
+    correlations = correlate_columns(ratings.scores, pairs, **drawn)
     found = []
-    for one, other in combinations(range(len(ratings.raters)), 2):
+    for (one, other), correlation in zip(pairs, correlations, strict=True):
         first, second = ratings.scores[:, one], ratings.scores[:, other]
         both = ~np.isnan(first) & ~np.isnan(second)
         same = float((first == second)[both].mean()) if both.any() else None
         names = ratings.raters[one], ratings.raters[other]
-        found.append(RaterPair(*names, correlate(first, second, **drawn), same))
+        found.append(RaterPair(*names, correlation, same))
     return found
 
 
 def _one_against_rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
-    found = []
-    for place, rater in enumerate(ratings.raters):
-        others = mean_given(np.delete(ratings.scores, place, axis=1))
-        own = ratings.scores[:, place]
-        found.append(OneAgainstRest(rater, correlate(own, others, **drawn)))
-    return found
+    scores, n = ratings.scores, len(ratings.raters)
+    others = [mean_given(np.delete(scores, place, axis=1)) for place in range(n)]
+    table = np.column_stack([scores, *others])
+    pairs = [(place, n + place) for place in range(n)]
+    correlations = correlate_columns(table, pairs, **drawn)
+    return [
+        OneAgainstRest(rater, correlation)
+        for rater, correlation in zip(ratings.raters, correlations, strict=True)
+    ]
 
 
 def _mean_defined(values: list[float | None]) -> float | None:

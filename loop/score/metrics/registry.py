@@ -10,7 +10,7 @@ from loop.core.errors import DataError
 from loop.score.metrics.base import Metric
 from loop.score.metrics.bertscore import BERTSCORE
 from loop.score.metrics.clinical import CHEXPERT, LABELS
-from loop.score.metrics.judge import JUDGE
+from loop.score.metrics.embedded_judge import JUDGE
 from loop.score.metrics.lexical import OVERLAP
 from loop.score.metrics.readability import READING
 

@@ -103,7 +103,7 @@ class MetricCorrelations(NamedTuple):
 Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-class _SideRows(NamedTuple):
+class SideRows(NamedTuple):
     """A side, and which of all cases it is of."""
 
     side: MetricInput
@@ -151,6 +151,64 @@ def run_metrics(
     metrics, options = _pick(names, taxonomy), options or MetricOptions()
     units = resampling.pop("units", graded.units)
     pairs = _count_words(_pair(joined, graded, taxonomy), metrics, options)
+    return _run(pairs, metrics, options, {**resampling, "units": units})
+
+
+def measure_texts(
+    joined: Joined,
+    metrics: Sequence[Metric],
+    options: MetricOptions | None = None,
+    **resampling: Unpack[Resampling],
+) -> ScoreSheet:
+    """Return what `metrics` that need no labels say of every system.
+
+    Parameters
+    ----------
+    joined
+        Texts of both sides.
+    metrics
+        The metrics themselves, of the registry or not.
+    options, **resampling
+        As for `run_metrics`; ``units``: default the patients of `joined`, else cases.
+    """
+    known = joined.patients
+    units = resampling.pop("units", None if known is None else np.asarray(known))
+    chosen = options or MetricOptions()
+    return _run(text_sides(joined), metrics, chosen, {**resampling, "units": units})
+
+
+def text_sides(joined: Joined) -> list[SideRows]:
+    """Return the pairs of texts of every system: cases that have a candidate."""
+    pairs = []
+    for column in joined.systems:
+        texts = column.texts or (None,) * len(joined.case_ids)
+        rows = np.flatnonzero([text is not None for text in texts])
+        side = MetricInput(
+            system=column.name,
+            case_ids=tuple(joined.case_ids[row] for row in rows),
+            references=_texts(joined.reference, rows),
+            candidates=_texts(column, rows),
+            languages=tuple(joined.languages[row] for row in rows if joined.languages),
+            labels=(),
+            reference_codes=_NO_CODES,
+            candidate_codes=_NO_CODES,
+            comparable=(),
+        )
+        pairs.append(SideRows(side, rows))
+    return pairs
+
+
+_NO_CODES = np.zeros((0, 0), dtype=np.int8)
+
+
+def _run(
+    pairs: Sequence[SideRows],
+    metrics: Sequence[Metric],
+    options: MetricOptions,
+    resampling: Resampling,
+) -> ScoreSheet:
+    """Return what the metrics say of every side."""
+    units = resampling.pop("units", None)
     results: dict[tuple[str, str], MetricResult] = {}
     refused: dict[Unavailable, None] = {}
     for side, rows in pairs:
@@ -182,13 +240,13 @@ def _pick(names: Sequence[str], taxonomy: Taxonomy) -> tuple[Metric, ...]:
     )
 
 
-def _pair(joined: Joined, graded: Graded, taxonomy: Taxonomy) -> list[_SideRows]:
+def _pair(joined: Joined, graded: Graded, taxonomy: Taxonomy) -> list[SideRows]:
     systems = tuple(column.name for column in joined.systems)
     if (joined.case_ids, systems) != (graded.case_ids, graded.systems):
         raise ValueError("joined and graded must be of the same cases and systems")
     paired = paired_rows(graded, joined.coverage)
     return [
-        _SideRows(_side(joined, graded, taxonomy, number, rows), rows)
+        SideRows(_side(joined, graded, taxonomy, number, rows), rows)
         for number, rows in enumerate(map(np.flatnonzero, paired))
     ]
 
@@ -223,8 +281,8 @@ def _texts(column: PairSide, rows: NDArray[np.intp]) -> tuple[str, ...] | None:
 
 
 def _count_words(
-    pairs: list[_SideRows], metrics: Sequence[Metric], options: MetricOptions
-) -> list[_SideRows]:
+    pairs: list[SideRows], metrics: Sequence[Metric], options: MetricOptions
+) -> list[SideRows]:
     """Count what the lexical metrics share for all systems at once."""
     kinds = {KIND_OF[metric.name] for metric in metrics if metric.name in KIND_OF}
     texts = [

@@ -76,11 +76,6 @@
     if (!event.isTrusted) { if (shortcut) { event.preventDefault(); use(shortcut.target); } return; }
     // When it was pressed, not when a busy page comes to it.
     const now = event.timeStamp;
-    if (held && now - held.at >= HOLD_MS) {
-      release();
-      // A busy page comes late to the key for a text box: what follows is the text.
-      if (isTyping(document.activeElement)) return;
-    }
     if (now < quietUntil) {
       quietUntil = now + QUIET_MS;
       event.preventDefault();
@@ -98,18 +93,27 @@
     held = {key: event.key, at: now, target: shortcut.target, timer: setTimeout(release, HOLD_MS)};
   };
 
+  const isLetter = (event) => event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+
+  // Before anything else hears of the next key: on a busy page a letter may wait longer
+  // than it should, and what follows it is meant for what it leads to.
+  window.addEventListener('keydown', (event) => {
+    if (held && event.isTrusted && (!isLetter(event) || event.timeStamp - held.at >= HOLD_MS)) release();
+  }, true);
+
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
     const name = keyName(event);
-    if (isTyping(event.target)) {
-      if (event.key === 'Escape') event.target.blur();
+    // The key before may have led to a text box just now: what follows is the text.
+    const typed = [event.target, document.activeElement].find(isTyping);
+    if (typed) {
+      if (event.key === 'Escape') typed.blur();
       if (!name.startsWith('ctrl+')) return;
     }
-    const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const letter = isLetter(event);
     // Space presses what has the focus, and scrolls the page where nothing has.
     if (event.key === ' ' && event.target !== document.body) return;
-    if (!letter) release();
-    else if (!areOn()) return;
+    if (letter && !areOn()) return;
     const shortcut = window.ranloopKeys.find((one) => one.key === name && isThere(one.target));
     if (name === '?' && performance.now() >= quietUntil && !held) { event.preventDefault(); showKeys(); }
     else if (letter) onLetter(event, shortcut);

@@ -16,8 +16,8 @@ from loop.review.revise.check import (
     TargetOutcome,
     check_draft,
     check_draws,
-    judge_pairs,
-    judge_progress,
+    check_pairs,
+    find_progress,
 )
 from loop.review.revise.check_record import summarise
 from loop.review.revise.draws import DrawnAnswers
@@ -72,7 +72,7 @@ def check(reference, before, after, targets=("c0",), anchors=()):
 )
 def test_progress_is_measured_towards_what_is_right(expected, before, after, progress):
     """Uncertain lies between present and absent; no answer lies beyond both."""
-    assert judge_progress(expected, before, after) is progress
+    assert find_progress(expected, before, after) is progress
 
 
 def test_the_clinicians_value_goes_before_the_reference():
@@ -345,9 +345,9 @@ def test_a_verdict_says_what_is_right_of_a_pinned_case():
     one = pairs([1], [A])
     measured = DrawnAnswers((one,), (pairs([1], [U]),))
     pin = Anchor("c0", "edema", Value.ABSENT)
-    found = judge_pairs(measured, [said(Value.UNCERTAIN)], [pin])
+    found = check_pairs(measured, [said(Value.UNCERTAIN)], [pin])
     assert found.counts == (("c0", "edema", 0, 1, 1),)
-    assert judge_pairs(measured, [], [pin]).counts == (("c0", "edema", 1, 0, 1),)
+    assert check_pairs(measured, [], [pin]).counts == (("c0", "edema", 1, 0, 1),)
 
 
 def test_two_references_are_refused():

@@ -4,11 +4,12 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
 
-from loop.documents.numbers import share
+from loop.documents.numbers import share, signed
 from loop.score.experts import documents as words
 from loop.score.experts.documents import (
     MetaDocument,
@@ -18,7 +19,8 @@ from loop.score.experts.documents import (
     render_meta_markdown,
 )
 from loop.score.experts.error_counts import count_agreement
-from loop.score.experts.meta import meta_evaluate
+from loop.score.experts.error_tables import ErrorTable
+from loop.score.experts.meta import hold_errors, meta_evaluate
 from loop.score.experts.metric_scores import ScoredMetric, ScoreTable
 from loop.score.experts.ratings import Ratings, unit_codes
 
@@ -57,13 +59,24 @@ def make(*, raters=3, metrics=3, lost=True):
         unavailable=(("bertscore", "no model; name one"),),
     )
     counts = rng.integers(0, 3, size=(40, raters, 3)).astype(float)
-    return MetaDocument(
+    errors = [
+        ErrorTable(
+            keys=ratings.keys,
+            raters=names,
+            categories=("false_finding", "omission", "severity"),
+            counts=rng.integers(0, 3, size=(40, len(names), 3, 2)).astype(float),
+        )
+        for names in (("judge",), ratings.raters)
+    ]
+    errors[0].counts[0] = NA
+    document = MetaDocument(
         source=HOSTILE,
         result=meta_evaluate(scores, ratings, resamples=60, permutations=99),
         counts=count_agreement(ratings, counts, resamples=60),
         files=(("ratings.csv", "0" * 64),),
         notes=("A note.",),
     )
+    return hold_errors(document, *errors, name=HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +108,58 @@ def test_every_metric_and_number_is_told(document, render):
         share(document.result.agreement.icc.value),
     ):
         assert said in text.replace("&#124;", "|").replace("\\_", "_")
+
+
+@pytest.mark.parametrize("render", [render_meta_html, render_meta_markdown])
+def test_error_counts_are_told_with_the_experts_own_beside(document, render):
+    """F1 of every group, what it was held against, and the bias by true errors."""
+    text = render(document)
+    assert [one.all_errors for one in document.errors] == [False, True]
+    for found in document.errors:
+        assert found.against in unescape(text)
+        for one in (*found.groups, found.total):
+            assert f"[{share(one.judge.f1.low)}, {share(one.judge.f1.high)}]" in text
+            assert share(one.f1_pairs) in text and share(one.f1_rest) in text
+        for each in words.bias_bins(found):
+            assert signed(each.difference.value, 2) in text
+    assert "1 candidate without an answer of the judge left out" in text
+
+
+def test_suspicious_agreement_of_counts_is_called_so(document):
+    """Above two raters it is marked in the table and told what to look for."""
+    first = document.errors[0]
+
+    def with_pairs(value):
+        f1 = first.total.judge.f1._replace(value=value)
+        pair = first.total.judge._replace(f1=f1)
+        return replace(first, groups=(), total=first.total._replace(pairs=(pair,)))
+
+    odd = with_pairs(0.1)
+    told = " ".join(words.errors_said(odd))
+    assert "Suspicious: for all categories the judge agrees with one rater more" in told
+    assert "no merit" in told
+    page = render_meta_html(replace(document, errors=(odd,)))
+    assert "suspicious: above two raters" in page
+    assert "Suspicious" not in " ".join(words.errors_said(with_pairs(1.0)))
+
+
+def test_suspicious_agreement_of_a_metric_is_called_so(document):
+    """With both numbers."""
+    result = document.result
+    one = result.metrics[0]
+
+    def ceiling(value):
+        pair = result.agreement.pairs[0]
+        tau_b = pair.correlations.tau_b._replace(value=value)
+        correlations = pair.correlations._replace(tau_b=tau_b)
+        return replace(
+            result.agreement, pairs=(pair._replace(correlations=correlations),)
+        )
+
+    told = words.remarks(one, ceiling(0.25))
+    assert f"suspicious: mean tau-b {share(one.tau_b_each)} with one rater" in told
+    assert "above the 0.250 of two raters" in told
+    assert "suspicious" not in words.remarks(one, ceiling(1.0))
 
 
 def test_the_page_needs_nothing_and_runs_nothing(document):
@@ -153,6 +218,15 @@ def test_data_are_json_without_nan(document):
     }
     assert data["unscored"] == [{"id": "c00", "system": "x"}]
     assert len(data["comparisons"]) == 3
+    assert data["against"] == "points" and first["suspicious"] in (True, False)
+    judged = data["judge_errors"][1]
+    assert (judged["insignificant_counted"], judged["unanswered"]) == (True, 1)
+    assert [one["group"] for one in judged["groups"]] == [
+        "false predictions",
+        "omissions",
+        "attributes",
+    ]
+    assert len(judged["bias"]) == 12 and len(judged["total"]["two_raters"]["each"]) == 3
 
 
 @pytest.mark.parametrize("render", [render_meta_html, render_meta_markdown])

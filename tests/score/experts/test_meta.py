@@ -1,11 +1,20 @@
 """Metrics against raters: joined by key, negated where less is better, compared."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from loop.core.errors import DataError
-from loop.score.experts.meta import compare_all, meta_evaluate
+from loop.score.experts.error_agreement import agree_on_errors
+from loop.score.experts.error_tables import ErrorTable
+from loop.score.experts.meta import (
+    compare_all,
+    evaluate_metrics,
+    hold_errors,
+    meta_evaluate,
+)
 from loop.score.experts.metric_scores import ScoredMetric, ScoreTable
 from tests.score.experts.test_ratings import ratings_of
 
@@ -232,3 +241,57 @@ def test_a_metric_turned_round_is_the_same_metric():
     ratings = ratings_of(up[:, None] % 5 + 1, list("abcdef"), ["x"] * 6)
     (found,) = meta_evaluate(scores, ratings, **QUICK).metrics
     assert [one.name for one in (found.metric, *found.same)] == ["up", "down"]
+
+
+def test_what_was_rated_is_told(study):
+    """Points and counts of errors are never mixed up."""
+    scores, ratings = study
+    assert meta_evaluate(scores, ratings, **QUICK).against == "points"
+    counted = replace(ratings, against="error counts, negated")
+    found = meta_evaluate(scores, counted, **QUICK)
+    assert found.against == "error counts, negated"
+
+
+def test_more_agreement_than_two_raters_have_is_suspicious():
+    """A metric that is one rater's points agrees with both more than they do."""
+    points = np.array([[1, 2], [2, 1], [3, 4], [4, 3], [5, 5.0]])
+    ratings = ratings_of(points, list("abcde"), ["x"] * 5)
+    keys = [(case, "x") for case in "abcde"]
+    scores = table_of(keys, copied=[1, 2, 3, 4, 5], noise=[3, 1, 2, 5, 4])
+    copied, noise = meta_evaluate(scores, ratings, **QUICK).metrics
+    agreement = meta_evaluate(scores, ratings, **QUICK).agreement
+    assert copied.metric.name == "copied"
+    assert (copied.tau_b_each, agreement.tau_b) == (pytest.approx(0.8), 0.6)
+    assert copied.is_suspicious(agreement) and not noise.is_suspicious(agreement)
+    alone = ratings_of(points[:, :1], list("abcde"), ["x"] * 5)
+    single = meta_evaluate(scores, alone, **QUICK)
+    assert not single.metrics[0].is_suspicious(single.agreement)
+
+
+def test_error_counts_are_held_on_the_resamples_of_the_document(study):
+    """Twice, without and with insignificant errors, with its seed."""
+    scores, ratings = study
+    experts = counts_of(ratings.keys, 2)
+    document = evaluate_metrics(scores, ratings, **QUICK)
+    found = hold_errors(document, counts_of(ratings.keys, 1), experts, name="J")
+    assert [one.all_errors for one in found.errors] == [False, True]
+    [plain, _] = found.errors
+    assert plain == agree_on_errors(
+        counts_of(ratings.keys, 1),
+        experts,
+        name="J",
+        all_errors=False,
+        resamples=document.result.resamples,
+        seed=document.result.seed,
+    )
+
+
+def counts_of(keys, raters):
+    """Return made-up counts of errors."""
+    shape = (len(keys), raters, 2, 2)
+    return ErrorTable(
+        keys=keys,
+        raters=tuple("rs"[:raters]),
+        categories=("false_finding", "omission"),
+        counts=np.random.default_rng(raters).integers(0, 3, shape).astype(float),
+    )

@@ -51,6 +51,33 @@ def test_errors_become_matched_significant_and_insignificant(tmp_path):
     assert np.isnan(found.counts[1:, 1]).all()
 
 
+def test_errors_have_the_category_of_their_kind(tmp_path):
+    """A wrong attribute is of location or of severity, by what is wrong most."""
+    found = read_radpref(write_folder(tmp_path, CASES, {1: ANN, 2: BEN}))
+    assert found.errors.categories == (
+        "false_finding",
+        "omission",
+        "location",
+        "severity",
+    )
+    assert found.errors.counts[3, 0].tolist() == [[1, 1], [0, 1], [0, 0], [1, 1]]
+    assert np.isnan(found.errors.counts[1:, 1]).all()
+    kinds = [
+        {"location": "negligible", "severity": "significant"},
+        {"location": "significant", "temporal": "significant"},
+        {"location": "negligible"},
+        {"measurement": "negligible"},
+    ]
+    said = candidate(1)
+    said["finding_errors"] = {
+        str(at): {"error_type": "attribute", "attributes": one}
+        for at, one in enumerate(kinds)
+    }
+    folder = write_folder(tmp_path / "b", [case("one", 4)], {1: {"one": {"C1": said}}})
+    counts = read_radpref(folder).errors.counts[0, 0]
+    assert counts.tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
+
+
 def test_matched_findings_are_never_below_zero(tmp_path):
     """A rater may mark more findings than the reference has."""
     rated = {"one": {"C1": candidate(1, attributes=[["significant"]] * 3)}}

@@ -115,15 +115,66 @@ def test_a_score_off_the_scale_is_refused(table):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("id,system,rater,points", "no column score"),
+        ("id,system,rater,mark", "no column score"),
         ("id,system,score,score", "columns 3 and 4 have the same name"),
         ("id,ID,rater,score", "two columns are named id"),
+        ("id,rater,score,points", "two columns are named score"),
     ],
 )
 def test_a_wrong_header_is_refused(tmp_path, header, said):
     """The message says which columns are needed."""
     with pytest.raises(DataError, match=said):
         read_ratings(write(tmp_path / "r.csv", ["a,x,ann,4"], header))
+
+
+SCALED = "id,system,rater,dimension,points,scale"
+
+
+def test_the_file_names_its_scale(tmp_path):
+    """Points of 0 to 5 of which nobody gave 0 are still of 0 to 5."""
+    rows = ["a,x,ann,quality,4,0-5", "b,x,ann,quality,2,0-5"]
+    found = read_ratings(write(tmp_path / "r.csv", rows, SCALED))
+    assert (found.scale, found.against) == ((0, 5), "points")
+    assert found.scores.tolist() == [[4], [2]]
+    assert read_ratings(tmp_path / "r.csv", scale=(0, 5)).scale == (0, 5)
+    with pytest.raises(DataError, match="Leave --scale out"):
+        read_ratings(tmp_path / "r.csv", scale=(1, 5))
+
+
+def test_counts_of_errors_are_negated(tmp_path):
+    """Fewer errors are more points, so that agreement with a score is positive."""
+    rows = ["a,x,ann,errors,4,counts", "b,x,ann,errors,0,Counts"]
+    found = read_ratings(write(tmp_path / "r.csv", rows, SCALED))
+    assert (found.scale, found.against) == ((-4, 0), "error counts, negated")
+    assert found.scores.tolist() == [[-4], [0]]
+
+
+def test_one_of_several_dimensions_is_chosen(tmp_path):
+    """Each may have a scale of its own; without a choice nothing is mixed."""
+    rows = ["a,x,ann,errors,4,counts", "a,x,ann,quality,2,1-5"]
+    path = write(tmp_path / "r.csv", rows, SCALED)
+    assert read_ratings(path, dimension="quality").scores.tolist() == [[2]]
+    assert read_ratings(path, dimension="errors").scores.tolist() == [[-4]]
+    with pytest.raises(DataError, match=r"several dimensions.*'errors', 'quality'"):
+        read_ratings(path)
+    with pytest.raises(DataError, match=r"no dimension 'style'.*--dimension: 'errors'"):
+        read_ratings(path, dimension="style")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["a,x,ann,q,4,good to bad"], "line 2: the scale is neither counts nor"),
+        (["a,x,ann,q,4,5-1"], "line 2: the scale is neither counts nor"),
+        (["a,x,ann,q,4,1-5", "b,x,ann,q,4,0-5"], "line 2 and r.csv, line 3: two diff"),
+        (["a,x,ann,q,6,1-5"], "line 2: the score '6' is off the scale of 1 to 5"),
+        (["a,x,ann,q,-1,counts"], "one of them is negative"),
+    ],
+)
+def test_a_wrong_scale_is_refused(tmp_path, rows, said):
+    """A number means nothing without its scale."""
+    with pytest.raises(DataError, match=said):
+        read_ratings(write(tmp_path / "r.csv", rows, SCALED))
 
 
 @pytest.mark.parametrize("rows", [[], ["a,x,ann,"]])

@@ -11,7 +11,7 @@ from loop.prompts.catalog import read_version
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import candidate_pairs
 from loop.score.metrics.base import Direction, MetricOptions, Unavailable
-from loop.score.metrics.judge import JUDGE
+from loop.score.metrics.embedded_judge import JUDGE
 from loop.score.metrics.registry import METRICS, find
 from loop.stats.correlation import correlate, preference_accuracy
 from tests.score.metrics.scenes import make_side

@@ -607,7 +607,10 @@ def _said(visit: Visit, kept: KeptVerdict) -> ShownVerdict:
     )
 
 
-_EXAMPLE = {Value.PRESENT: "Positive exemplar", Value.ABSENT: "Negative exemplar"}
+_EXAMPLE: Mapping[str, str] = {
+    Value.PRESENT: "Positive exemplar",
+    Value.ABSENT: "Negative exemplar",
+}
 
 
 def _asks(edits: Edits) -> tuple[str, ...]:

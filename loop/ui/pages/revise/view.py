@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
-from loop.evaluate.compare import judge_regression
+from loop.evaluate.compare import measure_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version, list_prompts
@@ -839,7 +839,7 @@ def _non_inferiority_row(
 
 
 def _share(check: ShareCheck, confidence: float) -> ShareRow:
-    judged = judge_regression(check.difference, check.margin, confidence)
+    judged = measure_regression(check.difference, check.margin, confidence)
     return ShareRow(check, judged.interval, _CRITERIA[check.basis])
 
 

@@ -6,7 +6,7 @@ extractor, and compared by the weights of ``labels/judging.yaml``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -18,13 +18,14 @@ from loop.core.errors import EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import REVISION
-from loop.engines.rules.judging import GreenCategory, judge_pair
+from loop.engines.rules.judging import GreenCategory, judge_answer
 from loop.engines.rules.report_findings import FindingReader
 from loop.engines.rules.vocabulary import has_cjk
 from loop.engines.rules.weights import read_judging
 from loop.labels.language import guess_language
 from loop.prompts.catalog import read_version
 from loop.score.experts.error_counts import share_matched
+from loop.score.experts.error_tables import ErrorTable
 from loop.score.metrics.base import (
     Direction,
     Metric,
@@ -45,11 +46,7 @@ _BY_HAND = (
 )
 
 
-_SILENT = "Chest radiograph."
-"""What is read in place of a candidate that holds nothing to read."""
-
-
-class _Judge(NamedTuple):
+class _EmbeddedJudge(NamedTuple):
     reader: FindingReader
     signature: tuple[str, ...]
     """What it reads with."""
@@ -62,16 +59,19 @@ class _PairCounts(NamedTuple):
     counts: NDArray[np.float64]
     """Shape ``(n_pairs, 3)``: matched, significant errors, insignificant errors."""
 
+    errors: NDArray[np.float64]
+    """Shape ``(n_pairs, n_categories, 2)``: by `GreenCategory` and significance."""
+
     signature: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)
-def _open_judge() -> _Judge:
+def _open_judge() -> _EmbeddedJudge:
     labels = bundled() / "labels"
     version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     weights = digest_bytes((labels / "judging.yaml").read_bytes())
-    return _Judge(
+    return _EmbeddedJudge(
         FindingReader(version.guides, read_cues(labels), read_judging()),
         (
             f"rules:{REVISION}",
@@ -88,6 +88,7 @@ def _count(
     """Judge every pair once; all metrics of a system ask for the same pairs."""
     judge = _open_judge()
     table = np.full((len(references), 4), np.nan)
+    errors = np.full((len(references), len(GreenCategory), 2), np.nan)
     silent = foreign = 0
     for row, pair in enumerate(zip(references, candidates, strict=True)):
         reference, candidate = pair
@@ -96,9 +97,8 @@ def _count(
         if told - {judge.reader.data.language} or any(map(has_cjk, texts)):
             foreign += 1
             continue
-        speaks = _speaks(judge.reader, candidate)
         try:
-            said = judge_pair(judge.reader, reference, candidate if speaks else _SILENT)
+            said = judge_answer(judge.reader, reference, candidate)
         except EngineError:
             silent += 1
             continue
@@ -108,9 +108,10 @@ def _count(
             said.count(*GreenCategory),
             said.count(*GreenCategory, significant=False),
         )
-        if not speaks:
-            # It agrees with no report, not with a normal one either.
-            table[row] = 0, 0, max(table[row, 2], 1), table[row, 3]
+        errors[row] = [
+            [said.count(one), said.count(one, significant=False)]
+            for one in GreenCategory
+        ]
     notes = [
         f"undefined for {count} of {len(references)} cases: {why}"
         for count, why in (
@@ -119,16 +120,47 @@ def _count(
         )
         if count
     ]
-    return _PairCounts(table[:, 0], table[:, 1:], judge.signature, tuple(notes))
+    return _PairCounts(table[:, 0], table[:, 1:], errors, judge.signature, tuple(notes))
 
 
-def _speaks(reader: FindingReader, candidate: str) -> bool:
-    """Whether a candidate holds anything to read."""
-    try:
-        reader.read(candidate)
-    except EngineError:
-        return False
-    return True
+def count_errors(
+    references: Mapping[str, str], candidates: Mapping[str, Mapping[str, str]]
+) -> ErrorTable:
+    """Return the errors of each category that the embedded judge counts.
+
+    Parameters
+    ----------
+    references
+        Text by case id.
+    candidates
+        Text by system and case id; cases without a reference are left out.
+
+    Returns
+    -------
+    ErrorTable
+        Of one rater, the judge; NaN where it cannot read a pair.
+    """
+    found: dict[tuple[str, str], NDArray[np.float64]] = {}
+    for system, texts in candidates.items():
+        ids = [case for case in references if case in texts]
+        pairs = (
+            tuple(references[case] for case in ids),
+            tuple(texts[case] for case in ids),
+        )
+        counted = _count(*pairs, ())
+        found |= {
+            (case, system): row for case, row in zip(ids, counted.errors, strict=True)
+        }
+    keys = tuple(sorted(found))
+    empty = np.empty((0, len(GreenCategory), 2))
+    rows = np.stack([found[key] for key in keys]) if keys else empty
+    return ErrorTable(
+        keys=keys,
+        raters=("judge",),
+        categories=tuple(GreenCategory),
+        counts=rows[:, None],
+        signature="|".join(("judge_errors", *_open_judge().signature)),
+    )
 
 
 def _measure(

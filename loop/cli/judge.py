@@ -1,0 +1,343 @@
+"""The verb ``judge``: say what is wrong in generated reports, pair by pair."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated, Literal
+
+import typer
+
+from loop.cli.console import (
+    GATE_EXIT,
+    JsonOption,
+    ProgressBar,
+    UnconstrainedOption,
+    WorkspaceOption,
+    find_place,
+    note,
+    own_output,
+    print_json,
+    print_table,
+    say,
+)
+from loop.cli.meta_eval import show_error_agreement
+from loop.cli.score import ScoreInputs, check_given, join_given
+from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths, material
+from loop.documents.numbers import NOT_ESTIMABLE, interval, share
+from loop.documents.templates import shipped_templates, template_folder
+from loop.judge.document import (
+    FILES,
+    JudgeDocument,
+    JudgeOptions,
+    judge_data,
+    judge_systems,
+    judges_data,
+    notes,
+    render_files,
+    score_lines,
+)
+from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
+from loop.judge.judge import Judge, list_judges
+from loop.judge.judge_evaluation import (
+    JudgeEvaluation,
+    evaluate_judge_run,
+    judge_evaluation_data,
+    judge_evaluation_notes,
+    passes,
+    record_judge_evaluation,
+)
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.green_sections import ParserMode
+from loop.run.asking import EngineOptions
+from loop.score.documents.score_files import check_folder, write_folder
+from loop.score.documents.sentences import WAYS
+from loop.score.experts.error_counts import Empty
+from loop.score.metrics.score_sheet import MetricResult
+from loop.score.reading.options import ReadingOptions
+
+_COLUMNS = 100
+"""Width that sentences keep to."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("judge")(judge)
+
+
+def judge(
+    name: Annotated[
+        str, typer.Argument(help="Judge: green, one_pass, or a version of yours.")
+    ] = "",
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Candidates, FILE or NAME=FILE each, as for score."),
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", "-r", help="File of the references.")
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs", help="One file with columns id, reference, candidate[, system]."
+        ),
+    ] = None,
+    radpref: Annotated[
+        Path | None,
+        typer.Option("--radpref", help="Folder of the RadPref data set."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", "-e", help="rules, openai:MODEL[@URL] or vllm:MODEL[@URL]."
+        ),
+    ] = "rules",
+    parser: Annotated[
+        ParserMode,
+        typer.Option(
+            "--parser",
+            help="official: beside ours, as the published parser of GREEN reads the "
+            "same answers, faults included.",
+        ),
+    ] = ParserMode.TOLERANT,
+    empty: Annotated[
+        Empty,
+        typer.Option("--empty", help="What a pair without matches and errors scores."),
+    ] = Empty.ONE,
+    weights: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            "--weights",
+            metavar="A B C",
+            help="One more score: aM / (aM + bS + cI).",
+            show_default=False,
+        ),
+    ] = None,
+    allow_unconstrained: UnconstrainedOption = False,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
+    ] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
+    duplicates: Annotated[
+        Literal["refuse", "first", "last"],
+        typer.Option("--duplicates", help="What to do with an id of two contents."),
+    ] = "refuse",
+    encoding: Annotated[str, typer.Option("--encoding", help="Of all files.")] = "auto",
+    language: Annotated[
+        str, typer.Option("--language", help="Of all cases, for example en.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for documents and tables."),
+    ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="Show every judge and end.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge generated reports: errors by category and scores.
+
+    References and candidates are joined by id. Answers are kept in the workspace, if
+    there is one: the same pair is not asked about twice.
+    """
+    place = find_place(workspace)
+    if list_all:
+        _show_judges(place, as_json=as_json)
+        return
+    if not name:
+        raise typer.BadParameter("name a judge; `ranloop judge --list` shows all")
+    given = ScoreInputs(
+        reference=reference,
+        candidates=tuple(files or ()),
+        pairs=pairs,
+        radpref=radpref,
+        ratings=None,
+    )
+    check_given(given)
+    try:
+        options = JudgeOptions(
+            empty=empty, weights=weights, resamples=resamples, seed=seed
+        )
+    except ValueError as error:
+        raise typer.BadParameter(f"--weights: {error}") from error
+    if out is not None:
+        _check_out(out, place)
+    reading = ReadingOptions(
+        encoding=encoding, language=language, duplicates=duplicates
+    )
+    asking = EngineOptions(tell=note, allow_unconstrained=allow_unconstrained)
+    progress = ProgressBar("judge", quiet=as_json)
+    with progress.shown(), ExitStack() as stack:
+        joined = join_given(given, read_taxonomy(material(place).labels), reading)
+        ours, *others = [
+            stack.enter_context(Judge.open(place, name, engine, asking, parser=one))
+            for one in dict.fromkeys((ParserMode.TOLERANT, parser))
+        ]
+        document = judge_systems(
+            joined, ours, options, *others, watch=progress.part("pairs")
+        )
+        if out is not None:
+            _write(document, out, place)
+    if as_json:
+        print_json(judge_data(document))
+    else:
+        _show(document)
+    if not any(one.answered for one in document.systems):
+        note("no pair was judged: see above why, or `systems` of the JSON.")
+        raise typer.Exit(1)
+
+
+def _check_out(out: Path, place: WorkspacePaths | None) -> None:
+    """Refuse a folder that documents must not be written to."""
+    if place is not None:
+        own_output(out, place)
+    check_folder(out, FILES)
+
+
+def _write(document: JudgeDocument, out: Path, place: WorkspacePaths | None) -> None:
+    """Write all documents and tables, or none of them, and say so."""
+    templates = template_folder(place) if place else shipped_templates()
+    if not (templates / "judge.md.jinja").is_file():
+        # A workspace whose own templates are older than this document.
+        templates = shipped_templates()
+    write_folder(out, render_files(document, templates), FILES)
+    note(f"wrote {len(FILES)} files to {out}, first of all {out / FILES[0]}")
+
+
+def _show(document: JudgeDocument) -> None:
+    """Print the scores, the errors by category, and what to know."""
+    pairs = sum(len(one.case_ids) for one in document.systems)
+    facts = document.facts
+    say(f"{pairs:,} pairs, judged by {facts.ref} with {facts.engine}")
+    say()
+    names = [one.system or "candidates" for one in document.systems]
+    official = document.official is not None
+    header = ["score", "better"]
+    for each in names:
+        header += [each, f"{each}, published parser"] if official else [each]
+    rows = []
+    for line in score_lines(document):
+        cells = []
+        for place, one in enumerate(line.results):
+            cells.append(_estimate(one))
+            if official:
+                cells.append(_estimate(line.official[place]))
+        rows.append((line.title, line.way, *cells))
+    print_table(tuple(header), rows)
+    say()
+    print_table(
+        ("errors, significant + others", *names),
+        [
+            (
+                category,
+                *(
+                    f"{one.total(category, significant=True)} + "
+                    f"{one.total(category, significant=False)}"
+                    for one in document.systems
+                ),
+            )
+            for category in document.categories
+        ],
+    )
+    say()
+    for text in notes(document):
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)
+    first = document.sheet.results[:1]
+    for one in first:
+        say(f"signature of {one.metric.title}, {one.system}: {one.signature}")
+
+
+def _estimate(one: MetricResult | None) -> str:
+    if one is None or one.estimate.value is None:
+        return NOT_ESTIMABLE
+    if one.estimate.low is None:
+        return share(one.estimate.value)
+    return f"{share(one.estimate.value)} {interval(one.estimate)}"
+
+
+def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
+    """Print every judge that there is: version, form of its answer, what it reads."""
+    judges = list_judges(place)
+    if as_json:
+        print_json({"judges": judges_data(judges)})
+        return
+    print_table(
+        ("judge", "answer", "rules", "categories", "reads"),
+        [
+            (
+                one.ref,
+                one.contract,
+                "yes" if get_contract(one.contract).schema(one.labels) else "no",
+                str(len(one.labels)),
+                ", ".join(each.ref for each in one.reads) or "-",
+            )
+            for one in judges
+        ],
+    )
+    say()
+    for one in judges:
+        say(f"{one.ref}: {get_contract(one.contract).summary}")
+    say()
+    say(
+        "scores of each: GREEN, GREEN-F1, Formula and --weights (higher is better), "
+        "GREEN-EC (lower)"
+    )
+
+
+def evaluate_judge(
+    place: WorkspacePaths, run: str, actor: Actor, *, as_json: bool
+) -> None:
+    """Hold a judge's run against experts, record it, print it; exit by its gate."""
+    with ProgressBar(f"evaluate {run}", quiet=as_json).shown():
+        found = evaluate_judge_run(place, run)
+        record_judge_evaluation(place, found, actor)
+    if as_json:
+        print_json(judge_evaluation_data(found))
+    else:
+        _show_evaluation(found)
+    if not passes(found):
+        raise typer.Exit(GATE_EXIT)
+
+
+def _show_evaluation(found: JudgeEvaluation) -> None:
+    spec = found.run.spec
+    say(
+        f"{spec.prompt} on {found.cohort} with {spec.engine}, against {found.against}, "
+        f"run {found.run.id}"
+    )
+    say()
+    if found.agreement:
+        print_table(
+            ("score", "better", "n", "tau-b", "Spearman", "Pearson"),
+            [
+                (
+                    one.score.title,
+                    WAYS[one.score.direction],
+                    str(one.found.n),
+                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}",
+                    share(one.found.spearman.value),
+                    share(one.found.pearson.value),
+                )
+                for one in found.agreement
+            ],
+            title=(
+                "agreement with the mean of the raters, 95 % intervals over "
+                f"{found.meta.unit}s; turned so that more is better"
+            ),
+        )
+        say()
+    for errors in found.meta.errors:
+        show_error_agreement(errors)
+        say()
+    if found.gate is not None:
+        rows = [tuple(one) for one in judge_gate_rows(found.gate)]
+        print_table(tuple(GATE_HEADER), rows)
+        say()
+    for text in judge_evaluation_notes(found):
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)

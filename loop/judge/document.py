@@ -1,0 +1,397 @@
+"""What a judge says of every system: as tables, Markdown, JSON and CSV.
+
+What a judge writes quotes the reports, so none of it is here: ids and numbers only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from loop import __version__
+from loop.core.errors import DataError
+from loop.core.records import Status
+from loop.core.safe_text import format_csv, shielded
+from loop.documents.templates import render_template, shipped_templates
+from loop.judge.counts import (
+    SCORES,
+    JudgeScore,
+    OwnAgainstCounts,
+    compare_own,
+    weighted_score,
+)
+from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
+from loop.run.runner import Watch
+from loop.score.documents.sentences import WAYS
+from loop.score.experts.error_counts import Empty
+from loop.score.metrics.base import MetricInput
+from loop.score.metrics.score_sheet import (
+    MetricResult,
+    ScoreSheet,
+    format_per_case,
+    measure_texts,
+    text_sides,
+)
+from loop.score.records import Joined
+from loop.score.scoring import Sources, describe_sources
+from loop.stats.resampling import Resampling
+
+FILES: Final = ("judge.md", "judge.json", "per_pair.csv", "counts.csv")
+"""Files of the folder of documents."""
+
+
+class JudgedSystem(NamedTuple):
+    """What the judge says of one system's candidates."""
+
+    system: str
+    case_ids: tuple[str, ...]
+    answers: JudgeAnswers
+    own: OwnAgainstCounts
+    """How far the score that it gives itself is from GREEN of its counts."""
+
+    @property
+    def answered(self) -> int:
+        """Pairs with a readable answer."""
+        return self.answers.counts.count(Status.ANSWERED)
+
+    @property
+    def unasked(self) -> int:
+        """Pairs that nothing was asked about."""
+        return sum(one is None for one in self.answers.counts.statuses)
+
+    def total(self, category: str, *, significant: bool) -> int:
+        """Return how many errors of a category there are, over the answered pairs."""
+        counts = self.answers.counts
+        table = counts.significant if significant else counts.insignificant
+        return int(np.nansum(table[:, counts.categories.index(category)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeDocument:
+    """Scores and counts of every system, with what they rest on."""
+
+    facts: JudgeFacts
+    contract: str
+    categories: tuple[str, ...]
+    systems: tuple[JudgedSystem, ...]
+    sheet: ScoreSheet
+    """Each score of each system, with its interval."""
+
+    empty: Empty
+    sources: Sources
+    confidence: float
+    units: str
+    """What was resampled as a whole: ``"patients"`` or ``"references"``."""
+
+    official: ScoreSheet | None = None
+    """The same answers as the published parser reads them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOptions:
+    """How a judge's counts become scores."""
+
+    empty: Empty = Empty.ONE
+    """What a pair without matches and errors scores."""
+
+    weights: tuple[float, float, float] | None = None
+    """Of one more score ``aM / (aM + bS + cI)``; None for none."""
+
+    resamples: int = 2_000
+    seed: int = 0
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            weighted_score(self.weights)
+
+    @property
+    def scores(self) -> tuple[JudgeScore, ...]:
+        """The scores that are shown."""
+        more = () if self.weights is None else (weighted_score(self.weights),)
+        return (*SCORES, *more)
+
+    @property
+    def resampling(self) -> Resampling:
+        """Options of the bootstrap."""
+        return {
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "confidence": self.confidence,
+        }
+
+
+def judge_systems(
+    joined: Joined,
+    judge: Judge,
+    options: JudgeOptions | None = None,
+    official: Judge | None = None,
+    *,
+    watch: Watch | None = None,
+) -> JudgeDocument:
+    """Return what `judge` says of every system.
+
+    Parameters
+    ----------
+    joined
+        References and candidates, as texts.
+    official
+        The same judge with the published parser: it reads the same stored answers.
+    watch
+        Wraps the pairs that have to be asked, to show progress.
+
+    Raises
+    ------
+    DataError
+        A side is labels and not texts.
+    EngineError
+        The engine is not available, or failed as a whole; what it answered until then
+        is kept.
+    StoreError
+        The store cannot be read or written.
+    """
+    options = options or JudgeOptions()
+    sides = text_sides(joined)
+    systems = tuple(_judge_side(judge, one.side, options, watch) for one in sides)
+    metrics = judge_metrics(judge, options.scores, options.empty)
+    published = None
+    if official is not None:
+        for one in sides:
+            _judge_side(official, one.side, options, watch)
+        theirs = judge_metrics(official, options.scores, options.empty)
+        published = measure_texts(joined, theirs, **options.resampling)
+    return JudgeDocument(
+        facts=judge.facts,
+        contract=judge.version.contract,
+        categories=judge.version.labels,
+        systems=systems,
+        sheet=measure_texts(joined, metrics, **options.resampling),
+        empty=options.empty,
+        sources=describe_sources(joined),
+        confidence=options.confidence,
+        units="references" if joined.patients is None else "patients",
+        official=published,
+    )
+
+
+def _judge_side(
+    judge: Judge, side: MetricInput, options: JudgeOptions, watch: Watch | None
+) -> JudgedSystem:
+    if side.references is None or side.candidates is None:
+        raise DataError(
+            f"{side.system}: a judge compares texts, and labels were given. Give files "
+            "with a text column."
+        )
+    answers = judge.judge(side.references, side.candidates, side.languages, watch)
+    return JudgedSystem(
+        side.system, side.case_ids, answers, compare_own(answers.counts, options.empty)
+    )
+
+
+def judge_data(document: JudgeDocument) -> dict[str, Any]:
+    """Return the document as JSON data."""
+    facts = document.facts
+    return {
+        "format": 1,
+        "ranloop": __version__,
+        "judge": {
+            "prompt": facts.ref,
+            "digest": facts.digest,
+            "contract": document.contract,
+            "engine": facts.engine,
+            "identity": facts.identity,
+            "parser": facts.parser.value,
+            "empty": document.empty.value,
+        },
+        "sources": document.sources._asdict(),
+        "resampled": document.units,
+        "confidence": document.confidence,
+        "systems": [
+            {
+                "system": one.system,
+                "pairs": len(one.case_ids),
+                "answered": one.answered,
+                "unparsed": one.answers.counts.count(Status.UNPARSED),
+                "engine_failed": one.answers.counts.count(Status.ENGINE_FAILED),
+                "not_asked": one.unasked,
+                "asked": one.answers.asked,
+                "cached": one.answers.cached,
+                "own_against_green": one.own._asdict(),
+                "errors": {
+                    name: {
+                        "significant": one.total(name, significant=True),
+                        "insignificant": one.total(name, significant=False),
+                    }
+                    for name in document.categories
+                },
+                "problems": [
+                    {"text": each.text, "pairs": each.cases}
+                    for each in one.answers.problems
+                ],
+            }
+            for one in document.systems
+        ],
+        "scores": [_score_data(one) for one in document.sheet.results],
+        "official": [
+            _score_data(one) for one in (document.official or _NOTHING).results
+        ],
+        "unavailable": [one._asdict() for one in document.sheet.unavailable],
+    }
+
+
+_NOTHING: Final = ScoreSheet(systems=(), case_ids={}, results=())
+
+
+def _score_data(one: MetricResult) -> dict[str, Any]:
+    return {
+        "metric": one.metric.name,
+        "title": one.metric.title,
+        "direction": one.metric.direction.value,
+        "system": one.system,
+        "value": one.estimate.value,
+        "low": one.estimate.low,
+        "high": one.estimate.high,
+        "n": one.n,
+        "undefined": one.undefined,
+        "signature": one.signature,
+    }
+
+
+class ScoreLine(NamedTuple):
+    """One score as it is shown, system by system."""
+
+    title: str
+    way: str
+    """Which way is better, in words."""
+
+    results: tuple[MetricResult | None, ...]
+    official: tuple[MetricResult | None, ...]
+    """As the published parser reads the same answers; empty where that was not asked
+    for."""
+
+
+def score_lines(document: JudgeDocument) -> tuple[ScoreLine, ...]:
+    """Return every score that at least one system has."""
+    other = document.official
+    return tuple(
+        ScoreLine(
+            metric.title,
+            WAYS[metric.direction],
+            _of(document.sheet, metric.name),
+            () if other is None else _of(other, metric.name),
+        )
+        for metric in document.sheet.metrics
+    )
+
+
+def _of(sheet: ScoreSheet, name: str) -> tuple[MetricResult | None, ...]:
+    found = {one.system: one for one in sheet.results if one.metric.name == name}
+    return tuple(found.get(system) for system in sheet.systems)
+
+
+def notes(document: JudgeDocument) -> list[str]:
+    """Return what a reader must know beside the numbers, as sentences."""
+    told = []
+    if document.facts.engine == "rules":
+        told.append(
+            "`rules` is no language model: it finds findings by the guides of an "
+            "extractor and compares them by the weights of labels/judging.yaml. It "
+            "reads English only."
+        )
+    for one in document.systems:
+        counts = one.answers.counts
+        unread, failed = (
+            counts.count(status) for status in (Status.UNPARSED, Status.ENGINE_FAILED)
+        )
+        if unread or failed or one.unasked:
+            told.append(
+                f"{one.system}: of {len(one.case_ids):,} pairs {unread:,} have an "
+                f"unreadable answer, {failed:,} have none, and {one.unasked:,} were "
+                "not asked about; they are in no number."
+            )
+        told += [
+            f"{one.system}: {each.text} ({each.cases:,} pairs)"
+            for each in one.answers.problems[:3]
+        ]
+        if one.own.mean_difference is not None and one.own.largest is not None:
+            told.append(
+                f"{one.system}: the judge's own score and GREEN of its counts differ "
+                f"by {one.own.mean_difference:.3f} on average, by "
+                f"{one.own.largest:.3f} at most ({one.own.pairs:,} pairs)."
+            )
+    told += [f"{one.metric}: {one.reason}" for one in document.sheet.unavailable]
+    told += document.sources.notes
+    return list(dict.fromkeys(told))
+
+
+def render_files(
+    document: JudgeDocument, templates: Path | None = None
+) -> dict[str, bytes]:
+    """Return the documents by file name; see `FILES`.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    variables = {
+        "document": document,
+        "lines": score_lines(document),
+        "notes": notes(document),
+        "version": __version__,
+    }
+    folder = templates or shipped_templates()
+    page = render_template(folder, "judge.md.jinja", variables)
+    data = json.dumps(judge_data(document), ensure_ascii=False, indent=2) + "\n"
+    return {
+        "judge.md": page.encode("utf-8"),
+        "judge.json": data.encode("utf-8"),
+        "per_pair.csv": format_per_case(document.sheet),
+        "counts.csv": _format_counts(document).encode("utf-8"),
+    }
+
+
+def _format_counts(document: JudgeDocument) -> str:
+    """Return the counts of every pair: ids and numbers, empty where unanswered."""
+    header = ["id", "system", "status", "matched"]
+    header += [f"significant.{name}" for name in document.categories]
+    header += [f"insignificant.{name}" for name in document.categories]
+    return format_csv(header, (row for one in document.systems for row in _rows(one)))
+
+
+def _rows(one: JudgedSystem) -> list[Sequence[object]]:
+    counts = one.answers.counts
+    numbers = np.column_stack(
+        [counts.matched, counts.significant, counts.insignificant]
+    )
+    return [
+        [
+            shielded(case),
+            shielded(one.system),
+            "not_asked" if status is None else status.value,
+            *("" if np.isnan(number) else int(number) for number in row),
+        ]
+        for case, status, row in zip(
+            one.case_ids, counts.statuses, numbers, strict=True
+        )
+    ]
+
+
+def judges_data(judges: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """Return judges' versions as JSON data, for a list of them."""
+    return [
+        {
+            "prompt": one.ref,
+            "digest": one.digest,
+            "contract": one.contract,
+            "categories": list(one.labels),
+            "reads": [each.ref for each in one.reads],
+            "why": one.why,
+        }
+        for one in judges
+    ]

@@ -1,0 +1,74 @@
+"""A judge's gate in words: a row for each check, and what must be known of them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from loop.documents.numbers import count, percent, share, signed
+from loop.evaluate.gates import describe_verdicts
+from loop.judge.judge_gates import JudgeAspect, JudgeCheck, JudgeGate
+
+
+class JudgeGateRow(NamedTuple):
+    """One check as text."""
+
+    check: str
+    verdict: str
+    observed: str
+    limit: str
+    """One-sided lower limit; empty where none is asked for."""
+
+    wanted: str
+    why: str
+    """What kept it from passing, and what it needs; empty for `PASS`."""
+
+
+GATE_HEADER: Final = JudgeGateRow(
+    "check", "verdict", "observed", "lower limit", "wanted", "why"
+)
+
+
+def judge_gate_rows(gate: JudgeGate) -> tuple[JudgeGateRow, ...]:
+    """Return a row for each check, in the order of the gate."""
+    return tuple(
+        JudgeGateRow(
+            check=one.what,
+            verdict=one.verdict.value,
+            observed=_print(one, one.observed),
+            limit="" if one.limit is None else _print(one, one.limit),
+            wanted=_wanted(one),
+            why=". ".join(part for part in (one.reason, one.needs) if part),
+        )
+        for one in gate.checks
+    )
+
+
+def judge_gate_notes(gate: JudgeGate) -> tuple[str, ...]:
+    """Return the verdict, what it rests on, and what is suspicious, as sentences."""
+    verdicts = describe_verdicts(one.verdict for one in gate.checks)
+    raters = f"{gate.raters} rater{'' if gate.raters == 1 else 's'}"
+    return (
+        f"The judge's gate is {gate.verdict}: {verdicts}.",
+        f"{count(gate.used)} of {count(gate.pairs)} pairs have a score and a rating; "
+        f"they are of {count(gate.units)} units, rated by {raters}.",
+        *(f"Suspicious: {words}." for words in gate.suspicious),
+    )
+
+
+def _print(check: JudgeCheck, value: float | None) -> str:
+    if value is not None and check.aspect is JudgeAspect.UNITS:
+        return count(round(value))
+    if check.aspect in (JudgeAspect.ANSWERS, JudgeAspect.COPIES):
+        return percent(value)
+    return signed(value) if check.aspect is JudgeAspect.PARENT else share(value)
+
+
+def _wanted(check: JudgeCheck) -> str:
+    target = check.threshold or 0.0
+    if check.aspect is JudgeAspect.ANSWERS:
+        return f"at most {100 * target:g} %"
+    if check.aspect is JudgeAspect.COPIES:
+        return f"{100 * target:g} %"
+    if check.aspect is JudgeAspect.PARENT:
+        return f"above \N{MINUS SIGN}{-target:g}"
+    return f"at least {target:g}"

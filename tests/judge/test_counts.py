@@ -1,0 +1,119 @@
+"""Scores of a judge's counts: formulas, empty pairs, and what is never guessed."""
+
+import numpy as np
+import pytest
+
+from loop.core.records import Status
+from loop.judge.counts import (
+    ERRORS,
+    GREEN,
+    OWN,
+    SCORES,
+    JudgeCounts,
+    answer_fields,
+    compare_own,
+    read_counts,
+    score_counts,
+    weighted_score,
+)
+from loop.prompts.outputs.base import get_contract
+from loop.run.runner import ItemAnswer
+from loop.score.experts.error_counts import Empty
+from loop.score.metrics.base import Direction
+
+# Matched, significant and insignificant errors; GREEN, GREEN-F1, Formula.
+TABLE = (
+    ((0, 0, 1), (None, None, 0)),
+    ((0, 1, 0), (0, 0, 0)),
+    ((1, 1, 0), (0.5, 2 / 3, 1 / 3)),
+    ((3, 1, 2), (0.75, 6 / 7, 0.5)),
+    ((5, 0, 3), (1, 1, 10 / 13)),
+    ((10, 3, 2), (10 / 13, 20 / 23, 10 / 17)),
+)
+
+
+def counts(*rows, own=None):
+    """Return the counts of pairs: matched, significant, insignificant."""
+    table = np.array(rows, dtype=float)
+    return JudgeCounts(
+        categories=("omission",),
+        significant=table[:, 1:2],
+        insignificant=table[:, 2:3],
+        matched=table[:, 0],
+        own=np.full(len(rows), np.nan) if own is None else np.array(own),
+        statuses=(Status.ANSWERED,) * len(rows),
+    )
+
+
+@pytest.mark.parametrize(("row", "wanted"), TABLE)
+def test_published_values_of_the_formulas(row, wanted):
+    """Without a policy, a form has no value where nothing it counts is there."""
+    got = [score_counts(counts(row), one, Empty.SKIP)[0] for one in SCORES[:3]]
+    assert got == pytest.approx(
+        [np.nan if one is None else one for one in wanted], nan_ok=True
+    )
+
+
+@pytest.mark.parametrize(("empty", "value"), [(Empty.ONE, 1), (Empty.ZERO, 0)])
+def test_the_policy_decides_for_empty_pairs_only(empty, value):
+    """An insignificant error is nothing to GREEN, and something to Formula."""
+    said = counts((0, 0, 0), (0, 0, 1), (1, 1, 0))
+    assert score_counts(said, GREEN, empty).tolist() == [value, value, 0.5]
+    formula = score_counts(said, SCORES[2], empty)
+    assert formula.tolist() == pytest.approx([value, 0, 1 / 3])
+
+
+def test_what_an_answer_does_not_say_is_not_without_errors():
+    """No insignificant section: GREEN has a value, what counts them has none."""
+    said = counts((0, 0, np.nan), (3, 1, np.nan), (np.nan, np.nan, np.nan))
+    assert score_counts(said, GREEN, Empty.ONE)[:2].tolist() == [1, 0.75]
+    assert np.isnan(score_counts(said, GREEN, Empty.ONE)[2])
+    assert np.isnan(score_counts(said, SCORES[2], Empty.ONE)).all()
+    assert np.isnan(score_counts(said, ERRORS, Empty.ONE)[2])
+
+
+def test_the_unified_form_is_the_others():
+    """(1, 1, 0) is GREEN, (2, 1, 0) GREEN-F1, (1, 2, 0.5) Formula."""
+    said = counts(*(row for row, _ in TABLE))
+    for one in SCORES[:3]:
+        same = score_counts(said, weighted_score(one.weights), Empty.ONE)
+        np.testing.assert_allclose(same, score_counts(said, one, Empty.ONE))
+    assert ERRORS.direction is Direction.LOWER
+
+
+@pytest.mark.parametrize("weights", [(0, 1, 1), (1, -1, 0), (1, 1, np.nan)])
+def test_weights_that_make_no_score_are_refused(weights):
+    """Nothing could be read off the number."""
+    with pytest.raises(ValueError, match="weights must be numbers from 0 on"):
+        weighted_score(weights)
+
+
+def test_own_scores_are_held_against_the_counts():
+    """Only where both are there."""
+    said = counts((1, 1, 0), (1, 0, 0), (1, 0, 0), own=[0.9, 1.0, np.nan])
+    found = compare_own(said, Empty.ONE)
+    assert (found.pairs, found.largest) == (2, pytest.approx(0.4))
+    assert found.mean_difference == pytest.approx(0.2)
+    assert compare_own(counts((1, 1, 0)), Empty.ONE).mean_difference is None
+    assert score_counts(said, OWN, Empty.ONE)[0] == 0.9
+
+
+def test_answers_become_counts_by_field():
+    """An unreadable answer is NaN throughout, and so is a pair nobody asked about."""
+    contract = get_contract("error_list")
+    names = answer_fields(("omission",), contract)
+    errors = ("significant.omission", "insignificant.omission")
+    assert names == (*errors, "matched", "score")
+    said = read_counts(
+        [
+            ItemAnswer(Status.ANSWERED, (2, 1, 3, None)),
+            ItemAnswer(Status.UNPARSED, (None,) * 4),
+            None,
+        ],
+        ("omission",),
+    )
+    assert said.triples[0].tolist() == [3, 2, 1]
+    assert np.isnan(said.triples[1:]).all()
+    assert said.statuses == (Status.ANSWERED, Status.UNPARSED, None)
+    plain = answer_fields(("omission",), get_contract("error_list_unweighted"))
+    assert plain[0] == "omission"

@@ -1,0 +1,168 @@
+"""A judge on pairs: each asked once, unreadable answers in no number, signatures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.records import Completion, Status
+from loop.judge import Judge, judge_pairs
+from loop.judge.document import JudgeOptions, judge_data, render_files
+from loop.judge.judge import list_judges
+from loop.prompts.outputs.green_sections import ParserMode
+from loop.score.experts.error_counts import Empty
+from tests.judge.scenes import CANDIDATES, REFERENCES, errors, tell
+
+TEXT = (
+    "[Explanation]: One is missed.\n\n[Clinically Significant Errors]:\n"
+    "(b) Omitted finding: 2\n\n[Clinically Insignificant Errors]:\nNone\n\n"
+    "[Matched Findings]:\n3. heart; lungs; bones"
+)
+"""The count of errors has no full stop: the published parser finds none."""
+
+
+def ask(engine, version="one_pass", workspace=None, candidates=CANDIDATES, **how):
+    """Return what a judge says of the pairs."""
+    with Judge.open(workspace, version, engine, **how) as judge:
+        names = list(REFERENCES)
+        return judge.judge(
+            [REFERENCES[name] for name in names],
+            [candidates[name] for name in names],
+            ["en"] * len(names),
+        )
+
+
+def test_the_judges_that_ship():
+    """All of them name the extractor they read by."""
+    found = {one.name: one for one in list_judges(None)}
+    assert set(found) == {"green", "green_text", "one_pass"}
+    assert {one.reads[0].ref for one in found.values()} == {"extractor@v11"}
+    assert all(one.finders for one in found.values())
+
+
+def test_two_forms_of_one_judge_count_alike():
+    """What `rules` finds is the same however it is asked to say it."""
+    green, one_pass = ask("rules", "green").counts, ask("rules").counts
+    np.testing.assert_array_equal(green.triples, one_pass.triples)
+    np.testing.assert_array_equal(green.own, one_pass.own)
+    wrong = dict(zip(green.categories, green.significant.T.tolist(), strict=True))
+    assert wrong["location"] == [1, 0, 0, 0]
+    assert wrong["omission"] == [0, 1, 0, 1]
+    assert green.matched.tolist() == [0, 1, 0, 0]
+    assert green.own[2] == 1 and green.own[3] == 0
+
+
+def test_free_text_is_refused_by_rules_and_says_why():
+    """It writes JSON; nothing is guessed, and nothing is without an error."""
+    said = ask("rules", "green_text")
+    assert set(said.counts.statuses) == {Status.ENGINE_FAILED}
+    assert np.isnan(said.counts.triples).all()
+    assert "contract of this version is free text" in said.problems[0].text
+
+
+def test_each_distinct_pair_is_asked_once(monkeypatch, workspace):
+    """Also over two openings; what was unreadable is asked again."""
+    answers = {CANDIDATES["a"]: "I cannot say.", "": Completion("", "length")}
+    asked = tell(monkeypatch, answers)
+    twice = {**CANDIDATES, "c": CANDIDATES["b"]}
+    first = ask("told", workspace=workspace, candidates=twice)
+    assert (first.asked, len(asked)) == (4, 4)
+    assert first.counts.count(Status.UNPARSED) == 2
+    again = ask("told", workspace=workspace, candidates=twice)
+    assert (again.asked, again.cached) == (0, 4)
+    assert again.counts.statuses == first.counts.statuses
+
+
+def test_an_empty_reference_is_not_asked_about(monkeypatch):
+    """An empty candidate is: a system may say nothing."""
+    asked = tell(monkeypatch, {})
+    with Judge.open(None, "one_pass", "told") as judge:
+        said = judge.judge(["  ", "Effusion."], ["Edema.", ""], ["en", "en"])
+    assert asked == [""]
+    assert said.counts.statuses == (None, Status.ANSWERED)
+
+
+def test_forty_candidates_of_one_reference(monkeypatch):
+    """Each is a pair of its own; the reference is the start of every prompt."""
+    tell(
+        monkeypatch,
+        {f"Edema {n}.": errors(*[("omission", True)] * (n % 3)) for n in range(40)},
+    )
+    result = judge_pairs(
+        {"r": "Edema."},
+        {f"s{n}": {"r": f"Edema {n}."} for n in range(40)},
+        "one_pass",
+        "told",
+    )
+    values = result.table[result.table.score == "one_pass_errors"]["value"]
+    # Errors without a word of either text are told apart by their reasons.
+    assert values.tolist() == [n % 3 for n in range(40)]
+
+
+def test_a_score_of_its_own_stands_beside_the_counts(monkeypatch):
+    """A judge that calls itself perfect in spite of its errors is seen to."""
+    tell(monkeypatch, {CANDIDATES["a"]: errors(("omission", True), rules_score=1.0)})
+    result = judge_pairs(
+        {"a": REFERENCES["a"]}, {"a": CANDIDATES["a"]}, "one_pass", "told"
+    )
+    by = result.table.set_index("score")["value"]
+    assert (by["one_pass_own"], by["one_pass_green"]) == (1.0, 0.5)
+    assert result.document.systems[0].own.mean_difference == pytest.approx(0.5)
+
+
+def test_unreadable_answers_are_in_no_number(monkeypatch):
+    """They are counted in the signature and in the documents."""
+    tell(monkeypatch, {CANDIDATES["a"]: "no", CANDIDATES["b"]: errors()})
+    result = judge_pairs(REFERENCES, CANDIDATES, "one_pass", "told")
+    assert "unparsed:1" in result.signature and result.signature.endswith("n:3")
+    assert "one_pass@v1:" in result.signature and "empty:1" in result.signature
+    frame = result.pairs.set_index("id")
+    assert frame.loc["a", "status"] == "unparsed"
+    assert np.isnan(frame.loc["a", "one_pass_green"])
+    assert frame.loc["b", "one_pass_green"] == 1
+    assert "<table" in result._repr_html_()
+
+
+def test_the_published_parser_reads_the_same_answers(monkeypatch, workspace):
+    """Side by side, without asking anybody again: it sees none of the two errors."""
+    asked = tell(monkeypatch, dict.fromkeys(CANDIDATES.values(), TEXT))
+    said = ask("told", "green_text", workspace)
+    theirs = ask("told", "green_text", workspace, parser=ParserMode.OFFICIAL)
+    assert len(asked) == 4 and theirs.cached == 4
+    assert said.counts.triples[0].tolist() == [3, 2, 0]
+    assert theirs.counts.triples[0].tolist() == [3, 0, 0]
+    with pytest.raises(DataError, match="reads the four sections of green_text only"):
+        Judge.open(None, "green", parser=ParserMode.OFFICIAL)
+
+
+def test_an_extractor_is_no_judge():
+    """And a judge that does not exist is refused by name."""
+    with pytest.raises(DataError, match="judges no pairs"):
+        Judge.open(None, "extractor@v11")
+    with pytest.raises(DataError, match="no prompt"):
+        Judge.open(None, "gren")
+
+
+def test_documents_hold_no_text_of_a_case(monkeypatch):
+    """What a judge writes quotes the reports."""
+    wrong = errors(("omission", True)).replace("error 0", "zebra seen")
+    tell(monkeypatch, dict.fromkeys(CANDIDATES.values(), wrong))
+    references = {name: f"{text} zebra" for name, text in REFERENCES.items()}
+    result = judge_pairs(
+        references,
+        CANDIDATES,
+        "one_pass",
+        "told",
+        options=JudgeOptions(empty=Empty.ZERO, weights=(1, 3, 0)),
+    )
+    files = render_files(result.document)
+    assert b"zebra" not in b"".join(files.values())
+    assert b"form_1_3_0" in files["per_pair.csv"]
+    assert judge_data(result.document)["judge"]["empty"] == "0"
+
+
+def test_labels_are_no_texts():
+    """A judge compares words."""
+    rows = pd.DataFrame({"edema": ["present", "absent"]}, index=["a", "b"])
+    with pytest.raises(DataError, match="a judge compares texts"):
+        judge_pairs(rows, {"s": rows})

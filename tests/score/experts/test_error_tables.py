@@ -1,0 +1,155 @@
+"""Counts of errors by category, read from plain tables."""
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.score.experts.error_tables import (
+    ErrorTable,
+    read_error_counts,
+    read_judge_counts,
+)
+
+HEADER = "id,system,rater,category,significance,count"
+ROWS = [
+    "b,x,ann,omission,significant,2",
+    "b,x,ann,omission,insignificant,1",
+    "a,x,ann,a,significant,1",
+    "b,x,ben,false_finding,significant,0",
+]
+
+
+def write(path, rows, header=HEADER):
+    """Return a file of these rows."""
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def experts(tmp_path):
+    """Return the table of two raters, of whom one judged one candidate."""
+    return read_error_counts(write(tmp_path / "e.csv", ROWS))
+
+
+def test_rows_become_counts_by_category(experts):
+    """Sorted by case; a letter names its category; what has no row counts 0."""
+    assert experts.keys == (("a", "x"), ("b", "x"))
+    assert experts.raters == ("ann", "ben")
+    assert experts.counts[0, 0, :2].tolist() == [[1, 0], [0, 0]]
+    assert experts.counts[1, 0, :2].tolist() == [[0, 0], [2, 1]]
+
+
+def test_who_has_no_row_did_not_judge(experts):
+    """Missing is not zero: ben's row of 0 says that he found nothing in b."""
+    assert np.isnan(experts.counts[0, 1]).all()
+    assert (experts.counts[1, 1] == 0).all()
+    totals = experts.totals(("omission", "false_finding"), all_errors=True)
+    np.testing.assert_array_equal(totals, [[1, np.nan], [3, 0]])
+
+
+def test_insignificant_errors_count_on_request(experts):
+    """And a category that nobody was asked for adds nothing."""
+    totals = experts.totals(("omission", "unknown"), all_errors=False)
+    np.testing.assert_array_equal(totals, [[0, np.nan], [2, 0]])
+
+
+def test_fewer_significant_errors_are_more_points(experts):
+    """So that agreement with a score is positive."""
+    ratings = experts.as_ratings()
+    np.testing.assert_array_equal(ratings.scores, [[-1, np.nan], [-2, 0]])
+    assert ratings.scale == (-2, 0)
+    assert ratings.against == "significant errors, negated"
+
+
+def test_rows_of_other_candidates_are_taken_in_order(experts):
+    """An unknown candidate has no count, instead of none."""
+    taken = experts.rows([("b", "x"), ("c", "x")])
+    assert np.isnan(taken.counts[1]).all()
+    np.testing.assert_array_equal(taken.counts[0], experts.counts[1])
+
+
+def test_a_row_that_stands_twice_counts_once(tmp_path):
+    """A copy is no second opinion; two different counts are an error."""
+    found = read_error_counts(write(tmp_path / "e.csv", [*ROWS, ROWS[0]]))
+    assert found.repeated == 1 and found.counts[1, 0, 1, 0] == 2
+    other = write(tmp_path / "o.csv", [*ROWS, "b,x,ann,b,significant,3"])
+    with pytest.raises(
+        DataError, match=r"line 2 and o\.csv, line 6: rater 'ann' has two"
+    ):
+        read_error_counts(other)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a,x,ann,Effusion on the left,significant,1", "line 2: there is no such cat"),
+        ("a,x,ann,omission,serious,1", "neither significant nor insignificant"),
+        ("a,x,ann,omission,significant,-1", "not a whole number from 0 on"),
+        ("a,x,ann,omission,significant,1.5", "not a whole number from 0 on"),
+        ("a,x,ann,omission,significant,", "give 0 where there is no such error"),
+        (",x,ann,omission,significant,1", "column id is empty"),
+        ("a,x,,omission,significant,1", "column rater is empty"),
+    ],
+)
+def test_a_wrong_row_is_refused(tmp_path, row, said):
+    """By its line, without what the cell holds."""
+    with pytest.raises(DataError, match=said) as caught:
+        read_error_counts(write(tmp_path / "e.csv", [row]))
+    assert "Effusion" not in str(caught.value)
+
+
+def test_a_table_without_its_columns_is_refused(tmp_path):
+    """The message names all of them."""
+    wrong = write(tmp_path / "e.csv", ["a,ann,1"], "id,rater,count")
+    with pytest.raises(DataError, match=r"no column category, significance\. Error"):
+        read_error_counts(wrong)
+    with pytest.raises(DataError, match="no row has a count"):
+        read_error_counts(write(tmp_path / "e.csv", []))
+
+
+JUDGED = "id,system,status,matched,significant.omission,insignificant.omission"
+
+
+def test_a_judges_file_becomes_counts_of_one_rater(tmp_path):
+    """A pair without an answer has no count; other columns are passed over."""
+    rows = ["b,x,answered,4,2,0", "a,x,unparsed,,,"]
+    found = read_judge_counts(write(tmp_path / "counts.csv", rows, JUDGED))
+    assert (found.keys, found.raters) == ((("a", "x"), ("b", "x")), ("counts.csv",))
+    assert found.categories == ("omission",)
+    np.testing.assert_array_equal(found.counts[:, 0, 0], [[np.nan, np.nan], [2, 0]])
+
+
+def test_a_judge_that_does_not_weigh_says_so(tmp_path):
+    """Its errors are all in one column."""
+    header = "id,significant.omission"
+    found = read_judge_counts(write(tmp_path / "counts.csv", ["a,2"], header))
+    assert found.signature == "significance:none"
+    assert found.totals(("omission",), all_errors=True).tolist() == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "said"),
+    [
+        (["a,x,1"], "id,system,f1", "no column of counts such as significant.false"),
+        (["a,x,ok,1,1,0"] * 2, JUDGED, "line 3: case 'a' has two rows"),
+        (["a,x,ok,1,,1"], JUDGED, "some counts of significant errors are empty"),
+        (["a,x,ok,1,one,1"], JUDGED, "not a whole number"),
+        ([",x,ok,1,1,1"], JUDGED, "column id is empty"),
+        ([], JUDGED, "there is no row of counts"),
+    ],
+)
+def test_a_wrong_file_of_a_judge_is_refused(tmp_path, rows, header, said):
+    """No cell is guessed."""
+    with pytest.raises(DataError, match=said):
+        read_judge_counts(write(tmp_path / "counts.csv", rows, header))
+
+
+def test_a_table_of_another_shape_is_no_counts():
+    """The message gives both shapes."""
+    with pytest.raises(ValueError, match=r"shape \(1, 1, 1, 2\), got \(1, 1\)"):
+        ErrorTable(
+            keys=(("a", ""),),
+            raters=("r",),
+            categories=("omission",),
+            counts=np.zeros((1, 1)),
+        )
