@@ -381,8 +381,9 @@ class Workspace:
         ----------
         source
             A file or folder, or a DataFrame with a column ``case_id`` and a column
-            ``text`` (or sections), and label columns where there are labels. An index
-            with a name is a column too.
+            ``text`` (or sections), and label columns where there are labels; or with
+            columns ``reference`` and ``candidate``, for pairs. An index with a name is
+            a column too.
         votes
             Columns ``reader``, ``case_id``, ``label``, ``value``.
         need

@@ -151,7 +151,9 @@ def register(app: typer.Typer) -> None:
 def import_(
     source: Annotated[
         Path,
-        typer.Argument(help="CSV, JSON, Parquet or .xlsx file, or folder of .txt."),
+        typer.Argument(
+            help="CSV, JSON, Parquet or .xlsx file, or folder of .txt or of RadPref."
+        ),
     ],
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the cohort.")],
     role: Annotated[
@@ -161,7 +163,8 @@ def import_(
         str,
         typer.Option(
             "--format",
-            help="auto, csv, jsonl (or a JSON array), parquet, excel, openi or mimic.",
+            help="auto, csv, jsonl (or a JSON array), parquet, excel, openi, mimic or "
+            "radpref.",
         ),
     ] = "auto",
     origin: Annotated[

@@ -54,11 +54,15 @@ from loop.labels.sealing import (
 
 RATING_COLUMNS: Final = ("case_id", "rater", "dimension", "points", "scale")
 ERROR_COLUMNS: Final = ("case_id", "rater", "category", "significance")
+MOST_NAME: Final = 200
+"""Characters of the name of a rater, or of a dimension."""
+
 OVERALL: Final = "overall"
 """Dimension of points that are of the candidate as a whole."""
 
 _RATINGS, _ERRORS = "ratings.csv", "errors.csv"
-_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(-?\d+(?:\.\d+)?)")
+_POINTS = r"(-?[0-9]{1,6}(?:\.[0-9]{1,3})?)"
+_SCALE = re.compile(rf"{_POINTS}\s*(?:-|–|to)\s*{_POINTS}")
 
 
 class PointScale(NamedTuple):
@@ -76,7 +80,8 @@ class PointScale(NamedTuple):
 
 def plain(number: float) -> str:
     """Return a number as it is written in files: exact, and 4 rather than 4.0."""
-    return str(int(number)) if number.is_integer() else repr(number)
+    given = float(number)
+    return str(int(given)) if given.is_integer() else repr(given)
 
 
 def parse_scale(words: str) -> PointScale:
@@ -284,6 +289,16 @@ def findings_path(workspace: WorkspacePaths, payload: Mapping[str, Any]) -> Path
     return workspace.private / "findings" / Path(str(name)).name if name else None
 
 
+def findings_files(workspace: WorkspacePaths, cohort_name: str) -> tuple[Path, ...]:
+    """Return all files with words of a cohort's findings, in plain or sealed, sorted.
+
+    Among them what a version that was never recorded left.
+    """
+    named = re.compile(rf"{re.escape(cohort_name)}-[0-9a-f]{{12}}\.jsonl(\.sealed)?")
+    found = (workspace.private / "findings").glob(f"{cohort_name}-*")
+    return tuple(sorted(path for path in found if named.fullmatch(path.name)))
+
+
 def expert_files(
     workspace: WorkspacePaths, name: str, payload: Mapping[str, Any]
 ) -> dict[Path, str]:
@@ -451,7 +466,8 @@ def _with_findings(
     errors: tuple[MarkedError, ...], raw: bytes, path: Path
 ) -> tuple[MarkedError, ...]:
     """Return `errors` with the words of each, which stand line by line in a file."""
-    words = [json.loads(line) for line in raw.decode("utf-8").splitlines()]
+    # Not `splitlines`, which also parts at signs that may stand in a text.
+    words = [json.loads(line) for line in raw.decode("ascii").split("\n")[:-1]]
     if len(words) != len(errors):
         raise DataError(f"{path} is not of these errors. Restore it from a backup.")
     return tuple(
@@ -473,14 +489,14 @@ def _format(given: Judgements, case_ids: Sequence[str]) -> _ExpertFiles:
     ratings = sorted(
         given.ratings, key=lambda r: (places[r.case_id], r.rater, r.dimension)
     )
-    errors = sorted(given.errors, key=lambda e: (places[e.case_id], e.rater))
+    errors = sorted(given.errors, key=lambda e: (places[e.case_id], *e[1:]))
     rows = ((*r[:3], plain(r.points), r.scale.words) for r in ratings)
     told = any(one.finding for one in errors)
-    lines = "".join(json.dumps(e.finding, ensure_ascii=False) + "\n" for e in errors)
+    lines = "".join(json.dumps(one.finding) + "\n" for one in errors)
     return _ExpertFiles(
         _csv(RATING_COLUMNS, rows) if ratings else None,
         _csv(ERROR_COLUMNS, (one[:4] for one in errors)) if errors else None,
-        lines.encode("utf-8") if told else None,
+        lines.encode("ascii") if told else None,
     )
 
 
@@ -557,8 +573,8 @@ def add_ratings(
     ------
     DataError
         The cohort is none of pairs, a rater said otherwise before (of a holdout:
-        anything), and `how` does not replace it, or what is kept is not as recorded;
-        nothing was changed.
+        anything), and `how` does not replace it, on another scale, or what is kept is
+        not as recorded; nothing was changed.
     WriteError
         The workspace cannot be written; nothing was changed.
     """
@@ -571,7 +587,10 @@ def add_ratings(
             payload = record.ratings[newest]
             kept = _read_version(workspace, cohort, payload, findings=True)
         merged = _merge(kept, new, how, sealed=record.is_holdout)
-        if _format(merged, cohort.case_ids) == _format(kept, cohort.case_ids):
+        _check_ratings(merged.ratings)
+        same = _format(merged, cohort.case_ids) == _format(kept, cohort.case_ids)
+        # Of a holdout that would tell whether somebody guessed what is sealed.
+        if same and not record.is_holdout:
             return report_of(newest, kept, cohort)
         version = stage_ratings(workspace, cohort, merged, newest + 1)
         event = ratings_event(cohort, version, how.reason.strip() or _whose(new))
@@ -642,6 +661,12 @@ def check_judgements(
             raise DataError(
                 f"cohort {cohort.name!r} has no pair {quoted(one.case_id)}, which "
                 f"rater {quoted(one.rater)} judged. Correct the id."
+            )
+        if not one.rater or len(one.rater) > MOST_NAME or not one.rater.isprintable():
+            raise DataError(
+                f"case {quoted(one.case_id)}: the name of a rater is empty, has more "
+                f"than {MOST_NAME} characters, or holds a control character. Use a "
+                "short name, or a number."
             )
     _check_ratings(given.ratings)
     _check_errors(given.errors, categories)

@@ -24,7 +24,7 @@ from loop.labels.cohort import (
     read_cohort_file,
     read_record,
 )
-from loop.labels.expert_ratings import expert_files, ratings_lock
+from loop.labels.expert_ratings import expert_files, findings_files, ratings_lock
 from loop.labels.reference import list_references, reference_path, version_lock
 from loop.labels.sealing import (
     SUFFIX,
@@ -157,9 +157,7 @@ def label_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
     attic = [
         path for path in map(_plain, _attic(workspace)) if moved.fullmatch(path.name)
     ]
-    said = re.compile(rf"{re.escape(name)}-[0-9a-f]{{12}}\.jsonl")
-    marked = sorted((workspace.private / "findings").glob(f"{name}-*"))
-    findings = [path for path in map(_plain, marked) if said.fullmatch(path.name)]
+    findings = map(_plain, findings_files(workspace, name))
     folder = cohort_folder(workspace, name)
     return tuple(dict.fromkeys((*_in_folder(folder), *findings, *attic)))
 
@@ -171,9 +169,14 @@ def replaced_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
         path
         for folder in _attic(workspace)
         if before.fullmatch(folder.name)
-        for path in _in_folder(folder / "cohort")
+        for path in (*_in_folder(folder / "cohort"), *_findings_in(folder, name))
     ]
     return tuple(dict.fromkeys(found))
+
+
+def _findings_in(folder: Path, name: str) -> Iterator[Path]:
+    """Yield words of findings that went with a replaced cohort."""
+    yield from map(_plain, sorted(folder.glob(f"{name}-*.jsonl*")))
 
 
 def _attic(workspace: WorkspacePaths) -> list[Path]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from loop.core.digests import digest_text, digest_texts, framed
@@ -156,6 +158,18 @@ def test_the_digest_of_several_texts_frames_names_and_texts() -> None:
     expected = digest_text(framed(["candidate", "c", "reference", "ab"]).decode())
     assert digest_texts(texts) == expected
     assert digest_texts({"reference": "a", "candidate": "bc"}) != expected
+
+
+_TEXTS = st.dictionaries(st.text(max_size=9), st.text(max_size=9), min_size=1)
+
+
+@given(one=_TEXTS, other=_TEXTS)
+def test_only_equal_texts_under_equal_names_have_one_digest(
+    one: dict[str, str], other: dict[str, str]
+) -> None:
+    """Whatever a text holds, and in whatever order they come."""
+    assert (digest_texts(one) == digest_texts(other)) == (one == other)
+    assert digest_texts(dict(reversed(one.items()))) == digest_texts(one)
 
 
 def _write_jsonl(path: Path, rows: Sequence[Sequence[str]]) -> Path:

@@ -58,6 +58,7 @@ from loop.labels.expert_ratings import (
     Judgements,
     RatingsReport,
     check_judgements,
+    findings_files,
     ratings_event,
     report_of,
     stage_ratings,
@@ -617,6 +618,8 @@ def _published(
             for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
                 if final.exists():
                     _move(final, attic / kept, moved)
+            for path in findings_files(workspace, name):
+                _move(path, attic / path.name, moved)
         for path, final in zip((folder, texts), finals, strict=True):
             _move(path, final, moved)
             sync_folder(final.parent)

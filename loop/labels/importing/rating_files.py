@@ -13,6 +13,7 @@ from loop.core.safe_text import quoted
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.error_categories import ErrorCategories, read_errors
 from loop.labels.expert_ratings import (
+    MOST_NAME,
     OVERALL,
     ExpertRating,
     Judgements,
@@ -23,7 +24,7 @@ from loop.labels.expert_ratings import (
     add_ratings,
     parse_scale,
 )
-from loop.labels.importing.source import MAX_ID, MAX_TEXT, ROLES
+from loop.labels.importing.source import MAX_TEXT, ROLES
 from loop.labels.importing.table_files import (
     SourceRow,
     SourceTable,
@@ -170,11 +171,6 @@ class _PairIds:
         case_id, rater = cells["case_id"], cells["rater"]
         if not case_id or not rater:
             raise DataError(f"{where}: no rater or no case id. Fill in both.")
-        if len(rater) > MAX_ID or not rater.isprintable():
-            raise DataError(
-                f"{where}: the name of the rater is longer than {MAX_ID} characters or "
-                "holds a control character. Use a short name, or a number."
-            )
         if case_id in self._ids:
             return case_id, rater
         found = self._by_system.get((case_id, cells.get("system", "")), [])
@@ -210,7 +206,7 @@ def _iter_ratings(
                 "the cell empty where nobody rated."
             ) from None
         dimension = cells.get("dimension", "") or OVERALL
-        if len(dimension) > MAX_ID or not dimension.isprintable():
+        if len(dimension) > MOST_NAME or not dimension.isprintable():
             raise DataError(f"{row.where}: the dimension has no short name. Give one.")
         yield ExpertRating(case_id, rater, dimension, points, used)
 
