@@ -116,7 +116,7 @@ LIBRARY = {
     "count_distances",
     *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
     # A judge's run held against experts.
-    *("evaluate_judge", "judge_meta_data", "judge_meta_said"),
+    *("evaluate_judge", "judge_meta_data", "judge_meta_said", "judged_texts"),
     # Named in the table of engines, as a string.
     "make_replay",
 }
