@@ -134,6 +134,8 @@ def judged_texts(
 ) -> JudgedTexts:
     """Return what a judge said of pairs of texts, as `evaluate_judge` needs it.
 
+    Pairs are in the order of their case ids, the systems of a case together.
+
     Parameters
     ----------
     draws
@@ -153,16 +155,19 @@ def judged_texts(
     tables = [_pairs_of(document, score) for document in draws]
     if not tables or any(one.keys != tables[0].keys for one in tables):
         raise ValueError("need one draw or more, all of the same pairs")
-    keys, metric = tables[0].keys, tables[0].metric
+    metric = tables[0].metric
+    # By case: were a system after another, its place would be that of its quality.
+    order = sorted(range(len(tables[0].keys)), key=lambda row: tables[0].keys[row])
+    keys = tuple(tables[0].keys[row] for row in order)
     return JudgedTexts(
         keys=keys,
         references=[references[case] for case, _ in keys],
         candidates=[candidates[system][case] for case, system in keys],
-        scores=np.stack([one.scores for one in tables]),
-        counts=np.stack([one.counts for one in tables]),
+        scores=np.stack([one.scores[order] for one in tables]),
+        counts=np.stack([one.counts[order] for one in tables]),
         categories=draws[0].categories,
         lower=metric.direction is Direction.LOWER,
-        name=metric.title,
+        name=f"{draws[0].facts.ref} ({score})",
         signature=tables[0].signature,
     )
 

@@ -193,9 +193,9 @@ def test_what_judge_pairs_returns_can_be_evaluated():
     systems = {"copy": REFERENCES, "other": CANDIDATES}
     draws = [found.document, found.document]
     one = judged_texts(draws, REFERENCES, systems, score="green_green")
-    table = found.pairs
-    assert [case for case, _ in one.keys] == table["id"].tolist()
-    assert [system for _, system in one.keys] == table["system"].tolist()
+    table = found.pairs.sort_values(["id", "system"])
+    assert list(one.keys) == list(zip(table["id"], table["system"], strict=True))
+    assert one.name == "green@v1 (green_green)"
     np.testing.assert_array_equal(one.scores[1], table["green_green"])
     place = one.categories.index("omission")
     told = one.counts[0, :, place, 0]
