@@ -196,13 +196,16 @@ def _read_row(
     )
 
 
+_DIGITS: Final = 6
+
+
 def _whole(text: str, where: str) -> int:
     """Return a count; as 2 or as 2.0, which a spreadsheet writes."""
     whole = text.removesuffix(".0")
-    if not (whole.isascii() and whole.isdigit()):
+    if not (whole.isascii() and whole.isdigit() and len(whole) <= _DIGITS):
         raise DataError(
-            f"{where}: the count is not a whole number from 0 on. Correct it, and give "
-            "0 where there is no such error."
+            f"{where}: the count is not a whole number from 0 on, of {_DIGITS} digits "
+            "at most. Correct it, and give 0 where there is no such error."
         )
     return int(whole)
 

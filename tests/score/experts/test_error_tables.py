@@ -86,6 +86,7 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
         ("a,x,ann,omission,serious,1", "neither significant nor insignificant"),
         ("a,x,ann,omission,significant,-1", "not a whole number from 0 on"),
         ("a,x,ann,omission,significant,1.5", "not a whole number from 0 on"),
+        ("a,x,ann,omission,significant," + "9" * 5000, "of 6 digits at most"),
         ("a,x,ann,omission,significant,", "give 0 where there is no such error"),
         (",x,ann,omission,significant,1", "column id is empty"),
         ("a,x,,omission,significant,1", "column rater is empty"),
