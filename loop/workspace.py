@@ -39,7 +39,9 @@ from loop.evaluate.results import Evaluation, certify_evaluation
 from loop.evaluate.score_history import history_table, read_scores
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.dry_run import VotesFile, take_votes_file
+from loop.labels.expert_ratings import RatingsReport
 from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
 from loop.labels.label_list import pick_listed
 from loop.labels.overlap import OverlapReport, check_cohorts
@@ -95,6 +97,7 @@ from loop.run.store import open_store
 from loop.run.task import Watch, prepare_run, run_draws
 from loop.run.trace import Trace, read_trace, trace_data
 from loop.score.api import choose
+from loop.score.experts.ratings import Ratings, cohort_ratings
 
 _NAMES = ("case_id", "label", "name", "run", "ref", "digest", "parent", "who", "why")
 """Columns of tables that hold names, also where they look like numbers."""
@@ -420,6 +423,56 @@ class Workspace:
         """
         given = VotesFile(cohort, _source(votes), need, replace, why)
         return take_votes_file(self.paths, given, actor=self._acting("editor"))
+
+    def add_ratings(
+        self,
+        cohort: str,
+        *,
+        ratings: Path | str | pd.DataFrame | None = None,
+        errors: Path | str | pd.DataFrame | None = None,
+        scale: str = "",
+        replace: bool = False,
+        why: str = "",
+    ) -> RatingsReport:
+        """Add experts' ratings, and errors they marked, as ``cohort ratings`` does.
+
+        Parameters
+        ----------
+        ratings
+            Columns ``case_id``, ``rater``, ``points``, and where needed ``dimension``,
+            ``scale`` and ``system``.
+        errors
+            Columns ``case_id``, ``rater``, ``category``, ``significance`` and where
+            wanted ``finding``.
+        scale
+            Scale of points whose row names none: ``1-5``, or ``counts``.
+
+        Raises
+        ------
+        DataError
+            The cohort is none of pairs, or a table is wrong; nothing was changed.
+        """
+        given = RatingFiles(
+            cohort=cohort,
+            ratings=None if ratings is None else _source(ratings),
+            errors=None if errors is None else _source(errors),
+            scale=scale,
+            replace=replace,
+            reason=why,
+        )
+        return take_rating_files(self.paths, given, actor=self._acting("editor"))
+
+    def ratings(self, cohort: str, dimension: str = "overall") -> Ratings:
+        """Return experts' points for a cohort of pairs, as the statistics take them.
+
+        Raises
+        ------
+        SealedError
+            The cohort is a holdout.
+        DataError
+            It has no ratings in this dimension, or they are not those recorded.
+        """
+        return cohort_ratings(self.paths, cohort, dimension)
 
     def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
         """Return what cohorts of different roles share; ``separate``: nothing."""

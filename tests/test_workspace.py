@@ -71,6 +71,26 @@ def test_cohorts_are_a_table(study):
     assert study.check_cohorts().separate
 
 
+def test_experts_ratings_of_pairs_come_from_tables(tmp_path):
+    """Added and read as the statistics take them, in two calls."""
+    made = Workspace.init(tmp_path / "pairs", actor="Dr A")
+    pairs = pd.DataFrame(
+        {
+            "id": ["a", "b"],
+            "reference": ["Clear lungs."] * 2,
+            "candidate": ["", "Clear."],
+        }
+    )
+    made.add_cohort(pairs, "rp")
+    ratings = pd.DataFrame({"case_id": ["a", "b"], "rater": "A", "points": [1, 5]})
+    errors = pd.DataFrame(
+        {"case_id": ["a"], "rater": "A", "category": "b", "significance": "significant"}
+    )
+    report = made.add_ratings("rp", ratings=ratings, errors=errors, scale="1-5")
+    assert (report.ratings, report.errors) == (2, 1)
+    assert made.ratings("rp").scores.tolist() == [[1.0], [5.0]]
+
+
 def test_a_table_gives_the_cohort_that_its_file_gives(study, tmp_path):
     """Whichever way cases come in, their ids and texts have the same digest."""
     other = Workspace.init(tmp_path / "other", actor="Dr A")

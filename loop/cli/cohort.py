@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,6 +13,7 @@ from loop.cli.cohort_report import (
     pair_data,
     say_import,
     say_import_dry_run,
+    say_ratings,
     say_votes,
     votes_data,
 )
@@ -35,6 +36,7 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import votes_path
 from loop.labels.cohort import (
+    CohortRecord,
     as_recorded,
     find_record,
     has_texts,
@@ -50,18 +52,21 @@ from loop.labels.dry_run import (
     take_votes_file,
     trial,
 )
+from loop.labels.expert_ratings import edited_ratings, read_ratings_of, report_of
 from loop.labels.holdout import (
     label_files,
     replaced_files,
     retire_holdout,
     seal_holdout,
 )
-from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions, describe_columns
 from loop.labels.overlap import check_cohorts, require_separate
 from loop.labels.reference import edited_references, list_references, read_reference
 from loop.labels.sealing import is_stored, vault_key
 from loop.labels.taxonomy import read_taxonomy
+from loop.labels.votes import VotesReport
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
 
@@ -90,8 +95,37 @@ ValueOption = Annotated[
     ),
 ]
 
-_Import: TypeAlias = "tuple[Path, ImportOptions, VotesFile | None]"
-"""What is imported, how, and the votes on it."""
+RatingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ratings", help="Experts' points: case_id,rater,dimension,points,scale."
+    ),
+]
+
+ErrorsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--errors",
+        help="Errors that experts marked: case_id,rater,category,significance,finding.",
+    ),
+]
+
+ScaleOption = Annotated[
+    str,
+    typer.Option(
+        "--scale", help="Scale of points whose row names none: 1-5, or counts."
+    ),
+]
+
+
+class _Import(NamedTuple):
+    """What is imported, how, and what is added to it."""
+
+    source: Path
+    options: ImportOptions
+    votes: VotesFile | None
+    ratings: RatingFiles | None
+
 
 _AGAIN = "the same command without --dry-run"
 
@@ -106,6 +140,7 @@ def register(app: typer.Typer) -> None:
     verbs.command("import")(import_)
     verbs.command("columns")(columns)
     verbs.command("votes")(votes)
+    verbs.command("ratings")(ratings)
     verbs.command("check")(check)
     verbs.command("show")(show)
     verbs.command("seal")(seal)
@@ -193,11 +228,22 @@ def import_(
         list[str] | None,
         typer.Option("--exclude", help="Case id to leave out; may be repeated."),
     ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            "--part",
+            metavar="N/OF",
+            help="Only one part of the source, cut by patient: 1/2 and 2/2 share none.",
+        ),
+    ] = "",
     votes_file: Annotated[
         Path | None,
         typer.Option("--votes", help="Readers' votes, as `cohort votes` takes them."),
     ] = None,
     need: NeedOption = None,
+    ratings_file: RatingsOption = None,
+    errors_file: ErrorsOption = None,
+    scale: ScaleOption = "",
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a cohort of this name.")
     ] = False,
@@ -221,7 +267,9 @@ def import_(
     A table with reference and candidate is a cohort of pairs: a judge says what is
     wrong in the candidate. Of a pair also system, reference_id, and context, or age,
     sex and indication. A candidate may be empty, since a system may have said nothing;
-    an empty reference is refused, with its row.
+    an empty reference is refused, with its row. --ratings and --errors add what
+    experts say of the pairs, as `cohort ratings` does. A folder of RadPref, as
+    published, is such a cohort, with its raters' points and marks.
     """
     place, who = open_workspace(workspace), acting(actor)
     named = {
@@ -247,6 +295,7 @@ def import_(
         number_rows=number_rows,
         drop_duplicates=drop_duplicates,
         values=read_policy(value or ()),
+        part=part,
         exclude=tuple(exclude or ()),
         replace=replace,
         reason=why,
@@ -254,8 +303,13 @@ def import_(
     given = (
         VotesFile(name, votes_file, need, values=options.values) if votes_file else None
     )
+    rated = (
+        RatingFiles(name, ratings_file, errors_file, scale)
+        if ratings_file or errors_file
+        else None
+    )
     do = _dry_run if dry_run else _import
-    do(place, (source, options, given), who, as_json=as_json)
+    do(place, _Import(source, options, given, rated), who, as_json=as_json)
 
 
 def columns(workspace: WorkspaceOption = None) -> None:
@@ -304,6 +358,45 @@ def votes(
         say("dry run: nothing was changed; this is what the votes would make")
     say_votes(report)
     say(f"next: {_AGAIN if dry_run else f'ranloop agreement {name}'}")
+
+
+def ratings(
+    name: Annotated[str, typer.Argument(help="Name of the cohort of pairs.")],
+    ratings_file: RatingsOption = None,
+    errors_file: ErrorsOption = None,
+    scale: ScaleOption = "",
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace all of raters who rated before."),
+    ] = False,
+    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")] = "",
+    dry_run: DryRunOption = False,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add experts' ratings, and the errors they marked, to a cohort of pairs.
+
+    Raters who are not in the files keep theirs; each call makes a version. A case id
+    is that of the pair, or that of its reference beside a column system. Categories
+    and significances are those of labels/errors.yaml; a row of a rater and a case in
+    which both are empty says that the rater found no error. The words of a finding go
+    into the private folder. Ratings of a holdout are sealed.
+    """
+    place, who = open_workspace(workspace), acting(actor)
+    files = RatingFiles(name, ratings_file, errors_file, scale, replace, why)
+    if dry_run:
+        with trial(place) as copy:
+            report = take_rating_files(copy, files, actor=who)
+    else:
+        report = take_rating_files(place, files, actor=who)
+    if as_json:
+        print_json({**asdict(report), **({"dry_run": True} if dry_run else {})})
+        return
+    if dry_run:
+        say("dry run: nothing was changed; this is what the ratings would make")
+    say_ratings(report)
+    say(f"next: {_AGAIN if dry_run else f'ranloop cohort show {name}'}")
 
 
 def check(
@@ -454,6 +547,7 @@ def _show(place: WorkspacePaths, name: str, *, as_json: bool) -> None:
         "texts_here": has_texts(place, name),
         "patients_known": cohort.patients_known,
         "references": list(numbers),
+        "ratings": sorted(record.ratings),
     }
     marks: dict[str, dict[str, int]] = {}
     if record.is_holdout:
@@ -461,6 +555,7 @@ def _show(place: WorkspacePaths, name: str, *, as_json: bool) -> None:
     else:
         state |= {"references_edited": _edited(place, name)}
         marks = _marks(place, name)
+        state |= _ratings(place, record)
     state |= {"reference_digest": record.newest_digest}
     if as_json:
         print_json({**about, **state, "marks": marks})
@@ -476,6 +571,27 @@ def _show(place: WorkspacePaths, name: str, *, as_json: bool) -> None:
         ]
         say()
         print_table([f"reference v{numbers[-1]}", *kinds], rows)
+
+
+def _ratings(place: WorkspacePaths, record: CohortRecord) -> dict[str, Any]:
+    """Return who rated what in the newest ratings, and which files were edited."""
+    if not record.ratings:
+        return {}
+    edited = edited_ratings(place, record.name)
+    if edited:
+        return {"ratings_edited": list(edited)}
+    found = read_ratings_of(place, record.name)
+    report = report_of(found.number, found.given, read_cohort(place, record.name))
+    counted = {
+        "pairs": report.rated,
+        "ratings": report.ratings,
+        "errors": report.errors,
+    }
+    return {
+        "raters": list(report.raters),
+        "rated": counted,
+        "scales": list(report.dimensions),
+    }
 
 
 def _edited(place: WorkspacePaths, name: str) -> list[int]:
@@ -512,14 +628,22 @@ def _files(files: list[dict[str, str]]) -> str:
 
 def _import(place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Import a source and the votes on it, and say what became of them."""
-    source, options, given = what
+    options = what.options
     progress = ProgressBar(f"import {options.name}", quiet=as_json)
     with progress.shown():
-        report = import_cohort(place, source, options, actor=who, watch=progress.track)
-        counted = None
-        if given:
-            note(f"{report.cohort}: {report.cases} cases imported; adding votes")
-            counted = take_votes_file(place, given, actor=who)
+        report = import_cohort(
+            place, what.source, options, actor=who, watch=progress.track
+        )
+        if what.votes or what.ratings:
+            more = [
+                *(["votes"] if what.votes else []),
+                *(["ratings"] if what.ratings else []),
+            ]
+            note(
+                f"{report.cohort}: {report.cases} cases imported; adding "
+                f"{' and '.join(more)}"
+            )
+        counted, report = _add(place, what, report, who)
     if as_json:
         result = asdict(report)
         print_json({**result, "votes": votes_data(counted) if counted else None})
@@ -530,19 +654,33 @@ def _import(place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool) 
     say("next: ranloop cohort check")
 
 
+def _add(
+    place: WorkspacePaths, what: _Import, report: ImportReport, who: Actor
+) -> tuple[VotesReport | None, ImportReport]:
+    """Add votes and ratings to what was imported; return what became of them."""
+    counted = take_votes_file(place, what.votes, actor=who) if what.votes else None
+    if what.ratings is None:
+        return counted, report
+    rated = take_rating_files(place, what.ratings, actor=who)
+    return counted, replace(report, ratings=rated)
+
+
 def _dry_run(
     place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool
 ) -> None:
     """Say what `_import` would do."""
-    source, options, given = what
+    options = what.options
     progress = ProgressBar(f"check {options.name}", quiet=as_json)
     with progress.shown():
-        found = dry_run_import(place, source, options, actor=who, watch=progress.track)
+        found = dry_run_import(
+            place, what.source, options, actor=who, watch=progress.track
+        )
         counted = None
-        if given:
+        if what.votes or what.ratings:
             with trial(place) as copy:
-                import_cohort(copy, source, options, actor=who)
-                counted = take_votes_file(copy, given, actor=who)
+                import_cohort(copy, what.source, options, actor=who)
+                counted, report = _add(copy, what, found.report, who)
+                found = found._replace(report=report)
     replaced = _find_replaced(place, options.name)
     if as_json:
         print_json({**import_dry_run_data(found, counted), "replaced": replaced})

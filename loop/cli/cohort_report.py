@@ -9,6 +9,7 @@ from typing import Any
 from loop.cli.console import say
 from loop.core.records import Mark
 from loop.labels.dry_run import ImportDryRun
+from loop.labels.expert_ratings import RatingsReport
 from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.source import name_columns
 from loop.labels.majority import MarkChanges
@@ -28,10 +29,7 @@ _MOST_CHANGES = 100
 def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
-    if report.references:
-        _say_pairs(report)
-    else:
-        say(f"  cases       {report.cases}")
+    _say_size(report)
     if report.numbered:
         say("  ids         row-000001 and so on: the rows were numbered, as asked")
     patients = report.patients or "not known"
@@ -51,6 +49,8 @@ def say_import(report: ImportReport) -> None:
     say(f"  duplicates  {report.duplicates} texts, kept{shown}")
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
+    if report.ratings:
+        say_ratings(report.ratings)
     if report.unknown:
         say(f"  unknown     {_name_unknown(report.unknown)}")
     if report.missing_marks:
@@ -62,14 +62,30 @@ def say_import(report: ImportReport) -> None:
         say(f"  cite        {report.citation}")
 
 
-def _say_pairs(report: ImportReport) -> None:
-    """Print what a cohort of pairs holds."""
+def _say_size(report: ImportReport) -> None:
+    """Print how many cases a cohort holds, or pairs, and of what."""
+    if not report.references:
+        say(f"  cases       {report.cases}")
+        return
     say(f"  pairs       {report.cases}, of {', '.join(report.inputs)}")
     say(f"  references  {report.references}")
     systems = (f"{name or 'not named'} {n}" for name, n in report.systems.items())
     say(f"  systems     {', '.join(systems)}")
     if report.silent:
         say(f"  silent      {report.silent} with an empty candidate, kept")
+
+
+def say_ratings(report: RatingsReport) -> None:
+    """Print what experts say of a cohort, or of a holdout that it is sealed."""
+    if report.rated is None:
+        say(f"  ratings     v{report.number} of {report.cohort}, sealed")
+        return
+    version = f"v{report.number} of {report.cohort}"
+    say(f"  ratings     {version}, {report.rated} pairs rated")
+    say(f"  raters      {', '.join(report.raters)}")
+    scales = ", ".join(report.dimensions)
+    say(f"  points      {report.ratings}{f' ({scales})' if scales else ''}")
+    say(f"  errors      {report.errors} marked")
 
 
 def _name_unknown(labels: Sequence[str]) -> str:

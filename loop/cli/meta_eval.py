@@ -373,7 +373,7 @@ def show_meta(document: MetaDocument) -> None:
         _show_best(result)
         say()
     for found in document.errors:
-        _show_errors(found)
+        show_error_agreement(found)
         say()
     for text in (words.headline(result), words.ceiling(result)):
         _wrapped(text)
@@ -492,7 +492,8 @@ def _show_counts(result: MetaEvaluation, counts: tuple[CountAgreement, ...]) -> 
     )
 
 
-def _show_errors(found: ErrorAgreement) -> None:
+def show_error_agreement(found: ErrorAgreement) -> None:
+    """Print how a judge's error counts agree with experts', and the bias."""
     header = ("errors", "judge", "experts", "F1", "one rater", "two", "rest", "bias")
     print_table(
         header,

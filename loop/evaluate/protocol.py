@@ -71,6 +71,9 @@ class JudgingRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    score: Literal["green", "green_f1", "formula", "errors", "own"] = "green"
+    """Which of the judge's scores is held against the raters."""
+
     measure: AgreementMeasure = AgreementMeasure.TAU_B
     """How agreement with the mean of the raters is measured."""
 

@@ -77,8 +77,9 @@ class JudgeEvidence:
     """Which way the ratings are better: counts of errors are so when low."""
 
     f1: Mapping[ErrorGroup, Estimate] = field(default_factory=dict)
-    """F1 against the median count of the raters, with an interval over units; empty
-    where no rater counted errors."""
+    """F1 against the median count of the raters; empty where no rater counted errors.
+    The ends of its interval over units are taken as one-sided limits, as those of a
+    two-sided interval at ``2 * confidence - 1`` are."""
 
     copies: CopyCounts | None = None
     """None where no pair of equal texts was asked."""

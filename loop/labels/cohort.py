@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -257,8 +257,7 @@ def read_cohort(
     about = read_cohort_file(workspace, name)
     folder = cohort_folder(workspace, name)
     path = folder / "cases.csv"
-    inputs = tuple(about.inputs)
-    cases = _read_cases(path, inputs)
+    cases = _read_cases(path, about.inputs)
     digest = cases_digest(cases)
     if digest != about.digest or len(cases) != about.cases:
         raise DataError(
@@ -269,8 +268,13 @@ def read_cohort(
     record = record or read_record(workspace, name)
     require_recorded(about, folder / "cohort.yaml", record)
     _require(path, "cases_sha256", digest_cases_file(path), record)
+    return make_cohort(about, cases)
+
+
+def make_cohort(about: CohortFile, cases: Iterable[CohortCase]) -> Cohort:
+    """Return the cohort that `about` describes; nothing is checked."""
     return Cohort(
-        name=name,
+        name=about.name,
         role=about.role,
         source=about.source,
         licence=about.licence,
@@ -279,9 +283,9 @@ def read_cohort(
         not_coded=about.not_coded,
         not_comparable=about.not_comparable,
         pseudonym_key=about.pseudonym_key,
-        cases=cases,
-        digest=digest,
-        inputs=inputs,
+        cases=tuple(cases),
+        digest=about.digest,
+        inputs=tuple(about.inputs),
     )
 
 
@@ -583,7 +587,7 @@ def case_columns(inputs: Sequence[str]) -> tuple[str, ...]:
     return CASE_COLUMNS if tuple(inputs) == REPORT_INPUTS else PAIR_COLUMNS
 
 
-def _read_cases(path: Path, inputs: tuple[str, ...]) -> tuple[CohortCase, ...]:
+def _read_cases(path: Path, inputs: Sequence[str]) -> tuple[CohortCase, ...]:
     """Read ``cases.csv`` without pydantic: a cohort may have 227,000 cases."""
     columns = case_columns(inputs)
     try:
@@ -625,6 +629,9 @@ class CohortRecord:
     references: Mapping[int, Mapping[str, Any]]
     """Reference number to the payload that recorded it last, in order of recording."""
 
+    ratings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Number of a version of experts' ratings to the payload that recorded it."""
+
     @property
     def votes(self) -> str | None:
         """Digest of the votes that made a reference last, or None without any."""
@@ -638,8 +645,14 @@ class CohortRecord:
 
     @property
     def newest_digest(self) -> str | None:
-        """Digest of that reference version; None without any."""
-        digest = self.references.get(self.newest, {}).get("digest")
+        """Digest of what its cases are held against; None without any.
+
+        That is the newest reference version, or of pairs the newest ratings.
+        """
+        newest = self.references.get(self.newest) or self.ratings.get(
+            max(self.ratings, default=0), {}
+        )
+        digest = newest.get("digest")
         return None if digest is None else str(digest)
 
     def origin(self, number: int) -> int:
@@ -692,13 +705,17 @@ def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | Non
     """
     added: Mapping[str, Any] | None = None
     references: dict[int, Mapping[str, Any]] = {}
+    ratings: dict[int, Mapping[str, Any]] = {}
     for entry in entries:
         if entry.action == "cohort_added" and entry.subject == name:
-            added, references = entry.payload, {}
+            added, references, ratings = entry.payload, {}, {}
         elif entry.action == "holdout_retired" and entry.subject == name and added:
             added = {**added, "role": RETIRED, "retired": True}
             plain = entry.payload.get("digests", {})
             references = {n: _in_plain(p, plain) for n, p in references.items()}
+            ratings = {n: _in_plain(p, plain) for n, p in ratings.items()}
+        elif entry.action == "ratings_added" and entry.payload.get("cohort") == name:
+            ratings[int(entry.payload["number"])] = entry.payload
         elif (
             entry.action == "reference_revised" and entry.payload.get("cohort") == name
         ):
@@ -707,7 +724,7 @@ def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | Non
             references[number] = entry.payload
     if added is None:
         return None
-    return CohortRecord(name=name, added=added, references=references)
+    return CohortRecord(name=name, added=added, references=references, ratings=ratings)
 
 
 def _in_plain(
@@ -716,7 +733,7 @@ def _in_plain(
     """Return what was recorded of a version, with digests that need no key."""
     digests = {
         key: plain.get(str(payload[key]), payload[key])
-        for key in ("digest", "votes")
+        for key in ("digest", "votes", "ratings", "errors", "findings")
         if key in payload
     }
     return {**payload, **digests}

@@ -25,7 +25,7 @@ from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_LINKED = ("cases", "replaced")
+_LINKED = ("cases", "findings", "replaced")
 """Private folders whose files are read, or replaced as a whole, never written into."""
 
 _KEYS = ("pseudonym", "vault.key")

@@ -24,6 +24,7 @@ from loop.labels.cohort import (
     read_cohort_file,
     read_record,
 )
+from loop.labels.expert_ratings import expert_files, ratings_lock
 from loop.labels.reference import list_references, reference_path, version_lock
 from loop.labels.sealing import (
     SUFFIX,
@@ -147,16 +148,20 @@ def retire_holdout(
 
 
 def label_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
-    """Return where labels and votes of cohort `name` lie, in plain or sealed.
+    """Return where labels, votes and ratings of `name` lie, in plain or sealed.
 
-    Votes that newer ones took the place of are among them. Every path is the plain one.
+    Votes that newer ones took the place of are among them, and what words of findings
+    are on this machine. Every path is the plain one.
     """
     moved = re.compile(rf"{re.escape(name)}-votes-[0-9a-f]{{12}}\.csv")
     attic = [
         path for path in map(_plain, _attic(workspace)) if moved.fullmatch(path.name)
     ]
+    said = re.compile(rf"{re.escape(name)}-[0-9a-f]{{12}}\.jsonl")
+    marked = sorted((workspace.private / "findings").glob(f"{name}-*"))
+    findings = [path for path in map(_plain, marked) if said.fullmatch(path.name)]
     folder = cohort_folder(workspace, name)
-    return tuple(dict.fromkeys((*_in_folder(folder), *attic)))
+    return tuple(dict.fromkeys((*_in_folder(folder), *findings, *attic)))
 
 
 def replaced_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
@@ -184,6 +189,9 @@ def _in_folder(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.glob("votes.csv*")):
         if _plain(path).name == "votes.csv":
             yield _plain(path)
+    for path in sorted(folder.glob("experts/v*/*.csv*")):
+        if _plain(path).suffix == ".csv":
+            yield _plain(path)
 
 
 def _plain(path: Path) -> Path:
@@ -198,6 +206,7 @@ def _held(workspace: WorkspacePaths, name: str) -> Iterator[None]:
         locked(importing),
         locked(votes_lock(workspace, name)),
         locked(version_lock(workspace, name)),
+        locked(ratings_lock(workspace, name)),
     ):
         yield
 
@@ -230,6 +239,8 @@ def _require_recorded(
     for number in list_references(workspace, record.name):
         path = reference_path(workspace, record.name, number)
         wanted[path] = record.references.get(number, {}).get("digest")
+    for payload in record.ratings.values():
+        wanted.update(expert_files(workspace, record.name, payload))
     for path, raw in plain.items():
         if path in wanted and not is_digest_of(workspace, wanted[path], raw):
             raise DataError(

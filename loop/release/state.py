@@ -25,6 +25,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "drafts": "prompt versions that are not committed yet",
     "editing": "prompts that somebody edits",
     "judge": "answers of judges about pairs of reports, each asked once",
+    "findings": "words of the errors that experts marked",
     "keys": "private keys of people, and the vault's",
     "locks": "files that keep commands apart",
     "openings": "holdouts that a freeze opened",

@@ -19,7 +19,8 @@ from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import find_registration, protocol_digest, read_protocol
-from loop.labels.cohort import CohortRole, read_cohort, read_record
+from loop.labels.cohort import CohortRecord, CohortRole, read_cohort, read_record
+from loop.labels.expert_ratings import expert_files
 from loop.labels.holdout import label_files
 from loop.labels.reference import reference_path
 from loop.labels.sealing import (
@@ -269,7 +270,15 @@ def _require_candidate(workspace: WorkspacePaths, candidate: Claimant) -> None:
         )
     for path in label_files(workspace, cohort.name):
         refuse_plain(path, sealed=True)
-    check_key(workspace, reference_path(workspace, cohort.name, record.newest))
+    check_key(workspace, _standard_path(workspace, record))
+
+
+def _standard_path(workspace: WorkspacePaths, record: CohortRecord) -> Path:
+    """Return a file of what the cases are held against: labels, or experts' ratings."""
+    if record.references or not record.ratings:
+        return reference_path(workspace, record.name, record.newest)
+    newest = record.ratings[max(record.ratings)]
+    return next(iter(expert_files(workspace, record.name, newest)))
 
 
 def _opened(

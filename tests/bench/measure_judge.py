@@ -21,8 +21,7 @@ from loop.engines.rules.cues import read_cues
 from loop.engines.rules.judging import GreenCategory, judge_pair
 from loop.engines.rules.report_findings import FindingReader
 from loop.engines.rules.weights import read_judging
-from loop.prompts.catalog import read_version
-from loop.score.experts.radpref import (
+from loop.labels.importing.radpref_files import (
     SLOTS,
     Case,
     Judged,
@@ -31,6 +30,7 @@ from loop.score.experts.radpref import (
     read_cases,
     read_rater,
 )
+from loop.prompts.catalog import read_version
 from loop.stats.correlation import correlate, preference_accuracy
 
 SERIOUS = {"urgent", "actionable_not_urgent"}

@@ -35,6 +35,11 @@ PAIRS = [
     ["a", "Small effusion on the left.", "No effusion.", "one"],
     ["b", "Small effusion on the left.", "", "two"],
 ]
+RATINGS = [["case_id", "rater", "points"], ["a", "A", "2"], ["b", "A", "1"]]
+ERRORS = [
+    ["case_id", "rater", "category", "significance", "finding"],
+    ["a", "A", "omission", "significant", "an effusion"],
+]
 ODD_PAIRS = [["id", "x", "y", "z", "w", "v"], ["a", "Clear.", "Edema.", "s", "c", "r"]]
 
 Command = Callable[..., Result]
@@ -46,7 +51,8 @@ def workspace(tmp_path: Path, labels_folder: Path) -> WorkspacePaths:
     root = tmp_path / "ws"
     (root / "prompts").mkdir(parents=True)
     shutil.copytree(labels_folder / "crosswalks", root / "labels" / "crosswalks")
-    shutil.copy(labels_folder / "taxonomy.yaml", root / "labels")
+    for name in ("taxonomy.yaml", "errors.yaml"):
+        shutil.copy(labels_folder / name, root / "labels")
     return WorkspacePaths(root)
 
 
@@ -76,6 +82,8 @@ def files(tmp_path: Path) -> Path:
     write("votes.csv", VOTES)
     write("twin.csv", [REPORTS[0], ["b1", "LUNGS are clear", "P7", "0"]])
     write("pairs.csv", PAIRS)
+    write("ratings.csv", RATINGS)
+    write("errors.csv", ERRORS)
     write("odd_pairs.csv", ODD_PAIRS)
     return tmp_path
 
@@ -503,3 +511,45 @@ def test_known_columns_of_pairs_are_listed(call: Command) -> None:
     output = call("cohort", "columns").output
     assert "holds pairs of reports" in output
     assert "(or --candidate-column)" in output
+
+
+def test_ratings_are_added_at_the_import_or_later(call: Command, files: Path) -> None:
+    """What was rated by whom, and nothing of what was marked."""
+    rated = ["--ratings", str(files / "ratings.csv"), "--scale", "1-5"]
+    marked = ["--errors", str(files / "errors.csv")]
+    source = ["cohort", "import", str(files / "pairs.csv"), "--name", "rp"]
+    tried = call(*source, *rated, *marked, "--dry-run")
+    assert "ratings     v1 of rp, 2 pairs rated" in tried.output
+    done = call(*source, *rated)
+    assert done.exit_code == 0, done.output
+    assert "raters      A\n" in done.output
+    assert "points      2 (overall 1-5)" in done.output
+    more = call("cohort", "ratings", "rp", *marked, "--dry-run", "--json")
+    data = json.loads(more.output)
+    assert (data["number"], data["errors"], data["dry_run"]) == (2, 1, True)
+    assert call("cohort", "ratings", "rp", *marked).exit_code == 0
+    shown = call("cohort", "show", "rp").output
+    assert "ratings           v1, v2" in shown
+    assert "2 pairs, 2 ratings, 1 errors" in shown
+    assert "effusion" not in shown
+
+
+def test_edited_ratings_are_named_when_a_cohort_is_shown(
+    call: Command, files: Path, workspace: WorkspacePaths
+) -> None:
+    """Instead of numbers that nobody gave."""
+    rated = ["--ratings", str(files / "ratings.csv"), "--scale", "1-5"]
+    call("cohort", "import", str(files / "pairs.csv"), "--name", "rp", *rated)
+    place = workspace.labels / "cohorts/rp/experts/v1/ratings.csv"
+    place.write_text(place.read_text().replace("2", "3"))
+    shown = call("cohort", "show", "rp").output
+    assert "ratings_edited    labels/cohorts/rp/experts/v1/ratings.csv" in shown
+    assert "scales" not in shown
+
+
+def test_ratings_without_a_file_are_refused(call: Command, files: Path) -> None:
+    """The message names both options."""
+    call("cohort", "import", str(files / "pairs.csv"), "--name", "rp")
+    refused = call("cohort", "ratings", "rp")
+    assert isinstance(refused.exception, DataError)
+    assert "--ratings FILE, --errors FILE" in str(refused.exception)

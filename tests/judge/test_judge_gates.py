@@ -1,6 +1,7 @@
 """The gate of a judge's run: each check decides by the protocol, and says why."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,10 +15,13 @@ from loop.judge.judge_gates import (
     decide_judge_gate,
 )
 from loop.labels.error_categories import ErrorGroup
-from loop.score.experts.ratings import Ratings, rater_agreement
-from loop.score.metrics.base import Direction
+from loop.score.experts.radpref import read_radpref
+from loop.score.experts.ratings import Ratings, rater_agreement, unit_codes
+from loop.score.metrics.base import Direction, MetricOptions
+from loop.score.metrics.registry import METRICS
 from loop.stats.intervals import Estimate
 from loop.stats.rated_agreement import AgreementMeasure, measure_agreement
+from tests.score.metrics.scenes import make_side
 
 PASS, FAIL, OPEN = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INSUFFICIENT
 
@@ -67,6 +71,18 @@ def agreement(found, **said):
     return check(decide(found, **said), JudgeAspect.AGREEMENT)
 
 
+def interval_of(found):
+    """Return tau-b with the interval whose ends are one-sided limits at 0.95."""
+    return measure_agreement(
+        AgreementMeasure.TAU_B,
+        found.scores,
+        found.ratings.consensus,
+        units=found.units,
+        resamples=300,
+        confidence=0.9,
+    ).value
+
+
 def test_a_good_judge_passes_every_check():
     """One record a check, each with what was seen and what was wanted."""
     gate = decide(evidence())
@@ -95,15 +111,7 @@ def test_by_the_rule_point_the_observed_agreement_decides():
 def test_by_the_rule_lower_the_limit_over_units_decides():
     """Above the threshold it passes, wholly below it fails, between it is open."""
     found = evidence()
-    by_hand = measure_agreement(
-        AgreementMeasure.TAU_B,
-        found.scores,
-        found.ratings.consensus,
-        units=found.units,
-        resamples=300,
-        confidence=0.9,
-    ).value
-    value, low, high = by_hand[:3]
+    value, low, high = interval_of(found)[:3]
     passed = agreement(found, rule="lower", threshold=low)
     assert (passed.verdict, passed.observed, passed.limit) == (PASS, value, low)
     assert agreement(found, rule="lower", threshold=high + 1e-6).verdict is FAIL
@@ -125,6 +133,8 @@ def test_too_low_an_agreement_needs_units_to_be_told_so():
     assert opened.needs == (
         f"about {opened.units_needed:,} more units would show that it is too low"
     )
+    width = interval_of(found).high - seen.observed
+    assert opened.units_needed == pytest.approx(30 * (width / gap) ** 2 - 30, abs=1)
 
 
 def test_at_the_threshold_itself_no_number_of_units_is_told():
@@ -188,6 +198,16 @@ def test_the_mean_of_raters_is_no_bar_for_one_of_them():
     assert agreement(found).suspicious == ""
 
 
+def test_to_agree_as_raters_do_is_not_suspicious():
+    """Nor where the same order is found in other numbers."""
+    found = evidence()
+    first = found.ratings.scores[:, 0]
+    alike = replace(found.ratings, scores=np.stack([first, first, 0.1 * first], axis=1))
+    same = replace(found, ratings=alike, scores=first / 3)
+    assert agreement(same).observed == pytest.approx(1)
+    assert agreement(same).suspicious == ""
+
+
 def test_one_rater_has_nobody_to_be_held_against():
     """Then nothing is suspicious, and the rater is no mean."""
     found = evidence()
@@ -207,8 +227,9 @@ def test_raters_that_agree_on_everything_decide_nothing():
     """Without any difference in the ratings a judge can be neither right nor wrong."""
     found = evidence()
     same = replace(found.ratings, scores=np.full((60, 3), 4.0))
-    opened = agreement(replace(found, ratings=same))
-    assert opened.verdict is OPEN
+    for scores in (found.scores, np.full(60, 0.5)):
+        opened = agreement(replace(found, ratings=same, scores=scores))
+        assert opened.verdict is OPEN
 
 
 @pytest.mark.parametrize(
@@ -220,14 +241,21 @@ def test_raters_that_agree_on_everything_decide_nothing():
 )
 def test_without_evidence_nothing_passes_and_nothing_fails(short, aspect, reason):
     """Numbers are shown; they decide nothing, high or low."""
-    for threshold in (0.1, 0.99):
-        gate = decide(evidence(**short), threshold=threshold)
+    for rule, threshold in product(("point", "lower"), (0.1, 0.7, 0.99)):
+        gate = decide(evidence(**short), threshold=threshold, rule=rule)
         assert gate.verdict is OPEN
         assert reason in check(gate, aspect).reason
         held = check(gate, JudgeAspect.AGREEMENT)
         assert held.verdict is OPEN
         assert held.observed > 0.5
         assert held.reason.startswith("not decided, since")
+        assert (held.units_needed, held.needs) == (None, "")
+
+
+def test_what_is_allowed_is_allowed():
+    """Just as many answers missing, and just as few units, as the protocol says."""
+    gate = decide(evidence(unanswered=0.01), min_units=30)
+    assert gate.verdict is PASS
 
 
 def test_few_units_are_counted_and_the_lacking_ones_named():
@@ -335,6 +363,18 @@ def test_a_version_must_not_fall_below_its_parent_by_the_margin():
     assert failed.reason.startswith("tau-b minus the parent's is -0.")
 
 
+def test_the_parents_scores_point_the_same_way():
+    """Fewer errors are better in both."""
+    good = parent_of(evidence(), 0.4)
+    seen = check(decide(good, margin=0.05), JudgeAspect.PARENT)
+    lower = replace(
+        good, scores=-good.scores, parent=-good.parent, direction=Direction.LOWER
+    )
+    turned = check(decide(lower, margin=0.05), JudgeAspect.PARENT)
+    assert turned.observed == seen.observed
+    assert turned.verdict is PASS
+
+
 def test_too_few_units_to_exclude_the_margin_are_planned():
     """The difference continues; its interval narrows until it ends at the margin."""
     good = evidence()
@@ -382,3 +422,30 @@ def test_a_limit_at_one_half_is_no_limit():
     """Below it the limits would change places."""
     with pytest.raises(ValueError, match="one half"):
         decide_judge_gate(evidence(), JudgingRules(threshold=0.5), confidence=0.5)
+
+
+@pytest.mark.data
+def test_three_radiologists_hold_the_embedded_judge(data_folder):
+    """On RadPref it passes by its limit; who knows the radiologists' points is told."""
+    radpref = read_radpref(data_folder / "radpref")
+    ratings = radpref.ratings
+    side = make_side(
+        [radpref.references[case] for case, _ in ratings.keys],
+        [radpref.candidates[system][case] for case, system in ratings.keys],
+    )
+    found = JudgeEvidence(
+        scores=METRICS["judge"].score(side, MetricOptions()).per_case,
+        ratings=ratings,
+        units=unit_codes(ratings.ids, radpref.patients),
+        unanswered=0.0,
+    )
+    said = {"rule": "lower", "copy_test": False}
+    gate = decide(found, **said, threshold=0.6)
+    assert (gate.verdict, gate.suspicious) == (PASS, ())
+    assert gate.units == len(set(radpref.patients.values())) < gate.pairs
+    limit = check(gate, JudgeAspect.AGREEMENT).limit
+    opened = agreement(found, **said, threshold=limit + 0.01)
+    assert opened.verdict is OPEN
+    assert opened.units_needed > 0
+    leaked = replace(found, scores=np.median(ratings.scores, axis=1))
+    assert len(decide(leaked, **said).suspicious) == 1

@@ -23,7 +23,7 @@ import numpy as np
 
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_text, digest_texts
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LoopError
 from loop.core.files import (
     folder_beside,
     locked,
@@ -37,6 +37,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
+    Cohort,
     CohortCase,
     CohortFile,
     CohortRole,
@@ -48,8 +49,18 @@ from loop.labels.cohort import (
     cohort_folder,
     digest_cases_file,
     format_cohort_file,
+    make_cohort,
     recorded_fields,
     texts_path,
+)
+from loop.labels.error_categories import read_errors
+from loop.labels.expert_ratings import (
+    Judgements,
+    RatingsReport,
+    check_judgements,
+    ratings_event,
+    report_of,
+    stage_ratings,
 )
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.mimic import open_folder
@@ -60,6 +71,7 @@ from loop.labels.importing.openi import (
     open_openi,
     read_mesh_crosswalk,
 )
+from loop.labels.importing.radpref_files import RADPREF, is_radpref, open_radpref
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import NAMED_BY, ImportOptions, Source, SourceCase
 from loop.labels.importing.table_files import (
@@ -126,6 +138,9 @@ class ImportReport:
     silent: int
     """Pairs whose candidate is empty: kept, since a system may have said nothing."""
 
+    ratings: RatingsReport | None
+    """What became of the raters' points and marks that the source carries, if any."""
+
     reference: int | None
     """Number of the reference made from label columns, or None."""
 
@@ -169,7 +184,8 @@ def import_cohort(
 ) -> ImportReport:
     """Import `source` as a new cohort and return what became of it.
 
-    Label columns become reference v1. The cases pass through `watch`, which may show
+    Label columns become reference v1, points and marks of raters ratings v1. The cases
+    pass through `watch`, which may show
     how many have.
 
     Parameters
@@ -210,9 +226,13 @@ def import_cohort(
         )
         _write_open_part(folder, about, gathered.cases)
         with _published(workspace, options.name, folder, texts, now):
-            number = _record(workspace, opened, gathered, about, actor, options.reason)
+            number = _record(workspace, opened, gathered, about, actor, options)
     no_cues = _without_cues(workspace, gathered.languages)
     report = _report(opened, gathered, screening, about, number, no_cues)
+    cohort = make_cohort(about, gathered.cases)
+    given = _judgements(opened, cohort, options)
+    if given is not None:
+        report = replace(report, ratings=report_of(1, given, cohort))
     known = read_taxonomy(workspace.labels).ids if opened.labels else ()
     unknown = tuple(name for name in known if name not in opened.labels)
     return replace(report, unknown=unknown)
@@ -321,14 +341,14 @@ def _record(
     gathered: _Gathered,
     about: CohortFile,
     actor: Actor,
-    reason: str,
+    options: ImportOptions,
 ) -> int | None:
-    """Write reference v1, for label columns, and all ledger entries in one go."""
+    """Write reference v1 or ratings v1, and all ledger entries in one go."""
     names = ", ".join(file.name for file in about.files) or "a folder"
     event = Event(
         action="cohort_added",
         subject=about.name,
-        reason=reason or f"imported from {names}",
+        reason=options.reason or f"imported from {names}",
         payload={
             **recorded_fields(about),
             "cases_sha256": digest_cases_file(
@@ -337,6 +357,7 @@ def _record(
             "format": about.format,
             "files": {file.name: file.sha256 for file in about.files},
             "excluded": about.excluded,
+            **({"part": options.part} if options.part else {}),
             **(
                 {"numbered_rows": about.counted["numbered_rows"]}
                 if "numbered_rows" in about.counted
@@ -345,6 +366,11 @@ def _record(
             **_crosswalk(workspace, about.format),
         },
     )
+    cohort = make_cohort(about, gathered.cases)
+    given = _judgements(source, cohort, options)
+    if given is not None:
+        _record_ratings(workspace, cohort, given, event, actor)
+        return None
     if not source.labels:
         append_events(workspace.ledger, (event,), actor)
         return None
@@ -368,6 +394,34 @@ def _record(
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1
+
+
+def _judgements(
+    source: Source, cohort: Cohort, options: ImportOptions
+) -> Judgements | None:
+    """Return what raters say of the pairs that were taken; None where it is nothing."""
+    if source.judgements is None:
+        return None
+    given = source.judgements.of(cohort.case_ids, options.id_prefix)
+    return given if given.ratings or given.errors else None
+
+
+def _record_ratings(
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    given: Judgements,
+    event: Event,
+    actor: Actor,
+) -> None:
+    """Write ratings v1 of a source that carries them, and both ledger entries."""
+    check_judgements(cohort, given, read_errors(workspace.labels))
+    staged = stage_ratings(workspace, cohort, given, 1)
+    made = ratings_event(cohort, staged, "ratings of the source")
+    try:
+        append_events(workspace.ledger, (event, made), actor)
+    except LoopError:
+        staged.remove()
+        raise
 
 
 def _crosswalk(workspace: WorkspacePaths, form: str) -> dict[str, str]:
@@ -412,6 +466,7 @@ def _report(
         references=len({case.reference_id for case in gathered.cases} - {""}),
         systems=_count_systems(gathered.cases),
         silent=gathered.silent,
+        ratings=None,
         reference=number,
         unknown=(),
         missing_marks=gathered.marks.count(ValueCode.MISSING),
@@ -428,7 +483,7 @@ def _count_systems(cases: Iterable[CohortCase]) -> dict[str, int]:
     return dict(sorted(Counter(pairs).items()))
 
 
-FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")
+FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic", RADPREF)
 _BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -439,6 +494,9 @@ _BY_SUFFIX = {
     ".pq": "parquet",
     ".xlsx": "excel",
 }
+
+
+_BINARY = {"parquet": open_parquet, "excel": open_excel}
 
 
 def _call(source: Path | DataFrame) -> str:
@@ -474,20 +532,20 @@ def open_source(
             *(["--value"] if options.values else []),
         ]
     )
-    if asked and kind in ("mimic", "openi"):
+    if asked and kind in ("mimic", "openi", RADPREF):
         raise DataError(
             f"{path}: {asked} is for tables, and this is read as {kind}. Leave it out, "
             "or for a CSV file name --format csv."
         )
     if kind == "mimic":
         return open_folder(path, options.encoding)
+    if kind == RADPREF:
+        return open_radpref(path)
     if kind == "openi":
         crosswalk = read_mesh_crosswalk(labels_folder, taxonomy)
         return open_openi(path, options.encoding, taxonomy, crosswalk)
-    if kind == "parquet":
-        return _number(open_parquet(path, taxonomy, options), options)
-    if kind == "excel":
-        return _number(open_excel(path, taxonomy, options), options)
+    if kind in _BINARY:
+        return _number(_BINARY[kind](path, taxonomy, options), options)
     if kind == "jsonl":
         opened = open_jsonl(path, options.encoding, taxonomy, options)
         return _number(opened, options)
@@ -510,7 +568,7 @@ def _number(source: Source, options: ImportOptions) -> Source:
 
 def _guess(path: Path, options: ImportOptions) -> str:
     if path.is_dir():
-        return "mimic"
+        return RADPREF if is_radpref(path) else "mimic"
     kind = _BY_SUFFIX.get(path.suffix.lower(), "")
     if not kind:
         raise DataError(

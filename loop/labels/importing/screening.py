@@ -17,6 +17,7 @@ from loop.labels.importing.source import (
     ImportOptions,
     SourceCase,
     check_length,
+    parse_part,
     refuse_sentence,
 )
 from loop.labels.language import fold_text, guess_language
@@ -59,6 +60,7 @@ EXAMPLES = 10
 """Case ids kept of each kind."""
 
 ON_REQUEST = "on request"
+OTHER_PART = "of another part"
 DUPLICATE = "exact duplicate"
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
@@ -99,10 +101,12 @@ class Screening:
                 continue
             case = replace(given, case_id=self._take_id(given))
             asked = given.case_id in self.options.exclude
-            if given.pair and not asked:
+            elsewhere = not asked and not self._is_of_part(given)
+            if given.pair and not asked and not elsewhere:
                 self._check_pair(given)
             known = DUPLICATE if content in self._kept else ""
-            reason = ON_REQUEST if asked else self._reason_to_exclude(case) or known
+            reason = ON_REQUEST if asked else OTHER_PART if elsewhere else ""
+            reason = reason or self._reason_to_exclude(case) or known
             if content:
                 self._contents.setdefault(content, given.case_id)
             if reason:
@@ -113,9 +117,23 @@ class Screening:
             self._count_duplicate(case)
             yield replace(case, language=self._language(case))
 
+    def _is_of_part(self, case: SourceCase) -> bool:
+        """Whether a case belongs to the part that is wanted, by the digest of its unit.
+
+        Unkeyed: the same source is cut in the same way on every machine.
+        """
+        if not self.options.part:
+            return True
+        wanted, count = parse_part(self.options.part)
+        reference = case.reference_id or (case.pair and case.pair["reference"])
+        unit = case.patient.strip() or reference or case.case_id
+        cut = int.from_bytes(sha256(framed(["part", unit])).digest()[:8], "big")
+        return cut % count == wanted - 1
+
     def _leave_out(self, reason: str, case_id: str) -> None:
         self.excluded[reason] += 1
-        self._keep(reason, case_id)
+        if reason != OTHER_PART:
+            self._keep(reason, case_id)
 
     def require_excluded(self) -> None:
         """Refuse ids to leave out that the source does not have.

@@ -10,6 +10,7 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark
 from loop.core.safe_text import quoted
 from loop.labels.cohort import CONTEXT, PAIR_INPUTS, REPORT_INPUTS
+from loop.labels.expert_ratings import Judgements
 from loop.labels.importing.encodings import check_encoding
 from loop.labels.taxonomy import Taxonomy, fold_name
 
@@ -88,6 +89,9 @@ class Source:
     not_comparable: Mapping[str, str] = field(default_factory=dict)
     """Label id to why its marks say nothing of a prompt."""
 
+    judgements: Judgements | None = None
+    """What raters say of pairs, for sources that carry it."""
+
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of the files read."""
 
@@ -117,7 +121,7 @@ class ImportOptions:
     """``taxonomy``, ``dev``, ``holdout`` or ``external``."""
 
     format: str = "auto"
-    """``auto``, ``csv``, ``jsonl``, ``parquet``, ``excel``, ``openi`` or ``mimic``."""
+    """``auto``, or a format of `loop.labels.importing.importer.FORMATS`."""
 
     source: str = ""
     """Where the texts come from, in words; default: what the format knows."""
@@ -149,6 +153,10 @@ class ImportOptions:
     values: Mapping[str, str] = field(default_factory=dict)
     """Word of a label cell to what it means; see `read_meanings`."""
 
+    part: str = ""
+    """``"1/2"``: only the first of two parts, which share no patient; empty for all.
+    Where the patient is unknown, no reference; and of reports, no case."""
+
     exclude: tuple[str, ...] = ()
     """Case ids to leave out, as they stand in the source; counted as excluded."""
 
@@ -160,6 +168,8 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
+        if self.part:
+            parse_part(self.part)
         if self.number_rows and "case_id" in self.columns:
             raise DataError(
                 "rows are numbered, or a column holds their ids: give either "
@@ -172,6 +182,28 @@ class ImportOptions:
             )
 
 
+def parse_part(words: str) -> tuple[int, int]:
+    """Return which part, and of how many, ``1/2`` names.
+
+    Raises
+    ------
+    DataError
+        It names none.
+
+    Examples
+    --------
+    >>> parse_part("2/3")
+    (2, 3)
+    """
+    found = _PART.fullmatch(words.strip())
+    if found and int(found[1]) <= int(found[2]):
+        return int(found[1]), int(found[2])
+    raise DataError(
+        f"{quoted(words)} is no part. Write for example 1/2 for the first of two."
+    )
+
+
+_PART = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 _SENTENCE = 5
 """Words from which an id is a sentence."""
 

@@ -29,9 +29,10 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
+from loop.labels.expert_ratings import expert_files
 from loop.labels.importing.openi import OPENI, crosswalk_digest
 from loop.labels.reference import reference_path
-from loop.labels.sealing import is_digest_of, read_stored, sealed_path
+from loop.labels.sealing import is_digest_of, is_stored, read_stored, sealed_path
 from loop.labels.taxonomy import taxonomy_digest
 from loop.release.audit.chain import find_cohort, subjects
 
@@ -187,6 +188,7 @@ def _check_cohort(
     yield from _check_cases(workspace, name, record)
     yield from _check_references(workspace, name, record)
     yield from _check_votes(workspace, name, record)
+    yield from _check_ratings(workspace, name, record)
 
 
 def _check_cases(
@@ -239,6 +241,21 @@ def _check_votes(
     if record.votes is not None:
         path = cohort_folder(workspace, name) / "votes.csv"
         yield _check_labels(workspace, path, f"{name}: votes", record, record.votes)
+
+
+def _check_ratings(
+    workspace: WorkspacePaths, name: str, record: CohortRecord
+) -> Iterator[Finding]:
+    """Yield whether each file of experts' ratings is the recorded one.
+
+    The words of findings are private, and may be on another machine.
+    """
+    for number, payload in record.ratings.items():
+        for path, recorded in expert_files(workspace, name, payload).items():
+            if path.is_relative_to(workspace.private) and not is_stored(path):
+                continue
+            what = f"{name}:ratings{number}, {path.name}"
+            yield _check_labels(workspace, path, what, record, recorded)
 
 
 def _check_labels(

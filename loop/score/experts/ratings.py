@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
+from loop.labels.cohort import read_cohort
+from loop.labels.expert_ratings import OVERALL, read_ratings_of
 from loop.labels.importing.table_files import (
     SourceRow,
     SourceTable,
     open_table,
 )
+from loop.labels.sealing import Opening
 from loop.stats.correlation import Correlations, correlate_columns
 from loop.stats.intervals import Estimate
 from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
@@ -74,6 +78,47 @@ class Ratings:
     def consensus(self) -> NDArray[np.float64]:
         """Mean points of each candidate over those who rated it; NaN without one."""
         return mean_given(self.scores)
+
+
+def cohort_ratings(
+    workspace: WorkspacePaths,
+    cohort_name: str,
+    dimension: str = OVERALL,
+    *,
+    opening: Opening | None = None,
+) -> Ratings:
+    """Return what experts say of a cohort of pairs, as the statistics take it.
+
+    The case of a candidate is its reference, and its system the one that wrote it; its
+    own id where two candidates of a reference are of one system, or of none.
+
+    Parameters
+    ----------
+    dimension
+        What was rated.
+    opening
+        What lets the ratings of a holdout be read; nothing else does.
+
+    Raises
+    ------
+    SealedError
+        The cohort is a holdout, and `opening` does not open it.
+    DataError
+        It has no ratings in this dimension, or they are not those recorded.
+    """
+    given = read_ratings_of(workspace, cohort_name, opening=opening).points(dimension)
+    cases = read_cohort(workspace, cohort_name).cases
+    keys = [(case.reference_id, case.system) for case in cases]
+    if len(set(keys)) < len(keys):
+        keys = [(case.reference_id, case.case_id) for case in cases]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return Ratings(
+        ids=tuple(keys[row][0] for row in order),
+        systems=tuple(keys[row][1] for row in order),
+        raters=given.raters,
+        scores=given.points[order],
+        scale=(given.scale.low, given.scale.high),
+    )
 
 
 def mean_given(scores: NDArray[np.float64]) -> NDArray[np.float64]:
