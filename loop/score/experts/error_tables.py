@@ -90,7 +90,7 @@ class ErrorTable:
 
     def as_ratings(self) -> Ratings:
         """Return minus the number of significant errors as points: more is better."""
-        points = -self.totals(self.categories, all_errors=False)
+        points = 0.0 - self.totals(self.categories, all_errors=False)
         return Ratings(
             ids=tuple(case for case, _ in self.keys),
             systems=tuple(system for _, system in self.keys),
