@@ -25,6 +25,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.cli.judge import evaluate_judge
 from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
@@ -53,6 +54,7 @@ from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.evaluate.tried_text import selection_lines, selection_note
+from loop.judge.judge_evaluation import is_judge_run
 from loop.run.store import open_store
 
 HtmlOption = Annotated[
@@ -103,8 +105,15 @@ def evaluate(
     Holm's test certifies. A label that the cohort's reference cannot judge is NOT
     COMPARABLE: it is shown, and no average, test or claim counts it. The result is
     recorded in the ledger.
+
+    The run of a judge is held against the newest ratings of its cohort, and against
+    the section judging of the protocol; without that section there is no gate.
     """
     place = open_workspace(workspace)
+    if is_judge_run(place, run):
+        _refuse_documents(html, markdown, csv, reference, against)
+        evaluate_judge(place, run, acting(actor, role), as_json=as_json)
+        return
     for path in (html, markdown, csv):
         if path is not None:
             own_output(path, place)
@@ -135,6 +144,15 @@ def evaluate(
         show_evaluation(result, change, chosen)
     if certify_evaluation(result).verdict is not GateVerdict.PASS:
         raise typer.Exit(GATE_EXIT)
+
+
+def _refuse_documents(*given: object) -> None:
+    """Refuse options that the evaluation of a judge does not have."""
+    if any(one is not None for one in given):
+        raise typer.BadParameter(
+            "--html, --md, --csv, --reference and --against are for extractors; the "
+            "evaluation of a judge is printed, or written with --json"
+        )
 
 
 def _compare(

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from loop.cli.console import (
+    GATE_EXIT,
     JsonOption,
     ProgressBar,
     UnconstrainedOption,
@@ -21,7 +22,9 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
+from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, interval, share
 from loop.documents.templates import shipped_templates, template_folder
@@ -36,12 +39,22 @@ from loop.judge.document import (
     render_files,
     score_lines,
 )
+from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
 from loop.judge.judge import Judge, list_judges
+from loop.judge.judge_evaluation import (
+    JudgeEvaluation,
+    evaluate_judge_run,
+    judge_evaluation_data,
+    judge_evaluation_notes,
+    passes,
+    record_judge_evaluation,
+)
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
+from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
@@ -274,3 +287,57 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
         "scores of each: GREEN, GREEN-F1, Formula and --weights (higher is better), "
         "GREEN-EC (lower)"
     )
+
+
+def evaluate_judge(
+    place: WorkspacePaths, run: str, actor: Actor, *, as_json: bool
+) -> None:
+    """Hold a judge's run against experts, record it, print it; exit by its gate."""
+    with ProgressBar(f"evaluate {run}", quiet=as_json).shown():
+        found = evaluate_judge_run(place, run)
+        record_judge_evaluation(place, found, actor)
+    if as_json:
+        print_json(judge_evaluation_data(found))
+    else:
+        _show_evaluation(found)
+    if not passes(found):
+        raise typer.Exit(GATE_EXIT)
+
+
+def _show_evaluation(found: JudgeEvaluation) -> None:
+    spec = found.run.spec
+    say(
+        f"{spec.prompt} on {found.cohort} with {spec.engine}, against {found.against}, "
+        f"run {found.run.id}"
+    )
+    say()
+    if found.agreement:
+        print_table(
+            ("score", "better", "n", "tau-b", "Spearman", "Pearson"),
+            [
+                (
+                    one.score.title,
+                    WAYS[one.score.direction],
+                    str(one.found.n),
+                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}",
+                    share(one.found.spearman.value),
+                    share(one.found.pearson.value),
+                )
+                for one in found.agreement
+            ],
+            title=(
+                "agreement with the mean of the raters, 95 % intervals over "
+                f"{found.meta.unit}s; turned so that more is better"
+            ),
+        )
+        say()
+    for errors in found.meta.errors:
+        show_error_agreement(errors)
+        say()
+    if found.gate is not None:
+        rows = [tuple(one) for one in judge_gate_rows(found.gate)]
+        print_table(tuple(GATE_HEADER), rows)
+        say()
+    for text in judge_evaluation_notes(found):
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)

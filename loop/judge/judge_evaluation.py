@@ -1,0 +1,478 @@
+"""A judge's run held against what experts say of its cohort, and its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.digests import digest_json
+from loop.core.errors import DataError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.paths import WorkspacePaths
+from loop.core.records import PromptTask, Status
+from loop.evaluate.evaluation import find_parent_run
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import read_protocol, register_protocol
+from loop.judge.counts import (
+    GREEN,
+    SCORES,
+    JudgeCounts,
+    JudgeScore,
+    OwnAgainstCounts,
+    answer_fields,
+    compare_own,
+    read_counts,
+    score_counts,
+)
+from loop.judge.gate_text import judge_gate_notes, judge_gate_rows
+from loop.judge.judge_gates import (
+    CopyCounts,
+    JudgeEvidence,
+    JudgeGate,
+    decide_judge_gate,
+)
+from loop.judge.meta_evaluation import (
+    JudgeCost,
+    JudgedTexts,
+    JudgeMetaEvaluation,
+    evaluate_judge,
+)
+from loop.judge.meta_text import judge_meta_data, judge_meta_said
+from loop.judge.repeats import CopyTest
+from loop.labels.cohort import Cohort, iter_items, read_cohort
+from loop.labels.error_categories import ErrorGroup, read_errors
+from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
+from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.version import PromptVersion
+from loop.run.manifest import find_run
+from loop.run.runner import ItemAnswer
+from loop.run.store import RunRecord, Store, open_store, read_values
+from loop.run.task_fields import task_of
+from loop.score.experts.error_agreement import (
+    category_groups,
+    count_f1,
+    median_given,
+)
+from loop.score.experts.error_counts import Empty
+from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
+from loop.score.experts.ratings import Ratings
+from loop.score.metrics.base import Direction
+from loop.stats.correlation import Correlations, correlate
+from loop.stats.intervals import Estimate
+
+RESAMPLES: Final = 2_000
+"""Of every interval here."""
+
+EMPTY: Final = Empty.ONE
+"""What a pair without matches and errors scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreAgreement:
+    """How one score of a judge agrees with the mean of the raters."""
+
+    score: JudgeScore
+    found: Correlations
+    """Of the score turned so that more is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeEvaluation:
+    """What a judge's run is worth, as far as experts say."""
+
+    run: RunRecord
+    draws: int
+    """Runs of the same pairs by the same judge that were taken together."""
+
+    cohort: str
+    statuses: Mapping[Status, int]
+    """Outcomes of the first draw."""
+
+    against: str
+    """What experts say, with its version, for example ``"rp:ratings1"``."""
+
+    ratings_digest: str
+    score: JudgeScore
+    """The score that the protocol holds against the raters; GREEN if it names none."""
+
+    agreement: tuple[ScoreAgreement, ...]
+    """Each score against points, the best first; empty without points."""
+
+    meta: JudgeMetaEvaluation
+    """Of `score` and of the counts."""
+
+    own: OwnAgainstCounts
+    gate: JudgeGate | None
+    """None where the protocol says nothing of judges, or nobody gave points."""
+
+
+def is_judge_run(workspace: WorkspacePaths, run_ref: str) -> bool:
+    """Whether the run that `run_ref` names is one of a judge.
+
+    Raises
+    ------
+    DataError
+        There is no such finished run.
+    """
+    contract = find_run(workspace, run_ref).spec.contract.partition("/")[0]
+    return get_contract(contract).task is PromptTask.JUDGE
+
+
+def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluation:
+    """Return a judge's run held against the newest ratings of its cohort.
+
+    Further draws of it, as ``--repeats`` makes them, show how far it says the same
+    twice.
+
+    Raises
+    ------
+    DataError
+        There is no such run, it asked a part of the cohort only, its version is not
+        among the prompts, or experts said nothing of the cohort.
+    SealedError
+        The cohort is a holdout.
+    StoreError
+        The store cannot be read.
+    """
+    run = find_run(workspace, run_ref)
+    if run.spec.limit is not None:
+        raise DataError(
+            f"run {run.id} asked the first {run.spec.limit} pairs only, and a gate is "
+            "of the whole cohort. Run it without --limit."
+        )
+    version = _version_of(workspace, run)
+    cohort = read_cohort(workspace, run.spec.cohort)
+    given = read_ratings_of(workspace, cohort.name)
+    protocol = read_protocol(workspace)
+    rules = protocol.judging
+    score = GREEN if rules is None else _find_score(rules.score)
+    with open_store(workspace) as store:
+        draws = [run, *_other_draws(store, run)]
+        counts = [_counts_of(store, one, version) for one in draws]
+        cost = _cost(store, run, len(cohort.cases))
+    first = counts[0]
+    points, experts = _ratings(given), _experts(workspace, given)
+    known = cohort.patients_known
+    owners = {one.case_id: one.patient for one in cohort.cases} if known else None
+    judged = _judged(workspace, cohort, version, score, counts)
+    meta = evaluate_judge(
+        judged,
+        experts=experts if first.count(Status.ANSWERED) else None,
+        ratings=points,
+        patients=owners,
+        cost=cost,
+        resamples=RESAMPLES,
+    )
+    units = np.array([one.patient or one.reference_id for one in cohort.cases])
+    gate = None
+    if rules is not None and points is not None:
+        evidence = JudgeEvidence(
+            scores=judged.scores[0],
+            ratings=points,
+            units=units,
+            unanswered=1 - first.count(Status.ANSWERED) / max(1, len(cohort.cases)),
+            direction=score.direction,
+            f1={}
+            if experts is None
+            else _group_f1(experts, judged, units, protocol.confidence),
+            copies=_copies(meta.copies),
+            parent=_parent_scores(workspace, run, score),
+        )
+        gate = decide_judge_gate(evidence, rules, confidence=protocol.confidence)
+    return JudgeEvaluation(
+        run=run,
+        draws=len(draws),
+        cohort=cohort.name,
+        statuses={one: first.count(one) for one in Status},
+        against=given.ref,
+        ratings_digest=given.digest,
+        score=score,
+        agreement=() if points is None else _agreement(first, points, units),
+        meta=meta,
+        own=compare_own(first, EMPTY),
+        gate=gate,
+    )
+
+
+def _find_score(name: str) -> JudgeScore:
+    return next(one for one in SCORES if one.name == name)
+
+
+def _other_draws(store: Store, run: RunRecord) -> list[RunRecord]:
+    """Return the newest finished run of each other draw of the same work."""
+    found: dict[int, RunRecord] = {}
+    spec = run.spec
+    for one in store.find_runs(finished=True):
+        same = (
+            one.spec.prompt_digest == spec.prompt_digest
+            and one.spec.cohort_digest == spec.cohort_digest
+            and one.spec.engine == spec.engine
+            and one.spec.contract == spec.contract
+            and one.spec.limit is None
+        )
+        if same and one.spec.draw != spec.draw:
+            found.setdefault(one.spec.draw, one)
+    return [found[draw] for draw in sorted(found)]
+
+
+def _version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
+    """Return the version that a run asked, as it was."""
+    version = read_version(workspace, run.spec.prompt)
+    if version.digest != run.spec.prompt_digest or (
+        task_of(version) is not PromptTask.JUDGE
+    ):
+        raise DataError(
+            f"run {run.id} asked {run.spec.prompt} with digest "
+            f"{run.spec.prompt_digest[:12]}, which is {version.digest[:12]} now. "
+            "Restore that version, or run it again."
+        )
+    return version
+
+
+def _counts_of(store: Store, run: RunRecord, version: PromptVersion) -> JudgeCounts:
+    """Return the counts of a run, in cohort order."""
+    names = answer_fields(version.labels, get_contract(version.contract))
+    answers = [
+        ItemAnswer(one.status, tuple([one.values.get(name) for name in names]))
+        for one in read_values(store, run)
+    ]
+    return read_counts(answers, version.labels)
+
+
+def _judged(
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    version: PromptVersion,
+    score: JudgeScore,
+    counts: Sequence[JudgeCounts],
+) -> JudgedTexts:
+    """Return what the judge said, draw by draw, beside the texts."""
+    texts = [item.variables for item in iter_items(workspace, cohort)]
+    return JudgedTexts(
+        keys=tuple((case, "") for case in cohort.case_ids),
+        references=[one["reference"] for one in texts],
+        candidates=[one["candidate"] for one in texts],
+        scores=np.stack([score_counts(one, score, EMPTY) for one in counts]),
+        counts=np.stack(
+            [np.stack([one.significant, one.insignificant], axis=-1) for one in counts]
+        ),
+        categories=version.labels,
+        lower=score.direction is Direction.LOWER,
+        name=version.ref,
+    )
+
+
+def _ratings(given: ExpertRatings) -> Ratings | None:
+    """Return the points of every rater for every pair, in cohort order."""
+    if not given.dimensions:
+        return None
+    found = given.points()
+    return Ratings(
+        ids=found.case_ids,
+        systems=("",) * len(found.case_ids),
+        raters=found.raters,
+        scores=found.points,
+        scale=(found.scale.low, found.scale.high),
+    )
+
+
+def _agreement(
+    counts: JudgeCounts, points: Ratings, units: NDArray[Any]
+) -> tuple[ScoreAgreement, ...]:
+    consensus = points.consensus
+    found = []
+    for score in SCORES:
+        values = score_counts(counts, score, EMPTY)
+        both = ~np.isnan(values) & ~np.isnan(consensus)
+        if both.sum() > 1:
+            sign = -1 if score.direction is Direction.LOWER else 1
+            told = correlate(
+                sign * values[both], consensus[both], units[both], resamples=RESAMPLES
+            )
+            found.append(ScoreAgreement(score=score, found=told))
+    return tuple(sorted(found, key=lambda one: -(one.found.tau_b.value or -2.0)))
+
+
+def _experts(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable | None:
+    """Return the experts' counts as such a table; None where nobody marked errors."""
+    if not given.given.errors:
+        return None
+    found = given.counts(read_errors(workspace.labels))
+    weights = [found.significances.index(one) for one in SIGNIFICANCES]
+    return ErrorTable(
+        keys=tuple((case, "") for case in found.case_ids),
+        raters=found.raters,
+        categories=found.categories,
+        counts=found.counts[..., weights],
+    )
+
+
+def _group_f1(
+    experts: ErrorTable, judged: JudgedTexts, units: NDArray[Any], confidence: float
+) -> dict[ErrorGroup, Estimate]:
+    """Return the F1 of significant errors by group, against the raters' median.
+
+    Ends of the intervals are one-sided limits at `confidence`.
+    """
+    theirs = experts.rows(judged.keys)
+    own = judged.table.rows(judged.keys)
+    found = {}
+    for group, known in zip(ErrorGroup, category_groups(), strict=True):
+        told = count_f1(
+            own.totals(known.categories, all_errors=False)[:, 0],
+            median_given(theirs.totals(known.categories, all_errors=False)),
+            units=units,
+            resamples=RESAMPLES,
+            confidence=2 * confidence - 1,
+        )
+        found[group] = told.f1
+    return found
+
+
+def _copies(found: CopyTest) -> CopyCounts | None:
+    """Return the copy test as the gate takes it; None without a copy."""
+    if not found.copies:
+        return None
+    best = found.copies - len(found.wrong) - found.unanswered
+    return CopyCounts(found.copies, best, found.unanswered)
+
+
+def _parent_scores(
+    workspace: WorkspacePaths, run: RunRecord, score: JudgeScore
+) -> NDArray[np.float64] | None:
+    """Return the parent version's scores of the same pairs; None without a run."""
+    before = find_parent_run(workspace, run.id)
+    if before is None:
+        return None
+    record = find_run(workspace, before)
+    version = _version_of(workspace, record)
+    with open_store(workspace) as store:
+        return score_counts(_counts_of(store, record, version), score, EMPTY)
+
+
+def _cost(store: Store, run: RunRecord, pairs: int) -> JudgeCost:
+    """Return what the answers of a run took, as the engine counted it."""
+    keys = [key for _, key in store.read_keys(run.id) if key]
+    found = store.find_completions(keys).values()
+    counted = [
+        (one.prompt_tokens or 0) + (one.completion_tokens or 0)
+        for one in found
+        if one.prompt_tokens is not None
+    ]
+    return JudgeCost(
+        pairs=pairs,
+        calls=len(keys),
+        seconds=sum(one.latency_s for one in found) if found else None,
+        tokens=sum(counted) if counted else None,
+    )
+
+
+def record_judge_evaluation(
+    workspace: WorkspacePaths, found: JudgeEvaluation, actor: Actor
+) -> None:
+    """Write the evaluation into the ledger, once.
+
+    Raises
+    ------
+    LedgerError
+        The ledger's chain is broken.
+    WriteError
+        The ledger cannot be written.
+    """
+    protocol = register_protocol(workspace, actor)
+    best = found.agreement[0] if found.agreement else None
+    tau = None if best is None else best.found.tau_b.value
+    payload = {
+        "run": found.run.id,
+        "prompt_digest": found.run.spec.prompt_digest,
+        "cohort": found.cohort,
+        "cohort_digest": found.run.spec.cohort_digest,
+        "ratings": found.against,
+        "ratings_digest": found.ratings_digest,
+        "protocol": protocol.payload["digest"],
+        "engine": found.run.spec.engine,
+        "best": "" if best is None else best.score.name,
+        "tau_b": "" if tau is None else f"{tau:.4f}",
+        "score": found.score.name,
+        "draws": found.draws,
+        "verdict": "" if found.gate is None else found.gate.verdict.value,
+    }
+    wanted = digest_json(payload)
+    if any(
+        entry.action == "judge_evaluated" and digest_json(dict(entry.payload)) == wanted
+        for entry in read_ledger(workspace.ledger)
+    ):
+        return
+    event = Event(
+        action="judge_evaluated",
+        subject=found.run.spec.prompt,
+        reason=f"run {found.run.id} on {found.cohort}",
+        payload=payload,
+    )
+    append_event(workspace.ledger, event, actor)
+
+
+def passes(found: JudgeEvaluation) -> bool:
+    """Whether the protocol's claim about the judge holds, or there is none."""
+    return found.gate is None or found.gate.verdict is GateVerdict.PASS
+
+
+def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
+    """Return what must be known beside the tables of errors, as sentences."""
+    told = [*judge_meta_said(replace(found.meta, errors=()))]
+    if found.own.mean_difference is not None and found.own.largest is not None:
+        told.append(
+            "The judge's own score and GREEN of its counts differ by "
+            f"{found.own.mean_difference:.3f} on average, by {found.own.largest:.3f} "
+            "at most."
+        )
+    if found.gate is None:
+        told.append(
+            "There is no gate: labels/protocol.yaml has no section judging, or nobody "
+            "gave points."
+        )
+    else:
+        told += judge_gate_notes(found.gate)
+    return tuple(told)
+
+
+def judge_evaluation_data(found: JudgeEvaluation) -> dict[str, Any]:
+    """Return the evaluation as JSON data."""
+    gate = None
+    if found.gate is not None:
+        gate = {
+            "verdict": found.gate.verdict.value,
+            "checks": [one._asdict() for one in judge_gate_rows(found.gate)],
+            "suspicious": list(found.gate.suspicious),
+        }
+    return {
+        "run": found.run.id,
+        "draws": found.draws,
+        "prompt": found.run.spec.prompt,
+        "prompt_digest": found.run.spec.prompt_digest,
+        "engine": found.run.spec.engine,
+        "cohort": found.cohort,
+        "outcomes": {one.value: count for one, count in found.statuses.items()},
+        "against": found.against,
+        "ratings_digest": found.ratings_digest,
+        "score": found.score.name,
+        "agreement": [
+            {
+                "score": one.score.name,
+                "direction": one.score.direction.value,
+                "n": one.found.n,
+                "tau_b": one.found.tau_b._asdict(),
+                "spearman": one.found.spearman._asdict(),
+                "pearson": one.found.pearson._asdict(),
+            }
+            for one in found.agreement
+        ],
+        "own_against_green": found.own._asdict(),
+        "meta": judge_meta_data(found.meta),
+        "gate": gate,
+    }

@@ -1,0 +1,208 @@
+"""`run` and `evaluate` of a judge: against ratings and marked errors of a cohort."""
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.ledger import read_ledger
+from tests.judge.scenes import errors, tell
+
+TEXTS = (
+    ("Small left pleural effusion.", "Small left pleural effusion."),
+    ("Small left pleural effusion.", "Small right pleural effusion."),
+    ("Large right pneumothorax.", "No pneumothorax."),
+    ("Cardiomegaly.", "Cardiomegaly. Right pneumothorax."),
+    ("The lungs are clear.", "The lungs are clear."),
+    ("Mild pulmonary edema.", "Mild pulmonary edema. Cardiomegaly."),
+    ("Left lower lobe consolidation.", "Left lower lobe consolidation."),
+    ("Right upper lobe mass.", "The lungs are clear."),
+)
+POINTS = (5, 3, 1, 2, 5, 3, 5, 1)
+MARKED = {
+    1: ("location",),
+    2: ("omission",),
+    3: ("false_finding",),
+    5: ("false_finding",),
+    7: ("omission",),
+}
+RULES = """
+judging:
+  score: own
+  threshold: 0.5
+  min_units: 4
+  f1_floors: {omission: 0.5}
+"""
+
+
+def table(path, header, rows):
+    """Write a table and return its path."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return path
+
+
+def call(workspace, *arguments):
+    """Run a verb in the workspace."""
+    return CliRunner().invoke(
+        app, [*map(str, arguments), "--workspace", str(workspace.root)]
+    )
+
+
+@pytest.fixture
+def rated(workspace, tmp_path):
+    """Return a workspace with eight pairs, two raters, marked errors, and a judge."""
+    ids = [f"p{n}" for n in range(len(TEXTS))]
+    pairs = table(
+        tmp_path / "pairs.csv",
+        ("id", "reference", "candidate"),
+        [(name, *texts) for name, texts in zip(ids, TEXTS, strict=True)],
+    )
+    points = table(
+        tmp_path / "ratings.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [
+            (name, rater, "overall", min(5, score + step), "1-5")
+            for rater, step in (("r1", 0), ("r2", 1))
+            for name, score in zip(ids, POINTS, strict=True)
+        ],
+    )
+    marked = table(
+        tmp_path / "errors.csv",
+        ("case_id", "rater", "category", "significance", "finding"),
+        [
+            (ids[n], rater, category, "significant" if category else "", "zebra")
+            if category
+            else (ids[n], rater, "", "", "")
+            for rater in ("r1", "r2")
+            for n in range(len(ids))
+            for category in MARKED.get(n, ("",))
+        ],
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    done = call(
+        workspace,
+        *("cohort", "import", pairs, "--name", "rp", *options),
+        *("--ratings", points, "--errors", marked),
+    )
+    assert done.exit_code == 0, done.output
+    made = call(workspace, "prompt", "new", "mine", "--from", "green@v1")
+    assert made.exit_code == 0, made.output
+    return workspace
+
+
+def test_a_judge_is_run_and_held_against_raters(rated):
+    """Scores against points, counts against counts, and no gate without a claim."""
+    assert call(rated, "run", "mine", "--cohort", "rp").exit_code == 0
+    done = call(rated, "evaluate")
+    assert done.exit_code == 0, done.output
+    assert "mine@v1 on rp with rules, against rp:ratings1" in done.stdout
+    assert "There is no gate" in done.stdout
+    assert "Copy test: 3 of 3 copies of the reference have the best" in done.stdout
+    data = json.loads(call(rated, "evaluate", "--json").stdout)
+    assert data["outcomes"]["answered"] == 8
+    tau = {one["score"]: one["tau_b"]["value"] for one in data["agreement"]}
+    assert set(tau) == {"green", "green_f1", "formula", "errors", "own"}
+    assert min(tau.values()) > 0.5
+    significant = data["meta"]["errors"][0]
+    assert significant["judge"] == "mine@v1"
+    assert "zebra" not in done.stdout
+
+
+def test_the_evaluation_is_recorded_once(rated):
+    """By digests: run, version, ratings and protocol."""
+    call(rated, "run", "mine", "--cohort", "rp")
+    for _ in range(2):
+        call(rated, "evaluate")
+    entries = [
+        one for one in read_ledger(rated.ledger) if one.action == "judge_evaluated"
+    ]
+    (entry,) = entries
+    assert entry.subject == "mine@v1"
+    assert entry.payload["ratings"] == "rp:ratings1"
+    assert entry.payload["verdict"] == ""
+    audited = call(rated, "audit")
+    assert audited.exit_code == 0, audited.output
+
+
+def test_the_protocol_decides(rated):
+    """A claim that holds ends with 0, one that does not with 100."""
+    call(rated, "run", "mine", "--cohort", "rp")
+    text = rated.protocol.read_text()
+    rated.protocol.write_text(text + RULES)
+    done = call(rated, "evaluate")
+    assert "The judge's gate is PASS" in " ".join(done.stdout.split())
+    assert done.exit_code == 0, done.output
+    rated.protocol.write_text(text + RULES.replace("0.5\n", "0.99\n", 1))
+    assert call(rated, "evaluate").exit_code == 100
+    rated.protocol.write_text(text + RULES.replace("min_units: 4", "min_units: 400"))
+    short = call(rated, "evaluate")
+    assert short.exit_code == 100
+    assert "INSUFFICIENT" in short.stdout
+
+
+def test_draws_show_whether_it_says_the_same_twice(rated, monkeypatch):
+    """A judge with chance in it, asked three times."""
+    answers = [errors(), errors(("omission", True)), errors()]
+    asked = []
+
+    class Fickle:
+        retry_unreadable = 0
+
+        def __init__(self, draw=0):
+            self.draw = draw
+
+        def identity(self):
+            return {"engine": "fickle"}
+
+        def redraw(self, draw):
+            return Fickle(draw)
+
+        def complete(self, prompts):
+            from loop.core.records import Completion
+
+            for index, prompt in enumerate(prompts):
+                asked.append(prompt.item.id)
+                yield index, Completion(answers[self.draw % 3])
+
+    from loop.engines import base
+
+    monkeypatch.setitem(base._FACTORIES, "fickle", lambda *_: Fickle())
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    done = call(
+        rated, "run", "listed", "--cohort", "rp", "-e", "fickle", "--repeats", "3"
+    )
+    assert done.exit_code == 0, done.output
+    found = call(rated, "evaluate", "latest:listed")
+    assert "Asked 3 times" in found.stdout, found.output
+
+
+def test_what_is_for_extractors_is_refused(rated):
+    """And an extractor is not asked about pairs."""
+    call(rated, "run", "mine", "--cohort", "rp")
+    assert call(rated, "evaluate", "--html", "x.html").exit_code == 2
+    refused = call(rated, "run", "extractor", "--cohort", "rp")
+    assert refused.exit_code != 0
+
+
+def test_a_part_of_the_cohort_has_no_gate(rated):
+    """Named by its id, it is refused with the way out."""
+    done = call(rated, "run", "mine", "--cohort", "rp", "--limit", "3", "--json")
+    run = json.loads(done.stdout)["run_id"]
+    refused = call(rated, "evaluate", run)
+    assert "asked the first 3 pairs only" in str(refused.exception)
+
+
+def test_a_told_judge_without_an_answer_is_in_no_number(rated, monkeypatch):
+    """Its silence is in the outcomes, and keeps the gate open."""
+    tell(monkeypatch, {texts[1]: "I cannot." for texts in TEXTS[:4]})
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    call(rated, "run", "listed", "--cohort", "rp", "-e", "told")
+    rated.protocol.write_text(rated.protocol.read_text() + RULES)
+    done = call(rated, "evaluate", "latest:listed", "--json")
+    data = json.loads(done.stdout)
+    assert data["outcomes"]["unparsed"] == 4
+    assert data["gate"]["verdict"] != "PASS"
+    assert done.exit_code == 100
