@@ -112,11 +112,10 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # The gate of a judge's run, of arrays, and as text; and how its counts changed.
+    # How the counts of a judge changed.
     "count_distances",
-    *("decide_judge_gate", "judge_gate_notes", "judge_gate_rows"),
-    # A judge's run held against experts.
-    *("evaluate_judge", "judge_meta_data", "judge_meta_said", "judged_texts"),
+    # What `judge_pairs` returns, to be held against experts.
+    "judged_texts",
     # Named in the table of engines, as a string.
     "make_replay",
 }

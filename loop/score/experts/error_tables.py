@@ -70,7 +70,8 @@ class ErrorTable:
             place for place, one in enumerate(self.categories) if one in categories
         ]
         kept = self.counts[:, :, chosen, : 2 if all_errors else 1]
-        totals = kept.sum(axis=(2, 3))
+        # Whoever does not weigh errors has no insignificant ones.
+        totals = np.nansum(kept, axis=(2, 3))
         return np.where(np.isnan(self.counts[:, :, 0, 0]), np.nan, totals)
 
     def rows(self, keys: Sequence[tuple[str, str]]) -> ErrorTable:
