@@ -21,6 +21,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
 from loop.evaluate.gates import GateVerdict, describe_verdicts
@@ -85,6 +86,7 @@ from loop.release.separation import Separation, find_earlier_looks, measure_sepa
 from loop.release.statement import ENVELOPE, Approval, sign_release
 from loop.run.asking import hold_engine
 from loop.run.store import open_store
+from loop.run.task_fields import task_of
 
 Render = Callable[[ReleaseFacts, Sequence[Approval]], Mapping[str, bytes]]
 """Facts of a release and whoever signs it to its documents, file name to bytes."""
@@ -166,7 +168,8 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     Raises
     ------
     DataError
-        The actor may not approve, nobody signs, the version is a draft or was released,
+        The actor may not approve, nobody signs, the version is a draft, was released
+        or judges pairs,
         the holdout shares text or patients with what it was made from.
     ConflictError
         Another freeze is under way.
@@ -178,6 +181,7 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     _require_approver(desk, request)
     workspace = desk.workspace
     version = read_version(workspace, request.prompt)
+    _require_extractor(version)
     name = release_name(version.ref)
     with freezing(workspace) as staging:
         unfinished = None if version.draft else find_unrecorded(workspace, name)
@@ -343,6 +347,16 @@ def _require_keys(desk: FreezeContext) -> None:
             f"the key of {', '.join(unfit)} does not count at {time}, the time of this "
             "machine: it was made later, or has ended. Set the clock, or sign with "
             "another one."
+        )
+
+
+def _require_extractor(version: PromptVersion) -> None:
+    """Refuse a judge before anything is measured or opened: its release has no form."""
+    if task_of(version) is not PromptTask.EXTRACT:
+        raise DataError(
+            f"{version.ref} is a judge, and only extractors can be released so far. "
+            "`ranloop evaluate` holds its run against readers and records that in the "
+            "ledger. Nothing was measured, and no holdout was opened."
         )
 
 

@@ -206,3 +206,15 @@ def test_a_told_judge_without_an_answer_is_in_no_number(rated, monkeypatch):
     assert data["outcomes"]["unparsed"] == 4
     assert data["gate"]["verdict"] != "PASS"
     assert done.exit_code == 100
+
+
+def test_a_judge_is_not_released_and_nothing_is_opened(rated):
+    """Before anything is measured: a holdout would be looked at for nothing."""
+    assert call(rated, "key", "new", "Dr A", "--role", "approver").exit_code == 0
+    before = len(read_ledger(rated.ledger))
+    done = call(
+        rated,
+        *("freeze", "mine@v1", "--cohort", "rp", "--why", "x", "--actor", "Dr A"),
+    )
+    assert "only extractors can be released so far" in str(done.exception)
+    assert len(read_ledger(rated.ledger)) == before
