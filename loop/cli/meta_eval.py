@@ -147,7 +147,7 @@ def meta_eval(
             "--counts",
             help=(
                 "A judge's error counts, as `ranloop judge` writes counts.csv; once "
-                "for each judge, for --errors."
+                "for each judge, for --errors or --radpref."
             ),
             rich_help_panel=_SCORED,
         ),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.judge.document import JudgeDocument
 from loop.judge.repeats import (
     CopyTest,
     SelfConsistency,
@@ -23,6 +24,7 @@ from loop.judge.repeats import (
 from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings, mean_given, unit_codes
+from loop.score.metrics.base import Direction, Metric
 from loop.stats.correlation import (
     Correlations,
     PartialTau,
@@ -121,6 +123,104 @@ class JudgedTexts:
             counts=self.counts[0][order][:, None],
             signature=self.signature,
         )
+
+
+def judged_texts(
+    draws: Sequence[JudgeDocument],
+    references: Mapping[str, str],
+    candidates: Mapping[str, Mapping[str, str]],
+    *,
+    score: str,
+) -> JudgedTexts:
+    """Return what a judge said of pairs of texts, as `evaluate_judge` needs it.
+
+    Pairs are in the order of their case ids, the systems of a case together.
+
+    Parameters
+    ----------
+    draws
+        What the same judge said of the same pairs, once or repeatedly.
+    references
+        Text by case id.
+    candidates
+        Text by system and case id.
+    score
+        Name of one of the judge's scores, for example ``"green_green"``.
+
+    Raises
+    ------
+    ValueError
+        There is no draw, no such score, or the draws are not of the same pairs.
+    """
+    tables = [_pairs_of(document, score) for document in draws]
+    if not tables or any(one.keys != tables[0].keys for one in tables):
+        raise ValueError("need one draw or more, all of the same pairs")
+    metric = tables[0].metric
+    # By case: were a system after another, its place would be that of its quality.
+    order = sorted(range(len(tables[0].keys)), key=lambda row: tables[0].keys[row])
+    keys = tuple(tables[0].keys[row] for row in order)
+    return JudgedTexts(
+        keys=keys,
+        references=[references[case] for case, _ in keys],
+        candidates=[candidates[system][case] for case, system in keys],
+        scores=np.stack([one.scores[order] for one in tables]),
+        counts=np.stack([one.counts[order] for one in tables]),
+        categories=draws[0].categories,
+        lower=metric.direction is Direction.LOWER,
+        name=f"{draws[0].facts.ref} ({score})",
+        signature=tables[0].signature,
+    )
+
+
+class _JudgedDraw(NamedTuple):
+    keys: tuple[tuple[str, str], ...]
+    scores: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    metric: Metric
+    signature: str
+
+
+def _pairs_of(document: JudgeDocument, score: str) -> _JudgedDraw:
+    """Return one draw, the systems one after another."""
+    found = {
+        one.system: one for one in document.sheet.results if one.metric.name == score
+    }
+    if not found:
+        names = ", ".join(metric.name for metric in document.sheet.metrics)
+        raise ValueError(f"there is no score {score!r}: name one of {names}")
+    counts = [
+        np.stack(
+            [
+                one.answers.counts.significant,
+                # A judge that does not weigh errors counts all of them as significant.
+                np.where(
+                    np.isnan(one.answers.counts.insignificant),
+                    0 * one.answers.counts.significant,
+                    one.answers.counts.insignificant,
+                ),
+            ],
+            axis=2,
+        )
+        for one in document.systems
+    ]
+    first = next(iter(found.values()))
+    return _JudgedDraw(
+        keys=tuple(
+            (case, one.system) for one in document.systems for case in one.case_ids
+        ),
+        scores=np.concatenate(
+            [
+                # A score that could not be made for one system is undefined there.
+                found[one.system].per_case
+                if one.system in found
+                else np.full(len(one.case_ids), np.nan)
+                for one in document.systems
+            ]
+        ),
+        counts=np.concatenate(counts),
+        metric=first.metric,
+        signature=first.signature,
+    )
 
 
 class RatingAgreement(NamedTuple):

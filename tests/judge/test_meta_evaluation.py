@@ -8,10 +8,13 @@ from loop.judge.meta_evaluation import (
     JudgeCost,
     JudgedTexts,
     evaluate_judge,
+    judged_texts,
     mean_tau_b,
 )
+from loop.judge.pairs import judge_pairs
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings
+from tests.judge.scenes import CANDIDATES, REFERENCES
 
 NA = np.nan
 CATEGORIES = ("false_finding", "omission")
@@ -182,3 +185,34 @@ def test_judgements_that_do_not_fit_are_refused(changed, said):
     """The message says what is needed."""
     with pytest.raises(ValueError, match=said):
         judged(**changed)
+
+
+def test_what_judge_pairs_returns_can_be_evaluated():
+    """Scores and counts of each system in order; a repetition is a second draw."""
+    found = judge_pairs(REFERENCES, {"copy": REFERENCES, "other": CANDIDATES})
+    systems = {"copy": REFERENCES, "other": CANDIDATES}
+    draws = [found.document, found.document]
+    one = judged_texts(draws, REFERENCES, systems, score="green_green")
+    table = found.pairs.sort_values(["id", "system"])
+    assert list(one.keys) == list(zip(table["id"], table["system"], strict=True))
+    assert one.name == "green@v1 (green_green)"
+    np.testing.assert_array_equal(one.scores[1], table["green_green"])
+    place = one.categories.index("omission")
+    told = one.counts[0, :, place, 0]
+    np.testing.assert_array_equal(told, table["significant.omission"])
+    result = evaluate_judge(one, resamples=9)
+    assert result.copies.passed is True and result.copies.copies == 5
+    assert result.consistency.identical.value == 1
+    assert (result.pairs, result.units, one.lower) == (8, 4, False)
+    errors = judged_texts(draws[:1], REFERENCES, systems, score="green_errors")
+    assert errors.lower and evaluate_judge(errors, resamples=9).copies.passed is True
+
+
+def test_what_is_no_repetition_of_one_judge_is_refused():
+    """The message names the scores that there are."""
+    systems = {"x": CANDIDATES}
+    found = judge_pairs(REFERENCES, systems).document
+    with pytest.raises(ValueError, match="no score 'rouge': name one of green_"):
+        judged_texts([found], REFERENCES, systems, score="rouge")
+    with pytest.raises(ValueError, match="one draw or more"):
+        judged_texts([], REFERENCES, systems, score="green_green")

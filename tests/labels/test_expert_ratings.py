@@ -478,6 +478,16 @@ def test_a_retired_holdout_opens_its_ratings(
     assert edited_ratings(workspace, "rp") == ()
 
 
+def test_counts_reach_the_statistics_negated(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker
+) -> None:
+    """Fewer errors are better, and the largest count seen ends the scale."""
+    add(RATINGS + "p2,A,style,3,counts\n")
+    found = cohort_ratings(workspace, "rp", "style")
+    assert (found.scale, found.against) == ((-3, 0), "error counts, negated")
+    assert sorted(found.scores[~np.isnan(found.scores)]) == [-3, 0]
+
+
 def test_ratings_reach_the_statistics_by_reference_and_system(
     workspace: WorkspacePaths, pairs: Cohort, add: Taker
 ) -> None:

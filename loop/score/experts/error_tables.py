@@ -70,7 +70,8 @@ class ErrorTable:
             place for place, one in enumerate(self.categories) if one in categories
         ]
         kept = self.counts[:, :, chosen, : 2 if all_errors else 1]
-        totals = kept.sum(axis=(2, 3))
+        # Whoever does not weigh errors has no insignificant ones.
+        totals = np.nansum(kept, axis=(2, 3))
         return np.where(np.isnan(self.counts[:, :, 0, 0]), np.nan, totals)
 
     def rows(self, keys: Sequence[tuple[str, str]]) -> ErrorTable:
@@ -90,7 +91,7 @@ class ErrorTable:
 
     def as_ratings(self) -> Ratings:
         """Return minus the number of significant errors as points: more is better."""
-        points = -self.totals(self.categories, all_errors=False)
+        points = 0.0 - self.totals(self.categories, all_errors=False)
         return Ratings(
             ids=tuple(case for case, _ in self.keys),
             systems=tuple(system for _, system in self.keys),
@@ -196,13 +197,16 @@ def _read_row(
     )
 
 
+_DIGITS: Final = 6
+
+
 def _whole(text: str, where: str) -> int:
     """Return a count; as 2 or as 2.0, which a spreadsheet writes."""
     whole = text.removesuffix(".0")
-    if not (whole.isascii() and whole.isdigit()):
+    if not (whole.isascii() and whole.isdigit() and len(whole) <= _DIGITS):
         raise DataError(
-            f"{where}: the count is not a whole number from 0 on. Correct it, and give "
-            "0 where there is no such error."
+            f"{where}: the count is not a whole number from 0 on, of {_DIGITS} digits "
+            "at most. Correct it, and give 0 where there is no such error."
         )
     return int(whole)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isfinite
+from math import isfinite, isinf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +16,7 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.cohort import read_cohort
-from loop.labels.expert_ratings import OVERALL, read_ratings_of
+from loop.labels.expert_ratings import OVERALL, parse_scale, read_ratings_of
 from loop.labels.importing.table_files import (
     SourceRow,
     SourceTable,
@@ -90,7 +89,8 @@ def cohort_ratings(
     """Return what experts say of a cohort of pairs, as the statistics take it.
 
     The case of a candidate is its reference, and its system the one that wrote it; its
-    own id where two candidates of a reference are of one system, or of none.
+    own id where two candidates of a reference are of one system, or of none. Counts of
+    errors are negated, since fewer are better.
 
     Parameters
     ----------
@@ -112,13 +112,16 @@ def cohort_ratings(
     if len(set(keys)) < len(keys):
         keys = [(case.reference_id, case.case_id) for case in cases]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return Ratings(
+    counted = isinf(given.scale.high)
+    most = float(np.nanmax(given.points)) if counted else given.scale.high
+    found = Ratings(
         ids=tuple(keys[row][0] for row in order),
         systems=tuple(keys[row][1] for row in order),
         raters=given.raters,
         scores=given.points[order],
-        scale=(given.scale.low, given.scale.high),
+        scale=(given.scale.low, most),
     )
+    return _negate(found) if counted else found
 
 
 def mean_given(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,13 +191,9 @@ def candidate_pairs(ratings: Ratings, units: NDArray[Any]) -> CandidatePairs:
     )
 
 
-_COUNTS: Final = "counts"
-"""Name of the scale of numbers of errors, of which fewer are better."""
-
 _COLUMNS: Final = ("id", "system", "rater", "score", "dimension", "scale")
 _OPTIONAL: Final = frozenset({"system", "dimension", "scale"})
 _OTHER_NAMES: Final = {"points": "score"}
-_SCALE = re.compile(r"(\d+(?:\.\d+)?)\s*[-\u2013]\s*(\d+(?:\.\d+)?)")
 
 
 class _RatingCell(NamedTuple):
@@ -305,18 +304,20 @@ def _read_scale(
     if first is None or not first[1]:
         return scale, False
     where, name = first
-    if name == _COUNTS:
-        return None, True
-    match = _SCALE.fullmatch(name)
-    if match is None or float(match[1]) >= float(match[2]):
+    try:
+        named = parse_scale(name)
+    except DataError:
+        # Not what it holds, which may be a clinical text.
         raise DataError(
-            f"{where}: the scale is neither {_COUNTS} nor least and most points such "
-            "as 1-5. Correct it."
-        )
-    own = float(match[1]), float(match[2])
+            f"{where}: the scale is neither counts nor least and most points such as "
+            "1-5. Correct it."
+        ) from None
+    if isinf(named.high):
+        return None, True
+    own = named.low, named.high
     if scale is not None and scale != own:
         raise DataError(
-            f"{where}: the file names the scale {match[0]}, and --scale another. Leave "
+            f"{where}: the file names the scale {named.words}, --scale another. Leave "
             "--scale out."
         )
     return own, False
@@ -331,8 +332,8 @@ def _negate(found: Ratings) -> Ratings:
         )
     return replace(
         found,
-        scores=-found.scores,
-        scale=(-found.scale[1], -found.scale[0]),
+        scores=0.0 - found.scores,
+        scale=(0.0 - found.scale[1], 0.0 - found.scale[0]),
         against=ERRORS,
     )
 

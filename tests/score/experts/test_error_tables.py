@@ -53,6 +53,18 @@ def test_insignificant_errors_count_on_request(experts):
     np.testing.assert_array_equal(totals, [[0, np.nan], [2, 0]])
 
 
+def test_without_a_weighing_all_errors_are_the_significant_ones():
+    """NaN throughout the insignificant ones is no missing judgement."""
+    table = ErrorTable(
+        keys=(("a", ""), ("b", "")),
+        raters=("judge",),
+        categories=("omission",),
+        counts=np.array([[[[2, np.nan]]], [[[np.nan, np.nan]]]]),
+    )
+    totals = table.totals(("omission",), all_errors=True)
+    np.testing.assert_array_equal(totals, [[2], [np.nan]])
+
+
 def test_fewer_significant_errors_are_more_points(experts):
     """So that agreement with a score is positive."""
     ratings = experts.as_ratings()
@@ -86,6 +98,7 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
         ("a,x,ann,omission,serious,1", "neither significant nor insignificant"),
         ("a,x,ann,omission,significant,-1", "not a whole number from 0 on"),
         ("a,x,ann,omission,significant,1.5", "not a whole number from 0 on"),
+        ("a,x,ann,omission,significant," + "9" * 5000, "of 6 digits at most"),
         ("a,x,ann,omission,significant,", "give 0 where there is no such error"),
         (",x,ann,omission,significant,1", "column id is empty"),
         ("a,x,,omission,significant,1", "column rater is empty"),

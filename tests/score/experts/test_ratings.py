@@ -146,6 +146,7 @@ def test_counts_of_errors_are_negated(tmp_path):
     rows = ["a,x,ann,errors,4,counts", "b,x,ann,errors,0,Counts"]
     found = read_ratings(write(tmp_path / "r.csv", rows, SCALED))
     assert (found.scale, found.against) == ((-4, 0), "error counts, negated")
+    assert f"{found.scale[1]:g}" == "0"
     assert found.scores.tolist() == [[-4], [0]]
 
 
