@@ -60,7 +60,7 @@ from loop.score.experts.error_agreement import (
 )
 from loop.score.experts.error_counts import Empty
 from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
-from loop.score.experts.ratings import Ratings
+from loop.score.experts.ratings import Ratings, as_ratings
 from loop.score.metrics.base import Direction
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.intervals import Estimate
@@ -265,14 +265,7 @@ def _ratings(given: ExpertRatings) -> Ratings | None:
     """Return the points of every rater for every pair, in cohort order."""
     if not given.dimensions:
         return None
-    found = given.points()
-    return Ratings(
-        ids=found.case_ids,
-        systems=("",) * len(found.case_ids),
-        raters=found.raters,
-        scores=found.points,
-        scale=(found.scale.low, found.scale.high),
-    )
+    return as_ratings(given.points(), [(case, "") for case in given.case_ids])
 
 
 def _agreement(

@@ -16,7 +16,12 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.cohort import read_cohort
-from loop.labels.expert_ratings import OVERALL, parse_scale, read_ratings_of
+from loop.labels.expert_ratings import (
+    OVERALL,
+    RaterPoints,
+    parse_scale,
+    read_ratings_of,
+)
 from loop.labels.importing.table_files import (
     SourceRow,
     SourceTable,
@@ -112,13 +117,25 @@ def cohort_ratings(
     if len(set(keys)) < len(keys):
         keys = [(case.reference_id, case.case_id) for case in cases]
     order = sorted(range(len(keys)), key=keys.__getitem__)
+    in_order = replace(given, points=given.points[order])
+    return as_ratings(in_order, [keys[row] for row in order])
+
+
+def as_ratings(given: RaterPoints, keys: Sequence[tuple[str, str]]) -> Ratings:
+    """Return points as the statistics take them; counts of errors are negated.
+
+    Parameters
+    ----------
+    keys
+        Case id and system of each row of the points.
+    """
     counted = isinf(given.scale.high)
     most = float(np.nanmax(given.points)) if counted else given.scale.high
     found = Ratings(
-        ids=tuple(keys[row][0] for row in order),
-        systems=tuple(keys[row][1] for row in order),
+        ids=tuple(case for case, _ in keys),
+        systems=tuple(system for _, system in keys),
         raters=given.raters,
-        scores=given.points[order],
+        scores=given.points,
         scale=(given.scale.low, most),
     )
     return _negate(found) if counted else found
