@@ -572,10 +572,12 @@ def _read_item(line: bytes) -> Item | None:
     """Return one line of the texts file, or None when it is not such a line."""
     try:
         data = json.loads(line)
-        language = data["language"]
-        texts = data["texts"] if "texts" in data else {"text": data["text"]}
-        given = (*texts.values(), language)
-        if all(isinstance(one, str) for one in given):
+        text, language = data.get("text"), data["language"]
+        # Reports first, since cohorts of them are a hundred times larger.
+        texts = {"text": text} if isinstance(text, str) else data["texts"]
+        if isinstance(language, str) and (
+            text or set(map(type, texts.values())) == {str}
+        ):
             return Item(id=data["case_id"], variables=texts, language=language)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
