@@ -354,6 +354,13 @@ def _no_prompt(workspace: WorkspacePaths, name: str) -> str:
     known = list_prompts(workspace)
     close = get_close_matches(name, known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
+    numbers = list_versions(WorkspacePaths(bundled()), name)
+    if numbers and workspace.prompts != WorkspacePaths(bundled()).prompts:
+        ref = f"{name}@v{numbers[-1]}"
+        guess = (
+            f" {ref} ships with ranloop: `ranloop prompt new {name} --from {ref}` "
+            "begins it here."
+        )
     return (
         f"no prompt {quoted(name)} under {workspace.prompts} (known: "
         f"{', '.join(known) or 'none'}).{guess}"

@@ -116,6 +116,12 @@ def test_what_is_for_extractors_is_refused(rated):
     assert refused.exit_code != 0
 
 
+def test_a_judge_that_ships_is_begun_by_one_command(rated):
+    """Which the refusal names."""
+    refused = call(rated, "run", "green", "--cohort", "rp")
+    assert "`ranloop prompt new green --from green@v1`" in str(refused.exception)
+
+
 def test_a_part_of_the_cohort_has_no_gate(rated):
     """Named by its id, it is refused with the way out."""
     done = call(rated, "run", "mine", "--cohort", "rp", "--limit", "3", "--json")
