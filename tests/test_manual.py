@@ -47,7 +47,7 @@ HOME = "/home/you"
 """What the pages write for the folder in which they are run."""
 
 MASKS = (
-    (r"\b\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?\b", "RUN"),
+    (r"\bd?\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?\b", "RUN"),
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
     (r"\b\d{4}-\d\d-\d\d\b", "DATE"),
     # One of digits only has quotes in YAML.

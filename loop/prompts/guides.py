@@ -7,13 +7,39 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    RootModel,
+    StringConstraints,
+)
 
-from loop.core.records import Clarification, Exemplar, Guide, GuideValue, Lexicon
+from loop.core.records import (
+    Clarification,
+    ErrorWeight,
+    Exemplar,
+    Guide,
+    GuideValue,
+    Lexicon,
+    Value,
+)
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Words that say something; surrounding spaces do not count."""
+
+
+def _find_value(written: object) -> object:
+    """Return the word of a task that is written, so that an error names both."""
+    known = {one.value: one for kind in (Value, ErrorWeight) for one in kind}
+    if isinstance(written, str) and written in known:
+        return known[written]
+    raise ValueError(f"must be one of {', '.join(known)}")
+
+
+WrittenValue = Annotated[GuideValue, BeforeValidator(_find_value)]
+"""What a guide says of a wording, as written in a file."""
 
 
 class ClarificationModel(BaseModel):
@@ -22,7 +48,7 @@ class ClarificationModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     phrase: Phrase
-    value: GuideValue
+    value: WrittenValue
     note: str = ""
 
     def record(self) -> Clarification:
@@ -36,7 +62,7 @@ class ExemplarModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: Phrase
-    value: GuideValue
+    value: WrittenValue
     evidence: Phrase
     why: str = ""
 

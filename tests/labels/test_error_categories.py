@@ -6,7 +6,7 @@ from loop.core.errors import DataError
 from loop.labels.error_categories import ERRORS, CountsAs, read_errors
 
 PREDICTION, OMISSION = CountsAs.FALSE_PREDICTION, CountsAs.OMISSION
-DIGEST = "9857d53c97e6b76893b3e289b2b7eff79f60c0bde95a6dbd21fb94c4546394d8"
+DIGEST = "e50faa1ebb62e4f01c9d65ad7250d195d7153fd3002e0ddfefe6f8c4f0dd922e"
 
 
 @pytest.fixture
