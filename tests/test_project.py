@@ -112,8 +112,6 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # How the counts of a judge changed.
-    "count_distances",
     # What `judge_pairs` returns, to be held against experts.
     "judged_texts",
     # Named in the table of engines, as a string.

@@ -147,10 +147,10 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
     score = GREEN if rules is None else _find_score(rules.score)
     with open_store(workspace) as store:
         draws = [run, *_other_draws(store, run)]
-        counts = [_counts_of(store, one, version) for one in draws]
+        counts = [run_counts(store, one, version) for one in draws]
         cost = _cost(store, run, len(cohort.cases))
     first = counts[0]
-    points, experts = _ratings(given), _experts(workspace, given)
+    points, experts = _ratings(given), expert_table(workspace, given)
     known = cohort.patients_known
     owners = {one.case_id: one.patient for one in cohort.cases} if known else None
     judged = _judged(workspace, cohort, version, score, counts)
@@ -228,8 +228,14 @@ def _version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
     return version
 
 
-def _counts_of(store: Store, run: RunRecord, version: PromptVersion) -> JudgeCounts:
-    """Return the counts of a run, in cohort order."""
+def run_counts(store: Store, run: RunRecord, version: PromptVersion) -> JudgeCounts:
+    """Return the counts of a judge's run, in cohort order.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
     names = answer_fields(version.labels, get_contract(version.contract))
     answers = [
         ItemAnswer(one.status, tuple([one.values.get(name) for name in names]))
@@ -285,8 +291,16 @@ def _agreement(
     return tuple(sorted(found, key=lambda one: -(one.found.tau_b.value or -2.0)))
 
 
-def _experts(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable | None:
-    """Return the experts' counts as such a table; None where nobody marked errors."""
+def expert_table(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable | None:
+    """Return the errors that experts marked, counted, in cohort order.
+
+    None where nobody marked errors.
+
+    Raises
+    ------
+    DataError
+        The categories of errors cannot be read.
+    """
     if not given.given.errors:
         return None
     found = given.counts(read_errors(workspace.labels))
@@ -339,7 +353,7 @@ def _parent_scores(
     record = find_run(workspace, before)
     version = _version_of(workspace, record)
     with open_store(workspace) as store:
-        return score_counts(_counts_of(store, record, version), score, EMPTY)
+        return score_counts(run_counts(store, record, version), score, EMPTY)
 
 
 def _cost(store: Store, run: RunRecord, pairs: int) -> JudgeCost:

@@ -103,6 +103,16 @@ def write_folder(folder: Path, version: PromptVersion) -> None:
 
 
 def _contents(version: PromptVersion) -> dict[str, str]:
+    return {
+        "prompt.yaml": header_text(version),
+        "system.jinja": version.system,
+        "user.jinja": version.user,
+        "guides.yaml": dump_guides(version.guides),
+    }
+
+
+def header_text(version: PromptVersion) -> str:
+    """Return ``prompt.yaml`` of a version or draft."""
     header = Header(
         name=version.name,
         number=version.number,
@@ -118,12 +128,7 @@ def _contents(version: PromptVersion) -> dict[str, str]:
         reads={one.ref: one.digest for one in version.reads},
     )
     unsaid = set() if version.reads else {"reads"}
-    return {
-        "prompt.yaml": dump_yaml(header.model_dump(mode="json", exclude=unsaid)),
-        "system.jinja": version.system,
-        "user.jinja": version.user,
-        "guides.yaml": dump_guides(version.guides),
-    }
+    return dump_yaml(header.model_dump(mode="json", exclude=unsaid))
 
 
 def file_digests(folder: Path) -> dict[str, str]:

@@ -105,6 +105,7 @@ def _setting_changes(
         ("plan", before.plan.value, after.plan.value),
         ("contract", before.contract, after.contract),
         ("inputs", ", ".join(before.inputs), ", ".join(after.inputs)),
+        ("reads", before.read_words, after.read_words),
         ("order", ", ".join(before.labels), ", ".join(after.labels)),
     )
     for kind, old, new in rows:

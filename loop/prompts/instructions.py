@@ -53,7 +53,7 @@ def instructions_text(version: PromptVersion, *, folded: bool = False) -> str:
 
 def version_facts(version: PromptVersion) -> dict[str, Any]:
     """Return what is recorded of a version, without what it says."""
-    return {
+    facts = {
         "prompt": version.ref,
         "digest": version.digest,
         "parent": version.parent or "none",
@@ -63,6 +63,7 @@ def version_facts(version: PromptVersion) -> dict[str, Any]:
         "plan": version.plan.value,
         "contract": version.contract,
     }
+    return facts | ({"reads": version.read_words} if version.reads else {})
 
 
 def version_text(version: PromptVersion) -> str:

@@ -193,6 +193,11 @@ class PromptVersion:
         """Label ids asked for, in order."""
         return tuple(guide.label for guide in self.guides)
 
+    @property
+    def read_words(self) -> str:
+        """The versions that it reads, each with the start of its digest."""
+        return ", ".join(f"{one.ref} ({one.digest[:12]})" for one in self.reads)
+
     def guide(self, label: str) -> Guide | None:
         """Return the guide of `label`, or None when the prompt does not ask for it."""
         return next((guide for guide in self.guides if guide.label == label), None)

@@ -138,6 +138,8 @@ def _every_line(version: PromptVersion) -> Iterator[PromptLine]:
     yield PromptLine("", "plan", version.plan.value)
     yield PromptLine("", "contract", version.contract)
     yield PromptLine("", "inputs", ", ".join(version.inputs))
+    if version.reads:
+        yield PromptLine("", "reads", version.read_words)
     for kind, text in list_lines(version):
         yield PromptLine("", kind, text)
     for guide in version.guides:

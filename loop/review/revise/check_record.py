@@ -14,7 +14,8 @@ from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import protocol_digest
-from loop.labels.cohort import read_cohort
+from loop.labels.cohort import Cohort, read_cohort
+from loop.labels.expert_ratings import read_ratings_of
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
@@ -172,7 +173,7 @@ class CheckInputs:
     cohort: str
     cohort_digest: str
     reference: int
-    """Number of the reference version scored against."""
+    """Number of the reference version scored against; of pairs, of the ratings."""
 
     reference_digest: str
     protocol_digest: str
@@ -199,19 +200,44 @@ def read_ground(
     StoreError
         The store cannot be read.
     """
-    reference, about = read_reference(workspace, cohort), read_cohort(workspace, cohort)
+    about = read_cohort(workspace, cohort)
+    basis = read_basis(workspace, about)
     return CheckInputs(
         draft_digest=draft.digest,
         parent_digest=draft.parent or "",
         cohort=cohort,
         cohort_digest=about.digest,
-        reference=reference.number,
-        reference_digest=reference.digest,
+        reference=basis.number,
+        reference_digest=basis.digest,
         protocol_digest=protocol_digest(workspace),
         verdicts=draft.verdicts,
         anchors_digest=digest_anchors(read_anchors(store, cohort)),
         not_comparable=tuple(sorted(about.not_comparable)),
     )
+
+
+class CheckBasis(NamedTuple):
+    """What the answers on a cohort are held against."""
+
+    number: int
+    """Of the reference version, or of the version of ratings."""
+
+    digest: str
+
+
+def read_basis(workspace: WorkspacePaths, cohort: Cohort) -> CheckBasis:
+    """Return what is newest: the reference labels, or of pairs the experts' ratings.
+
+    Raises
+    ------
+    DataError
+        There is none, or it was edited.
+    """
+    if cohort.holds_pairs:
+        ratings = read_ratings_of(workspace, cohort.name)
+        return CheckBasis(ratings.number, ratings.digest)
+    reference = read_reference(workspace, cohort.name)
+    return CheckBasis(reference.number, reference.digest)
 
 
 def digest_anchors(anchors: tuple[Anchor, ...]) -> str:

@@ -20,9 +20,9 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.core.safe_text import quoted
-from loop.core.yaml_files import dump_yaml, field_name
+from loop.core.yaml_files import field_name
 from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import Header, version_folder
+from loop.prompts.catalog import header_text, version_folder
 from loop.prompts.first import first_guide
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.instructions import edit_instructions, instructions_text
@@ -356,17 +356,4 @@ def _rewrite(workspace: WorkspacePaths, draft: PromptVersion) -> None:
     write_atomic(folder / "system.jinja", draft.system)
     write_atomic(folder / "user.jinja", draft.user)
     write_atomic(folder / "guides.yaml", dump_guides(draft.guides))
-    header = Header(
-        name=draft.name,
-        number=draft.number,
-        digest=draft.digest,
-        parent=draft.parent,
-        author=draft.author,
-        time=draft.time,
-        why=draft.why,
-        verdicts=draft.verdicts,
-        plan=draft.plan,
-        contract=draft.contract,
-        inputs=draft.inputs,
-    )
-    write_atomic(folder / "prompt.yaml", dump_yaml(header.model_dump(mode="json")))
+    write_atomic(folder / "prompt.yaml", header_text(draft))

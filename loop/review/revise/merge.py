@@ -85,7 +85,7 @@ class MergedPrompt(NamedTuple):
     """Decisions on conflicts that there are not."""
 
 
-_SETTINGS = ("plan", "contract", "inputs")
+_SETTINGS = ("plan", "contract", "inputs", "reads")
 _TEMPLATES = {"system": "system.jinja", "user": "user.jinja"}
 
 

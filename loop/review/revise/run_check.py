@@ -17,22 +17,24 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.records import PromptTask
 from loop.evaluate.compare import pair_answers
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, iter_items
-from loop.labels.reference import read_reference
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changes import Changes, list_changes
 from loop.review.revise.check import Check, check_draft, check_draws
+from loop.review.revise.check_judge import JudgeRuns, measure_judge
 from loop.review.revise.check_record import (
     Checked,
     asking_data,
     find_check,
     keep_check,
+    read_basis,
     read_ground,
 )
 from loop.review.revise.copies import check_copies, new_wording, object_to_unseen
@@ -51,6 +53,7 @@ from loop.run.asking import EngineOptions, HeldEngine, has_chance, hold_engine
 from loop.run.canary import require_same_model
 from loop.run.store import Store
 from loop.run.task import Watch, prepare_run, run_prompt
+from loop.run.task_fields import task_of
 
 
 class CheckSide(StrEnum):
@@ -284,9 +287,11 @@ def _measure(
     checked: Checked,
 ) -> Checked:
     """Return `checked` with the runs of both versions and what they showed."""
+    if task_of(line.draft) is PromptTask.JUDGE:
+        return _measure_judge(workspace, store, line, runs, checked)
     before, after = _read_both(workspace, runs)
     for one in after:
-        _require_same(line.draft, one)
+        _require_same(line.draft, one.run.prompt_digest)
     check = measure_draft(
         store,
         before,
@@ -329,8 +334,37 @@ def _read_both(
     return before, tuple(map(read, runs.after))
 
 
-def _require_same(draft: PromptVersion, after: Inputs) -> None:
-    if after.run.prompt_digest != draft.digest:
+def _measure_judge(
+    workspace: WorkspacePaths,
+    store: Store,
+    line: DraftLineage,
+    runs: _Runs,
+    checked: Checked,
+) -> Checked:
+    """Return `checked` with what a judge's runs showed, against experts' counts."""
+    for one in store.find_runs(ids=runs.after):
+        _require_same(line.draft, one.spec.prompt_digest)
+    found = measure_judge(
+        workspace,
+        store,
+        checked.ground.cohort,
+        JudgeRuns(line.parent, runs.before),
+        JudgeRuns(line.draft, runs.after),
+    )
+    check = found.check
+    if line.draft.contract != line.parent.contract:
+        check = replace(check, gain_required=False)
+    return replace(
+        checked,
+        check=check,
+        changes=found.changes,
+        runs=(*runs.before, *runs.after),
+        objections=check.reasons,
+    )
+
+
+def _require_same(draft: PromptVersion, asked: str) -> None:
+    if asked != draft.digest:
         raise ConflictError(
             f"{draft.ref} was edited while it was checked, so the check says nothing "
             "of it. Check it again."
@@ -381,5 +415,5 @@ def require_measurable(
     """Refuse what could not be measured: engine, texts, reference or protocol."""
     prepare_run(workspace, parent.ref, cohort.name, engine=engine)
     next(iter_items(workspace, cohort), None)
-    read_reference(workspace, cohort.name)
+    read_basis(workspace, cohort)
     read_protocol(workspace)

@@ -1,0 +1,192 @@
+"""A judge's draft against its parent: is it nearer to what experts count.
+
+What is right of a pair and a category is the median count of the experts; where that
+is no whole number, they do not decide. A count that is not it is wrong, and of two
+wrong ones the nearer is better (`loop.evaluate.distances`). Of several draws the median
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.core.paths import WorkspacePaths
+from loop.core.records import Status
+from loop.evaluate.distances import DistanceTable, Mask, count_distances
+from loop.evaluate.protocol import read_protocol
+from loop.judge.counts import JudgeCounts
+from loop.judge.judge_evaluation import expert_table, run_counts
+from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
+from loop.prompts.outputs.error_list import UnweightedErrorList
+from loop.prompts.outputs.judged import error_field
+from loop.prompts.version import PromptVersion
+from loop.review.revise.changes import CaseChange, Changes, check_labels
+from loop.review.revise.check import Check, Unanswered
+from loop.run.store import Store
+from loop.score.experts.error_agreement import median_given
+from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
+
+
+class JudgeRuns(NamedTuple):
+    """The draws of one version, on one cohort."""
+
+    version: PromptVersion
+    runs: Sequence[str]
+
+
+class JudgeMeasured(NamedTuple):
+    """What a check of a judge's draft showed."""
+
+    check: Check
+    changes: Changes
+    ratings: ExpertRatings
+
+
+def measure_judge(
+    workspace: WorkspacePaths,
+    store: Store,
+    cohort: str,
+    before: JudgeRuns,
+    after: JudgeRuns,
+) -> JudgeMeasured:
+    """Return the check of a judge's draft against its parent.
+
+    Raises
+    ------
+    DataError
+        Nobody marked errors in the cohort, or the two versions ask for no category in
+        common.
+    StoreError
+        The store cannot be read.
+    """
+    given = read_ratings_of(workspace, cohort)
+    experts = expert_table(workspace, given)
+    if experts is None:
+        raise DataError(
+            f"nobody marked errors in cohort {cohort}, so nothing says which counts "
+            "are right. Add them with `ranloop cohort ratings NAME --errors FILE`."
+        )
+    asked = [name for name in before.version.labels if name in after.version.labels]
+    if not asked:
+        raise DataError(
+            f"{after.version.ref} asks for no category that {before.version.ref} asks "
+            "for, so the two cannot be compared. Keep one of them."
+        )
+    plain = UnweightedErrorList.name in (
+        before.version.contract,
+        after.version.contract,
+    )
+    weights = ("",) if plain else SIGNIFICANCES
+    fields = [(name, weight) for weight in weights for name in asked]
+    right = np.column_stack([_right(experts, *field) for field in fields])
+    counted = [_median(store, one, fields) for one in (before, after)]
+    table = DistanceTable(
+        fields=tuple(error_field(*field) for field in fields),
+        before=count_distances(right, counted[0]),
+        after=count_distances(right, counted[1]),
+        positive=np.asarray(right > 0),
+        answered=~np.isnan(counted[0]) & ~np.isnan(counted[1]),
+    )
+    protocol = read_protocol(workspace)
+    was, now = (float(np.isinf(one).any(axis=1).mean()) for one in counted)
+    check = Check(
+        cases=len(right),
+        targets=(),
+        broken_anchors=(),
+        unanswered_anchors=(),
+        missing_anchors=(),
+        labels=check_labels(table, protocol),
+        unanswered=Unanswered(was, now, protocol.max_unanswered),
+    )
+    changes = _changes(given.case_ids, table, right, *counted)
+    return JudgeMeasured(check, changes, given)
+
+
+def _right(experts: ErrorTable, category: str, weight: str) -> NDArray[np.float64]:
+    """Return the experts' count of each pair; NaN where they do not decide.
+
+    Without a weight errors of either significance count.
+    """
+    both = experts.counts[:, :, experts.categories.index(category)]
+    chosen = both[..., SIGNIFICANCES.index(weight)] if weight else both.sum(axis=-1)
+    median = median_given(chosen)
+    return np.where(median == np.floor(median), median, np.nan)
+
+
+def _median(
+    store: Store, judged: JudgeRuns, fields: Sequence[tuple[str, str]]
+) -> NDArray[np.float64]:
+    """Return the counts of a version, the median over its draws.
+
+    Infinite where most draws are not readable; NaN where the engine failed in one.
+    """
+    draws = [
+        _counts(run_counts(store, run, judged.version), fields)
+        for run in store.find_runs(ids=judged.runs)
+    ]
+    found: NDArray[np.float64] = np.quantile(
+        np.stack(draws), 0.5, axis=0, method="higher"
+    )
+    return found
+
+
+def _counts(
+    counts: JudgeCounts, fields: Sequence[tuple[str, str]]
+) -> NDArray[np.float64]:
+    # A judge that does not weigh errors has all of them as significant.
+    sides = {
+        SIGNIFICANCES[0]: counts.significant,
+        SIGNIFICANCES[1]: counts.insignificant,
+        "": np.nansum([counts.significant, counts.insignificant], axis=0),
+    }
+    columns = [
+        sides[weight][:, counts.categories.index(name)] for name, weight in fields
+    ]
+    table = np.column_stack(columns)
+    read = np.array([one is Status.ANSWERED for one in counts.statuses])
+    failed = np.array([one is Status.ENGINE_FAILED for one in counts.statuses])
+    table[~read & ~failed] = np.inf
+    # An answer that says nothing of a field says nothing that is right of it.
+    table[read] = np.nan_to_num(table[read], nan=np.inf)
+    return table
+
+
+def _changes(
+    case_ids: Sequence[str],
+    table: DistanceTable,
+    right: NDArray[np.float64],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+) -> Changes:
+    found = table.sort(table.judged)
+    moved = np.asarray(before != after)
+
+    def rows(where: Mask) -> Iterator[CaseChange]:
+        for row, column in np.argwhere(where):
+            yield CaseChange(
+                case_id=case_ids[row],
+                label=table.fields[column],
+                expected=_words(right[row, column]),
+                before=_words(before[row, column]),
+                after=_words(after[row, column]),
+            )
+
+    return Changes(
+        fixed=tuple(rows(found.fixed)),
+        broken=tuple(rows(found.broken)),
+        unchanged=tuple(rows(found.still_wrong)),
+        unjudged=tuple(rows(table.answered & np.isnan(right) & moved)),
+        kept=int(found.still_right.sum()),
+        unanswered=int((~table.answered).sum()),
+    )
+
+
+def _words(count: float) -> str:
+    if np.isnan(count):
+        return ""
+    return "unparsed" if np.isinf(count) else str(int(count))
