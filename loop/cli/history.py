@@ -101,6 +101,8 @@ def _describe(
         lines.append(f"    {_changes(row.changes)}")
     told = (f"    macro-F1: {_score(one)}" for one in _own(row, scores))
     lines += dict.fromkeys(told)
+    judged = (one for one in row.events if one.action == "judge_evaluated")
+    lines += dict.fromkeys(f"    {_judge(one.payload)}" for one in judged)
     if drafts := _drafts(row, scores):
         lines.append(f"    {_tried(drafts)}")
     if row.problem:
@@ -131,6 +133,16 @@ def _score(one: VersionScore) -> str:
         details.append(f"{one.labels_passed} of {one.labels} labels pass")
     mark = "" if one.comparable else "*"
     return f"{one.cohort} {f1}{mark} ({'; '.join(details)})"
+
+
+def _judge(payload: Mapping[str, Any]) -> str:
+    """Return what a judge's run was worth, on one line with what it depends on."""
+    tau = f"{payload['best']} {payload['tau_b']}" if payload["tau_b"] else "no ratings"
+    gate = f"; gate {payload['verdict']}" if payload["verdict"] else ""
+    return (
+        f"tau-b with readers: {payload['cohort']} {tau} ({payload['engine']}; "
+        f"{payload['ratings']}{gate})"
+    )
 
 
 def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:

@@ -54,6 +54,8 @@ def test_the_evaluation_is_recorded_once(rated):
     assert entry.payload["verdict"] == ""
     audited = call(rated, "audit")
     assert audited.exit_code == 0, audited.output
+    history = call(rated, "history", "mine")
+    assert f"rp own {entry.payload['tau_b']} (rules; rp:ratings1)" in history.stdout
 
 
 def test_the_protocol_decides(rated):
