@@ -54,9 +54,9 @@ from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.evaluate.tried_text import selection_lines, selection_note
-from loop.judge.judge_evaluation import is_judge_run
 from loop.run.manifest import find_run
 from loop.run.store import open_store
+from loop.run.task_fields import is_judge_run
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write the document as one HTML page.")
@@ -111,14 +111,17 @@ def evaluate(
     the section judging of the protocol; without that section there is no gate.
     """
     place = open_workspace(workspace)
-    if is_judge_run(find_run(place, run)):
+    progress = ProgressBar(f"evaluate {run}", quiet=as_json)
+    with progress.shown():
+        judges = is_judge_run(find_run(place, run))
+    if judges:
         _refuse_documents(html, markdown, csv, reference, against)
         evaluate_judge(place, run, acting(actor, role), as_json=as_json)
         return
     for path in (html, markdown, csv):
         if path is not None:
             own_output(path, place)
-    with ProgressBar(f"evaluate {run}", quiet=as_json).shown():
+    with progress.shown():
         result = evaluate_run(place, run, reference=reference)
         note_part(place, result.run.run_id)
         change = _compare(place, result, against, reference)

@@ -47,7 +47,7 @@ from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
@@ -109,12 +109,6 @@ class JudgeEvaluation:
     own: OwnAgainstCounts
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
-
-
-def is_judge_run(run: RunRecord) -> bool:
-    """Whether a run is one of a judge."""
-    contract = CONTRACTS.get(run.spec.contract.partition("/")[0])
-    return contract is not None and contract.task is PromptTask.JUDGE
 
 
 def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluation:

@@ -14,6 +14,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.lint import LabelMeaning, lint_version
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.version import PromptVersion
+from loop.run.store import RunRecord
 
 
 class TaskFields(NamedTuple):
@@ -34,6 +35,12 @@ def task_of(version: PromptVersion) -> PromptTask:
     """Return what a version is for; one with an unknown contract extracts."""
     contract = CONTRACTS.get(version.contract)
     return PromptTask.EXTRACT if contract is None else contract.task
+
+
+def is_judge_run(run: RunRecord) -> bool:
+    """Whether a run is one of a judge."""
+    contract = CONTRACTS.get(run.spec.contract.partition("/")[0])
+    return contract is not None and contract.task is PromptTask.JUDGE
 
 
 def read_task_fields(workspace: WorkspacePaths, task: PromptTask) -> TaskFields:

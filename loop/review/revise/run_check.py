@@ -28,7 +28,6 @@ from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changes import Changes, list_changes
 from loop.review.revise.check import Check, check_draft, check_draws
-from loop.review.revise.check_judge import JudgeRuns, measure_judge
 from loop.review.revise.check_record import (
     Checked,
     asking_data,
@@ -342,6 +341,9 @@ def _measure_judge(
     checked: Checked,
 ) -> Checked:
     """Return `checked` with what a judge's runs showed, against experts' counts."""
+    # Heavy, and of no use where no judge is revised.
+    from loop.review.revise.check_judge import JudgeRuns, measure_judge
+
     for one in store.find_runs(ids=runs.after):
         _require_same(line.draft, one.spec.prompt_digest)
     found = measure_judge(

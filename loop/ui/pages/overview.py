@@ -16,15 +16,9 @@ from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import Gate
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.tried_text import selection_note, selection_remarks
-from loop.judge.gate_text import judge_gate_rows
-from loop.judge.judge_evaluation import (
-    evaluate_judge_run,
-    is_judge_run,
-    judge_evaluation_notes,
-)
 from loop.labels.cohort import read_record
 from loop.run.store import RunRecord
-from loop.score.documents.sentences import WAYS
+from loop.run.task_fields import is_judge_run
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
@@ -104,6 +98,14 @@ def render(context: AppContext, run: RunRecord) -> str:
 
 def render_judge(workspace: WorkspacePaths, run: RunRecord) -> str:
     """Return the page of one run of a judge: against readers, and its gate."""
+    # Heavy, and of no use to a workbench without judges.
+    from loop.judge.gate_text import judge_gate_rows
+    from loop.judge.judge_evaluation import (
+        evaluate_judge_run,
+        judge_evaluation_notes,
+    )
+    from loop.score.documents.sentences import WAYS
+
     found = evaluate_judge_run(workspace, run.id)
     return show(
         "overview_judge.html.jinja",
