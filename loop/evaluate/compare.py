@@ -187,7 +187,7 @@ def list_differences(
     Parameters
     ----------
     label
-        Only about this label; empty for every one, each in a row of its own.
+        Only about this label; empty for every one, each in its own row.
     start, most
         How many to pass over, and how many to return at most; None for all.
     """

@@ -324,7 +324,7 @@ def evaluate_judge(
         Patient by case id: units of the resampling; None: pairs with the same
         reference are drawn together.
     cost
-        What the run took, to stand beside the numbers.
+        What the run took, shown with the numbers.
     resamples, seed
         Of every bootstrap; intervals are of 95 %.
 

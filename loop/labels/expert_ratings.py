@@ -529,7 +529,7 @@ class RatingsReport:
 
 
 def report_of(number: int, given: Judgements, cohort: Cohort) -> RatingsReport:
-    """Return what is told of a version: of a holdout no more than its number."""
+    """Return what may be shown of a version: of a holdout, only its number."""
     if cohort.role is CohortRole.HOLDOUT:
         return RatingsReport(cohort=cohort.name, number=number)
     dimensions = (f"{one.dimension} {one.scale.words}" for one in given.ratings)

@@ -327,7 +327,7 @@ class CostSum:
     """Of all answers of the others, those from the store included."""
 
     fresh: float
-    """Of `amount`, the part of what these runs asked anew, by the number of prompts.
+    """The part of `amount` that these runs asked themselves, by the number of prompts.
 
     What a run had asked before it was interrupted counts as stored.
     """

@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Final, NamedTuple
 
 from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
@@ -221,12 +220,7 @@ class PromptRunner:
     def __enter__(self) -> PromptRunner:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def ask(

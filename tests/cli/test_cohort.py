@@ -514,7 +514,7 @@ def test_known_columns_of_pairs_are_listed(call: Command) -> None:
 
 
 def test_ratings_are_added_at_the_import_or_later(call: Command, files: Path) -> None:
-    """What was rated by whom, and nothing of what was marked."""
+    """Who rated what, and nothing of what was marked."""
     rated = ["--ratings", str(files / "ratings.csv"), "--scale", "1-5"]
     marked = ["--errors", str(files / "errors.csv")]
     source = ["cohort", "import", str(files / "pairs.csv"), "--name", "rp"]

@@ -118,7 +118,7 @@ def rewordings(guide: Guide, phrase: str) -> Iterator[tuple[Guide, Value | None,
 
 
 def compile_with(guides, cues, guide):
-    """Return a reader with one guide in place of its own."""
+    """Return a reader with its guide replaced by another."""
     changed = [guide if one.label == guide.label else one for one in guides]
     return ReportReader(changed, [one.label for one in guides], cues)
 

@@ -83,7 +83,7 @@ def test_an_empty_reference_is_not_asked_about(monkeypatch):
 
 
 def test_forty_candidates_of_one_reference(monkeypatch):
-    """Each is a pair of its own; the reference is the start of every prompt."""
+    """Each is a different pair; the reference is the start of every prompt."""
     tell(
         monkeypatch,
         {f"Edema {n}.": errors(*[("omission", True)] * (n % 3)) for n in range(40)},

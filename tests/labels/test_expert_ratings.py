@@ -276,7 +276,7 @@ def test_other_points_of_a_rater_replace_only_when_asked(
 def test_the_ledger_records_digests_and_no_points(
     workspace: WorkspacePaths, pairs: Cohort, add: Taker
 ) -> None:
-    """Under an action of its own, for the cohort that it is about."""
+    """Under a separate action, for the cohort that it is about."""
     add(RATINGS, ERRORS)
     entry = read_ledger(workspace.ledger)[-1]
     assert (entry.action, entry.subject) == ("ratings_added", "rp:ratings1")

@@ -209,7 +209,7 @@ def test_every_format_gives_the_same_cohort(
 def test_columns_can_be_named(
     workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
-    """Also where the table has a text of its own, which is then not used."""
+    """Also where the table has its own text, which is then not used."""
     header = ["nr", "text", "truth", "made", "by", "about", "ref"]
     row = ["1", "Another text.", NODULE, "No nodule.", "m", "Age: 70", "r1"]
     named = {"case_id": "nr", "reference": "truth", "candidate": "made"}

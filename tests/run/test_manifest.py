@@ -68,7 +68,7 @@ def test_latest_can_name_the_cohort(workspace, runs, kit):
 
 @pytest.fixture
 def add(workspace, kit, clock):
-    """Return what adds a finished run with a spec of its own, and returns its id."""
+    """Return what adds a finished run with its own spec, and returns its id."""
 
     def add_run(*texts, **changes):
         spec = kit.make_spec(**changes)

@@ -386,7 +386,7 @@ def test_outcomes_are_read_in_the_order_of_their_items(store, kit, monkeypatch, 
 
 
 def test_an_outcome_is_replaced_and_no_other(store, kit):
-    """A run that is taken up writes an item's outcome anew."""
+    """A run that is resumed writes an item's outcome again."""
     run = add_run(store, kit)
     store.save([], [outcome(run, 1), outcome(run, 2)])
     store.save([], [outcome(run, 2, "engine_failed", problem="timeout")])

@@ -231,5 +231,5 @@ def test_no_mark_of_a_tokenizer_is_counted(tmp_path):
     ],
 )
 def test_each_class_of_characters_has_its_price(text, tokens):
-    """As fitted once; another price is another fit, to be measured anew."""
+    """As fitted once; another price is another fit, to be measured again."""
     assert estimate_tokens(text) == tokens

@@ -226,7 +226,7 @@ _KNOWN: deque[tuple[tuple[Cues, ...], _Builder]] = deque(maxlen=4)
 
 
 def _with_cues(cues: tuple[Cues, ...]) -> _Builder:
-    """Return a builder of its own that holds all strings of `cues`."""
+    """Return a separate builder that holds all strings of `cues`."""
     for known, builder in tuple(_KNOWN):
         if len(known) == len(cues) and all(map(is_, known, cues)):
             return builder.begun()

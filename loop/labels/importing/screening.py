@@ -207,7 +207,7 @@ class Screening:
         if known != hash(reference):
             raise DataError(
                 f"{case.where}: reference {quoted(case.reference_id)} has another text "
-                "in an earlier row. Give every reference an id of its own."
+                "in an earlier row. Give every reference its own id."
             )
 
     def _count_duplicate(self, case: SourceCase) -> None:

@@ -453,7 +453,7 @@ def find_columns(
     """Return what each column of `header` holds.
 
     A column with the whole text is used instead of findings and impression. A table
-    with a reference and a candidate is one of pairs, unless it has a text of its own
+    with a reference and a candidate is one of pairs, unless it has its own text
     and nobody named the two; labels in it say nothing of a pair and are not used.
 
     Parameters

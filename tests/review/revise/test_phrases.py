@@ -51,7 +51,7 @@ def of(found, part, value=None):
 
 
 def answers(setting, store, version, cohort="dev"):
-    """Return what `rules` answers to every case, in a pass of its own."""
+    """Return what `rules` answers to every case, in a separate pass."""
     items = tuple(iter_items(setting.workspace, read_cohort(setting.workspace, cohort)))
     with hold_engine(setting.workspace, "rules") as held:
         (outcomes,) = ask_version(setting.workspace, store, version, items, held).draws
@@ -134,7 +134,7 @@ def test_a_plan_of_a_call_per_label_is_counted_as_well(setting, store):
 
 
 def test_each_way_and_each_right_answer_is_counted(setting, store):
-    """Who marks words sees whom they would help, and whom they would harm."""
+    """Words are shown with the cases they would help, and those they would harm."""
     found = suggest(setting, store, "Fluid  layers\n", "Pleural Effusion")
     assert (found.prompt, found.cohort) == ("tiny@v1", "dev")
     assert (found.cases, found.holding) == (25, 4)

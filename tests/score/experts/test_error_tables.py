@@ -27,7 +27,7 @@ def write(path, rows, header=HEADER):
 
 @pytest.fixture
 def experts(tmp_path):
-    """Return the table of two raters, of whom one judged one candidate."""
+    """Return the table of two raters; one judged only one candidate."""
     return read_error_counts(write(tmp_path / "e.csv", ROWS))
 
 

@@ -151,7 +151,7 @@ def test_counts_of_errors_are_negated(tmp_path):
 
 
 def test_one_of_several_dimensions_is_chosen(tmp_path):
-    """Each may have a scale of its own; without a choice nothing is mixed."""
+    """Each may have its own scale; without a choice nothing is mixed."""
     rows = ["a,x,ann,errors,4,counts", "a,x,ann,quality,2,1-5"]
     path = write(tmp_path / "r.csv", rows, SCALED)
     assert read_ratings(path, dimension="quality").scores.tolist() == [[2]]

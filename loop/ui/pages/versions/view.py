@@ -270,7 +270,7 @@ def render_prompt_page(context: AppContext, ref: str, *, arrived: bool = False) 
 
 
 class _Margin:
-    """What stands beside the lines of a prompt: from which versions they are."""
+    """The margin of a prompt's lines: from which versions they are."""
 
     def __init__(self, page: PromptPage) -> None:
         self._origins = {one.line: one for one in page.lines}
