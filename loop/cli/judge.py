@@ -26,7 +26,7 @@ from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
-from loop.documents.numbers import NOT_ESTIMABLE, interval, share
+from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
 from loop.documents.templates import shipped_templates, template_folder
 from loop.judge.document import (
     FILES,
@@ -235,8 +235,10 @@ def _show(document: JudgeDocument) -> None:
             (
                 category,
                 *(
-                    f"{one.total(category, significant=True)} + "
-                    f"{one.total(category, significant=False)}"
+                    " + ".join(
+                        count(one.total(category, significant=weight))
+                        for weight in (True, False)
+                    )
                     for one in document.systems
                 ),
             )

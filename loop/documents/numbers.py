@@ -91,8 +91,10 @@ def percent(part: float | None, digits: int = 1) -> str:
     return NOT_ESTIMABLE if part is None else f"{100 * part:.{digits}f} %"
 
 
-def count(number: int) -> str:
-    """Return a count with separators from 10,000 on."""
+def count(number: int | None) -> str:
+    """Return a count with separators from 10,000 on; a dash for None."""
+    if number is None:
+        return NOT_ESTIMABLE
     return f"{number:,}" if number >= 10_000 else str(number)
 
 

@@ -18,10 +18,7 @@ from loop.evaluate.inputs import Inputs, read_inputs
 from loop.labels.sealing import Opening
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import BLANK_LINES, RunSpec, undrawn
-from loop.run.store import RunRecord, Store, open_store, read_outcomes
-
-_KEY = 32
-"""Bytes of one completion key."""
+from loop.run.store import RunRecord, Store, open_store, read_outcomes, split_keys
 
 _PAGE = 256
 """Cases whose answers are read at a time."""
@@ -51,7 +48,7 @@ def _digests(store: Store, run: str) -> Iterator[tuple[str, bytes]]:
     """Yield case id and the digest of its raw answers, for cases that have them all."""
     rows = store.read_keys(run)
     while page := list(islice(rows, _PAGE)):
-        calls = {case: _split(keys) for case, keys in page}
+        calls = {case: split_keys(keys) for case, keys in page}
         found = store.find_completions([key for keys in calls.values() for key in keys])
         for case, keys in calls.items():
             if all(key in found for key in keys):
@@ -60,10 +57,6 @@ def _digests(store: Store, run: str) -> Iterator[tuple[str, bytes]]:
                     case,
                     hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest(),
                 )
-
-
-def _split(keys: bytes) -> list[bytes]:
-    return [keys[start : start + _KEY] for start in range(0, len(keys), _KEY)]
 
 
 _LATER = ("reference", "reference_digest", "protocol_digest", "draw", "parameters")

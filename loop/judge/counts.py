@@ -51,6 +51,19 @@ class JudgeCounts:
     statuses: tuple[Status | None, ...]
     """How each pair ended; None where nothing was asked."""
 
+    weighs: bool = True
+    """Whether the judge tells significant errors from others."""
+
+    @property
+    def by_weight(self) -> NDArray[np.float64]:
+        """Significant and other errors, shape ``(n_pairs, n_categories, 2)``.
+
+        Of a judge that does not weigh errors, none are others. What an answer says
+        nothing of is NaN, and never 0.
+        """
+        others = self.insignificant if self.weighs else 0 * self.significant
+        return np.stack([self.significant, others], axis=-1)
+
     @property
     def triples(self) -> NDArray[np.float64]:
         """Shape ``(n_pairs, 3)``: matched, significant and insignificant errors."""
@@ -63,6 +76,11 @@ class JudgeCounts:
         return sum(one is status for one in self.statuses)
 
 
+def weighs_errors(contract: Contract) -> bool:
+    """Whether answers tell significant errors from others."""
+    return contract.name != UnweightedErrorList.name
+
+
 def answer_fields(categories: Sequence[str], contract: Contract) -> tuple[str, ...]:
     """Return the fields of an answer that counts are read from.
 
@@ -71,14 +89,17 @@ def answer_fields(categories: Sequence[str], contract: Contract) -> tuple[str, .
     contract
         Decides whether significant errors are told from others.
     """
-    weighs = contract.name != UnweightedErrorList.name
-    serious = [error_field(name, SIGNIFICANT if weighs else "") for name in categories]
+    weight = SIGNIFICANT if weighs_errors(contract) else ""
+    serious = [error_field(name, weight) for name in categories]
     minor = [error_field(name, INSIGNIFICANT) for name in categories]
     return (*serious, *minor, MATCHED, OWN_SCORE)
 
 
 def read_counts(
-    answers: Sequence[ItemAnswer | None], categories: Sequence[str]
+    answers: Sequence[ItemAnswer | None],
+    categories: Sequence[str],
+    *,
+    weighs: bool = True,
 ) -> JudgeCounts:
     """Return the counts of answers.
 
@@ -86,6 +107,8 @@ def read_counts(
     ----------
     answers
         One a pair, the values those of `answer_fields`; None where nothing was asked.
+    weighs
+        Whether they tell significant errors from others; see `weighs_errors`.
     """
     size = len(categories)
     table = np.full((len(answers), 2 * size + 2), np.nan)
@@ -99,6 +122,7 @@ def read_counts(
         matched=table[:, -2],
         own=table[:, -1],
         statuses=tuple(None if one is None else one.status for one in answers),
+        weighs=weighs,
     )
 
 

@@ -64,11 +64,16 @@ class JudgedSystem(NamedTuple):
         """Pairs that nothing was asked about."""
         return sum(one is None for one in self.answers.counts.statuses)
 
-    def total(self, category: str, *, significant: bool) -> int:
-        """Return how many errors of a category there are, over the answered pairs."""
+    def total(self, category: str, *, significant: bool) -> int | None:
+        """Return how many errors of a category there are, over the pairs that say so.
+
+        None where no answer says anything of them.
+        """
         counts = self.answers.counts
         table = counts.significant if significant else counts.insignificant
-        return int(np.nansum(table[:, counts.categories.index(category)]))
+        said = table[:, counts.categories.index(category)]
+        said = said[~np.isnan(said)]
+        return int(said.sum()) if said.size else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from loop.judge.counts import (
     answer_fields,
     read_counts,
     score_counts,
+    weighs_errors,
 )
 from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import choose_parser, get_contract
@@ -228,7 +229,11 @@ class Judge:
             ]
             asked = self._runner.ask(texts, languages, watch)
             known = JudgeAnswers(
-                counts=read_counts(asked.answers, self.version.labels),
+                counts=read_counts(
+                    asked.answers,
+                    self.version.labels,
+                    weighs=weighs_errors(self._runner.contract),
+                ),
                 asked=asked.asked,
                 cached=asked.cached,
                 problems=asked.problems,

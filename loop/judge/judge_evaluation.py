@@ -17,6 +17,7 @@ from loop.core.records import PromptTask, Status
 from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import read_protocol, register_protocol
+from loop.evaluate.stability import find_draws
 from loop.judge.counts import (
     GREEN,
     SCORES,
@@ -27,6 +28,7 @@ from loop.judge.counts import (
     compare_own,
     read_counts,
     score_counts,
+    weighs_errors,
 )
 from loop.judge.gate_text import judge_gate_notes, judge_gate_rows
 from loop.judge.judge_gates import (
@@ -51,7 +53,7 @@ from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
-from loop.run.store import RunRecord, Store, open_store, read_values
+from loop.run.store import RunRecord, Store, open_store, read_values, split_keys
 from loop.run.task_fields import task_of
 from loop.score.experts.error_agreement import (
     category_groups,
@@ -115,7 +117,8 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
     """Return a judge's run held against the newest ratings of its cohort.
 
     Further draws of it, as ``--repeats`` makes them, show how far it says the same
-    twice.
+    twice. Whichever of them is named, the first stands for all: none can be chosen for
+    what it shows.
 
     Raises
     ------
@@ -134,15 +137,16 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
             "of the whole cohort. Run it without --limit."
         )
     version = _version_of(workspace, run)
+    draws = find_draws(workspace, run)
+    run = draws[0]
     cohort = read_cohort(workspace, run.spec.cohort)
     given = read_ratings_of(workspace, cohort.name)
     protocol = read_protocol(workspace)
     rules = protocol.judging
     score = GREEN if rules is None else _find_score(rules.score)
     with open_store(workspace) as store:
-        draws = [run, *_other_draws(store, run)]
         counts = [run_counts(store, one, version) for one in draws]
-        cost = _cost(store, run, len(cohort.cases))
+        cost = _cost(store, run)
     first = counts[0]
     points, experts = _ratings(given), expert_table(workspace, given)
     known = cohort.patients_known
@@ -191,23 +195,6 @@ def _find_score(name: str) -> JudgeScore:
     return next(one for one in SCORES if one.name == name)
 
 
-def _other_draws(store: Store, run: RunRecord) -> list[RunRecord]:
-    """Return the newest finished run of each other draw of the same work."""
-    found: dict[int, RunRecord] = {}
-    spec = run.spec
-    for one in store.find_runs(finished=True):
-        same = (
-            one.spec.prompt_digest == spec.prompt_digest
-            and one.spec.cohort_digest == spec.cohort_digest
-            and one.spec.engine == spec.engine
-            and one.spec.contract == spec.contract
-            and one.spec.limit is None
-        )
-        if same and one.spec.draw != spec.draw:
-            found.setdefault(one.spec.draw, one)
-    return [found[draw] for draw in sorted(found)]
-
-
 def _version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
     """Return the version that a run asked, as it was."""
     version = read_version(workspace, run.spec.prompt)
@@ -230,12 +217,13 @@ def run_counts(store: Store, run: RunRecord, version: PromptVersion) -> JudgeCou
     StoreError
         The store cannot be read.
     """
-    names = answer_fields(version.labels, get_contract(version.contract))
+    contract = get_contract(version.contract)
+    names = answer_fields(version.labels, contract)
     answers = [
         ItemAnswer(one.status, tuple([one.values.get(name) for name in names]))
         for one in read_values(store, run)
     ]
-    return read_counts(answers, version.labels)
+    return read_counts(answers, version.labels, weighs=weighs_errors(contract))
 
 
 def _judged(
@@ -252,9 +240,7 @@ def _judged(
         references=[one["reference"] for one in texts],
         candidates=[one["candidate"] for one in texts],
         scores=np.stack([score_counts(one, score, EMPTY) for one in counts]),
-        counts=np.stack(
-            [np.stack([one.significant, one.insignificant], axis=-1) for one in counts]
-        ),
+        counts=np.stack([one.by_weight for one in counts]),
         categories=version.labels,
         lower=score.direction is Direction.LOWER,
         name=version.ref,
@@ -350,20 +336,27 @@ def _parent_scores(
         return score_counts(run_counts(store, record, version), score, EMPTY)
 
 
-def _cost(store: Store, run: RunRecord, pairs: int) -> JudgeCost:
-    """Return what the answers of a run took, as the engine counted it."""
-    keys = [key for _, key in store.read_keys(run.id) if key]
-    found = store.find_completions(keys).values()
-    counted = [
-        (one.prompt_tokens or 0) + (one.completion_tokens or 0)
-        for one in found
-        if one.prompt_tokens is not None
+def _cost(store: Store, run: RunRecord) -> JudgeCost:
+    """Return what the answers of a run took, as the engine counted it.
+
+    Of the pairs whose answers are all stored.
+    """
+    asked = [split_keys(keys) for _, keys in store.read_keys(run.id)]
+    found = store.find_completions([key for keys in asked for key in keys])
+    stored = [keys for keys in asked if keys and all(key in found for key in keys)]
+    answers = [found[key] for keys in stored for key in keys]
+    tokens = [
+        one.prompt_tokens + one.completion_tokens
+        for one in answers
+        if one.prompt_tokens is not None and one.completion_tokens is not None
     ]
+    # A sum over some of the calls would be taken for one over all of them.
+    counted = bool(answers) and len(tokens) == len(answers)
     return JudgeCost(
-        pairs=pairs,
-        calls=len(keys),
-        seconds=sum(one.latency_s for one in found) if found else None,
-        tokens=sum(counted) if counted else None,
+        pairs=len(stored),
+        calls=len(answers),
+        seconds=sum(one.latency_s for one in answers) if answers else None,
+        tokens=sum(tokens) if counted else None,
     )
 
 

@@ -36,9 +36,11 @@ from loop.stats.resampling import Resampling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCost:
-    """What a judge's run took in all; None where it is not known."""
+    """What a judge's answers took in all; None where it is not known."""
 
     pairs: int
+    """Of which every answer is known."""
+
     calls: int
     seconds: float | None = None
     """Of waiting for answers, added up over calls."""
@@ -188,21 +190,6 @@ def _pairs_of(document: JudgeDocument, score: str) -> _JudgedDraw:
     if not found:
         names = ", ".join(metric.name for metric in document.sheet.metrics)
         raise ValueError(f"there is no score {score!r}: name one of {names}")
-    counts = [
-        np.stack(
-            [
-                one.answers.counts.significant,
-                # A judge that does not weigh errors counts all of them as significant.
-                np.where(
-                    np.isnan(one.answers.counts.insignificant),
-                    0 * one.answers.counts.significant,
-                    one.answers.counts.insignificant,
-                ),
-            ],
-            axis=2,
-        )
-        for one in document.systems
-    ]
     first = next(iter(found.values()))
     return _JudgedDraw(
         keys=tuple(
@@ -217,7 +204,9 @@ def _pairs_of(document: JudgeDocument, score: str) -> _JudgedDraw:
                 for one in document.systems
             ]
         ),
-        counts=np.concatenate(counts),
+        counts=np.concatenate(
+            [one.answers.counts.by_weight for one in document.systems]
+        ),
         metric=first.metric,
         signature=first.signature,
     )

@@ -432,6 +432,11 @@ def open_store(workspace: WorkspacePaths) -> Iterator[Store]:
         store.close()
 
 
+def split_keys(keys: bytes) -> list[bytes]:
+    """Return the key of each call of an item; see `StoredOutcome`."""
+    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
+
+
 def read_outcomes(store: Store, run_id: str) -> Iterator[Outcome]:
     """Yield the outcomes of a run in cohort order; see `Store.read_outcomes`."""
     return store.read_outcomes(run_id)

@@ -117,3 +117,12 @@ def test_answers_become_counts_by_field():
     assert said.statuses == (Status.ANSWERED, Status.UNPARSED, None)
     plain = answer_fields(("omission",), get_contract("error_list_unweighted"))
     assert plain[0] == "omission"
+
+
+def test_errors_that_an_answer_leaves_out_are_unknown():
+    """None are others where a judge never weighs; else silence is no zero."""
+    answers = [ItemAnswer(Status.ANSWERED, (2, None, 3, None))]
+    weighing = read_counts(answers, ("omission",))
+    assert np.isnan(weighing.by_weight[0, 0, 1]) and weighing.by_weight[0, 0, 0] == 2
+    plain = read_counts(answers, ("omission",), weighs=False)
+    assert plain.by_weight.tolist() == [[[2, 0]]]

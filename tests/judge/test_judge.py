@@ -1,5 +1,7 @@
 """A judge on pairs: each asked once, unreadable answers in no number, signatures."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,10 @@ from loop.core.records import Completion, Status
 from loop.judge import Judge, judge_pairs
 from loop.judge.document import JudgeOptions, judge_data, render_files
 from loop.judge.judge import list_judges
+from loop.judge.meta_evaluation import judged_texts
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.score.experts.error_counts import Empty
-from tests.judge.scenes import CANDIDATES, REFERENCES, errors, tell
+from tests.judge.scenes import CANDIDATES, REFERENCES, call, errors, tell
 
 TEXT = (
     "[Explanation]: One is missed.\n\n[Clinically Significant Errors]:\n"
@@ -19,6 +22,10 @@ TEXT = (
     "[Matched Findings]:\n3. heart; lungs; bones"
 )
 """The count of errors has no full stop: the published parser finds none."""
+
+MISSED = {"category": "omission", "reference": "", "candidate": "", "why": "missed"}
+PLAIN = json.dumps({"errors": [MISSED], "matched_findings": 1})
+"""An answer that does not weigh its one error."""
 
 
 def ask(engine, version="one_pass", workspace=None, candidates=CANDIDATES, **how):
@@ -121,6 +128,31 @@ def test_unreadable_answers_are_in_no_number(monkeypatch):
     assert np.isnan(frame.loc["a", "one_pass_green"])
     assert frame.loc["b", "one_pass_green"] == 1
     assert "<table" in result._repr_html_()
+
+
+def test_errors_that_were_not_weighed_are_not_called_none(monkeypatch, workspace):
+    """A judge that says nothing of significance has no column of insignificant ones."""
+    tell(monkeypatch, dict.fromkeys(CANDIDATES.values(), PLAIN))
+    made = call(
+        workspace, "prompt", "new", "plain", "--contract", "error_list_unweighted"
+    )
+    assert made.exit_code == 0, made.output
+    document = judge_pairs(
+        REFERENCES, CANDIDATES, "plain", "told", workspace=workspace
+    ).document
+    (system,) = document.systems
+    assert system.total("omission", significant=True) == 4
+    assert system.total("omission", significant=False) is None
+    assert judge_data(document)["systems"][0]["errors"]["omission"] == {
+        "significant": 4,
+        "insignificant": None,
+    }
+    page = render_files(document)["judge.md"].decode()
+    assert "| omission | 4 | – |" in page
+    judged = judged_texts(
+        [document], REFERENCES, {system.system: CANDIDATES}, score="plain_errors"
+    )
+    assert judged.counts[..., 1].max() == 0
 
 
 def test_the_published_parser_reads_the_same_answers(monkeypatch, workspace):

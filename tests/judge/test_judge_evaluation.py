@@ -5,6 +5,8 @@ import json
 import pytest
 
 from loop.core.ledger import read_ledger
+from loop.core.records import Completion
+from loop.run.store import open_store
 from tests.judge.scenes import TEXTS, call, errors, rate, tell
 
 RULES = """
@@ -92,8 +94,6 @@ def test_draws_show_whether_it_says_the_same_twice(rated, monkeypatch):
             return Fickle(draw)
 
         def complete(self, prompts):
-            from loop.core.records import Completion
-
             for index, prompt in enumerate(prompts):
                 asked.append(prompt.item.id)
                 yield index, Completion(answers[self.draw % 3])
@@ -108,6 +108,14 @@ def test_draws_show_whether_it_says_the_same_twice(rated, monkeypatch):
     assert done.exit_code == 0, done.output
     found = call(rated, "evaluate", "latest:listed")
     assert "Asked 3 times" in found.stdout, found.output
+    hot = ("--repeats", "2", "--temperature", "0.9")
+    call(rated, "run", "listed", "--cohort", "rp", "-e", "fickle", *hot)
+    found = json.loads(call(rated, "evaluate", "latest:listed", "--json").stdout)
+    assert found["draws"] == 2
+    first = found["run"]
+    with open_store(rated) as store:
+        newest = max(store.find_runs(finished=True), key=lambda one: one.number)
+    assert newest.id != first
 
 
 def test_what_is_for_extractors_is_refused(rated):
@@ -143,6 +151,25 @@ def test_a_told_judge_without_an_answer_is_in_no_number(rated, monkeypatch):
     assert data["outcomes"]["unparsed"] == 4
     assert data["gate"]["verdict"] != "PASS"
     assert done.exit_code == 100
+
+
+def test_cost_is_of_the_pairs_that_were_answered(rated, monkeypatch):
+    """Tokens are unknown where one call has no count: half a sum is none."""
+    given = {texts[1]: Completion(errors(), "stop", "", 2.0, 90, 10) for texts in TEXTS}
+    given[TEXTS[7][1]] = Completion("", "error", "lost")
+    tell(monkeypatch, given)
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    call(rated, "run", "listed", "--cohort", "rp", "-e", "told")
+    data = json.loads(call(rated, "evaluate", "latest:listed", "--json").stdout)
+    lost = data["outcomes"]["engine_failed"]
+    cost = data["meta"]["cost"]
+    assert lost and cost["pairs"] == cost["calls"] == len(TEXTS) - lost
+    assert (cost["seconds_per_pair"], cost["tokens_per_pair"]) == (2, 100)
+    given[TEXTS[7][1]] = Completion(errors(), "stop", "", 2.0)
+    call(rated, "run", "listed", "--cohort", "rp", "-e", "told")
+    data = json.loads(call(rated, "evaluate", "latest:listed", "--json").stdout)
+    cost = data["meta"]["cost"]
+    assert (cost["pairs"], cost["tokens"]) == (len(TEXTS), None)
 
 
 def test_a_judge_is_not_released_and_nothing_is_opened(rated):

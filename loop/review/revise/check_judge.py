@@ -138,11 +138,10 @@ def _median(
 def _counts(
     counts: JudgeCounts, fields: Sequence[tuple[str, str]]
 ) -> NDArray[np.float64]:
-    # A judge that does not weigh errors has all of them as significant.
     sides = {
         SIGNIFICANCES[0]: counts.significant,
         SIGNIFICANCES[1]: counts.insignificant,
-        "": np.nansum([counts.significant, counts.insignificant], axis=0),
+        "": counts.by_weight.sum(axis=-1),
     }
     columns = [
         sides[weight][:, counts.categories.index(name)] for name, weight in fields
