@@ -585,7 +585,6 @@ def test_radpref_is_a_cohort_of_rated_pairs(
         ({"location": "significant", "severity": "significant"}, "location"),
         ({"location": "negligible", "severity": "significant"}, "severity"),
         ({"measurement": "significant"}, "severity"),
-        ({}, "severity"),
     ],
 )
 def test_an_attribute_error_is_of_place_or_of_severity(

@@ -88,6 +88,8 @@ class FindingError(BaseModel):
         """Without a judgement an error would count as insignificant in silence."""
         if self.error_type == "false" and self.clinical_significance is None:
             raise ValueError("a false finding without its significance")
+        if self.error_type == "attribute" and not self.attributes:
+            raise ValueError("a wrong attribute that is not named")
         return self
 
     @property
@@ -138,8 +140,13 @@ class JudgedCase(BaseModel):
     C2: Judged | None = None
 
     def of(self, slot: Slot) -> Judged | None:
-        """Return what is said of one candidate; None where it was not judged."""
-        return self.C1 if slot == "C1" else self.C2
+        """Return what is said of one candidate; None where it was not judged.
+
+        That is also one that was opened only: without points and without a mark it is
+        no candidate without an error.
+        """
+        found = self.C1 if slot == "C1" else self.C2
+        return found if found and found != Judged() else None
 
 
 class Annotations(BaseModel):

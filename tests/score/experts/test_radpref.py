@@ -156,12 +156,21 @@ def test_ratings_off_the_scale_are_refused(tmp_path):
         candidate(3, false=["grave"]),
         candidate(3, false=[None]),
         candidate(3, attributes=[["grave"]]),
+        candidate(3, attributes=[[]]),
     ],
 )
 def test_an_error_of_unknown_weight_is_refused(tmp_path, rated):
     """It would otherwise count as insignificant in silence."""
     with pytest.raises(DataError, match=r"field annotations\.one\.C1\."):
         read_radpref(write_folder(tmp_path, CASES, {1: {"one": {"C1": rated}}}))
+
+
+def test_a_candidate_that_was_opened_only_is_not_without_an_error(tmp_path):
+    """Neither points nor a mark: nobody judged it."""
+    rated = {"one": {"C1": candidate(None), "C2": candidate(5)}}
+    found = read_radpref(write_folder(tmp_path, [case("one", 2)], {1: rated}))
+    assert np.isnan(found.counts[0, 0]).all()
+    assert found.counts[1, 0].tolist() == [2, 0, 0]
 
 
 def test_findings_that_a_rater_added_may_be_missing(tmp_path):
