@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item, PromptTask
+from loop.core.records import Clarification, ErrorWeight, Item, PromptTask, Value
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import RulesEngine
 from loop.prompts.catalog import read_version
@@ -63,6 +63,87 @@ def test_only_categories_that_are_asked_for_are_answered():
     )
     told = json.loads(ask(narrow).text)
     assert set(told["significant_errors"]) == {"omission"}
+
+
+def _rule(said):
+    return Clarification(phrase=said[0], value=said[1])
+
+
+def ruled(category, *rulings):
+    """Return the shipped judge with clarifications of one category."""
+    green = shipped("green")
+    guides = tuple(
+        replace(one, clarifications=tuple(map(_rule, rulings)))
+        if one.label == category
+        else one
+        for one in green.guides
+    )
+    return replace(green, guides=guides)
+
+
+def count(version, category, reference, candidate):
+    """Return significant and other errors of a category, matches and own score."""
+    told = json.loads(ask(version, reference, candidate).text)
+    return (
+        len(told["significant_errors"][category]),
+        len(told["insignificant_errors"][category]),
+        len(told["matched_findings"]),
+        told["rules_score"],
+    )
+
+
+MODERATE = ("Small left pleural effusion.", "Large left pleural effusion.")
+
+
+@pytest.mark.parametrize(
+    ("phrase", "counts"),
+    [
+        ("large for small", True),
+        ("Large  pleural effusion", False),
+        ("large ... effusion", True),
+        ("LARGE LEFT", True),
+        ("small for large", False),
+        ("large for", False),
+        ("arge left", False),
+        ("small left pleural effusion", True),
+    ],
+)
+def test_a_clarification_rules_on_the_errors_of_its_category(phrase, counts):
+    """By the words of both sentences; "A for B" is of candidate and reference."""
+    before = count(shipped("green"), "severity", *MODERATE)
+    assert before[:3] == (1, 0, 0)
+    minor = ruled("severity", (phrase, ErrorWeight.INSIGNIFICANT))
+    after = count(minor, "severity", *MODERATE)
+    assert after == ((0, 1, 1, before[3]) if counts else before)
+    none = ruled("severity", (phrase, ErrorWeight.NO_ERROR))
+    after = count(none, "severity", *MODERATE)
+    assert after == ((0, 0, 1, 1.0) if counts else before)
+    elsewhere = ruled("location", (phrase, ErrorWeight.NO_ERROR))
+    assert count(elsewhere, "severity", *MODERATE) == before
+
+
+def test_of_several_rulings_the_longest_decides_and_then_the_last():
+    """And a value of another task rules nothing."""
+    said = [
+        ("large left pleural", ErrorWeight.NO_ERROR),
+        ("large", ErrorWeight.SIGNIFICANT),
+        ("large", ErrorWeight.INSIGNIFICANT),
+    ]
+    assert count(ruled("severity", *said), "severity", *MODERATE)[:2] == (0, 0)
+    assert count(ruled("severity", *said[1:]), "severity", *MODERATE)[:2] == (0, 1)
+    other = ruled("severity", ("large", Value.ABSENT))
+    assert count(other, "severity", *MODERATE)[:2] == (1, 0)
+
+
+def test_a_ruling_reaches_its_own_sentence_only():
+    """The other effusion of another sentence is as wrong as before."""
+    texts = (
+        "Right pneumothorax. Left lower lobe consolidation.",
+        "The lungs are clear.",
+    )
+    ruling = ruled("omission", ("lower lobe consolidation", ErrorWeight.NO_ERROR))
+    assert count(shipped("green"), "omission", *texts)[:2] == (2, 0)
+    assert count(ruling, "omission", *texts)[:2] == (1, 0)
 
 
 @pytest.mark.parametrize(

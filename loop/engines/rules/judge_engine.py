@@ -2,7 +2,8 @@
 
 It answers the JSON forms of judges whose answer is errors or counts, by the guides of
 the extractor that the judge's version reads, and says so where it cannot. It is no
-language model: it reads nothing of the prompt but which categories are asked for.
+language model: of the prompt it reads which categories are asked for, and the
+clarifications of their guides (`loop.engines.rules.rulings`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from loop.engines.rules.judging import (
     judge_answer,
 )
 from loop.engines.rules.report_findings import FindingReader
+from loop.engines.rules.rulings import Rulings
 from loop.engines.rules.weights import JudgingData
 
 _TEXTS: Final = ("reference", "candidate")
@@ -45,7 +47,7 @@ class JudgingEngine:
         self._cues = tuple(cues)
         self._data = data
         self._revision = revision
-        self._readers: dict[int, tuple[PromptFrame, FindingReader]] = {}
+        self._readers: dict[int, tuple[PromptFrame, FindingReader, Rulings]] = {}
 
     @property
     def languages(self) -> Collection[str]:
@@ -105,24 +107,28 @@ class JudgingEngine:
 
     def _answer(self, prompt: Prompt) -> str:
         texts = [prompt.item.variables.get(name, "") for name in _TEXTS]
-        judged = judge_answer(self._reader(prompt.frame), *texts)
+        reader, rulings = self._reader(prompt.frame)
+        judged = judge_answer(reader, *texts, rulings)
         asked = frozenset(prompt.frame.fields)
         errors = [one for one in judged.errors if one.category in asked]
         if "errors" in _required(prompt.frame):
             return _list_errors(judged, errors, texts, prompt.frame)
         return _list_sections(judged, errors, texts, prompt.frame.fields)
 
-    def _reader(self, frame: PromptFrame) -> FindingReader:
-        """Return the reader of what a frame's judge reads, kept as long as that is."""
+    def _reader(self, frame: PromptFrame) -> tuple[FindingReader, Rulings]:
+        """Return the reader of what a frame's judge reads, and what its guides rule.
+
+        Both are kept as long as the frame is.
+        """
         known = self._readers.get(id(frame))
         if known is None or known[0] is not frame:
             language = self._data.language
             reader = FindingReader(
                 frame.reads, self._cues, self._data, language=language
             )
-            known = (frame, reader)
+            known = (frame, reader, Rulings(frame.guides))
             self._readers[id(frame)] = known
-        return known[1]
+        return known[1:]
 
 
 def _required(frame: PromptFrame) -> Sequence[str]:

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.core.records import Span
+from loop.core.records import ErrorWeight, Span
 from loop.engines.rules.attributes import Attributes
 from loop.engines.rules.report_findings import (
     FindingReader,
     ReportFinding,
     merge_sides,
 )
+from loop.engines.rules.rulings import Rulings
 from loop.engines.rules.weights import (
     LOWER,
     JudgingData,
@@ -49,8 +50,10 @@ _ALIKE = 0.5
 """Least share of content words (Dice) at which two unexplained sentences match."""
 
 
-JUDGING_REVISION = 1
+JUDGING_REVISION = 2
 """Raised whenever the same guides, cues and weights may judge otherwise."""
+
+_NO_RULINGS = Rulings()
 
 _SILENT = "Chest radiograph."
 """What is read in place of a candidate that holds nothing to read."""
@@ -127,13 +130,24 @@ class _Difference(NamedTuple):
     penalty: float
 
 
-def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedPair:
+def judge_pair(
+    reader: FindingReader,
+    reference: str,
+    candidate: str,
+    rulings: Rulings = _NO_RULINGS,
+) -> JudgedPair:
     """Return matched findings, errors and the score of a candidate.
 
     The score is ``(k + M) / (k + M + E)``: M is what the matched findings are worth
     less what they lose, E what all errors cost, and k what a report is worth that has
     nothing to report. So it is 1 exactly where there is no error, falls with every
     error, and is defined for two normal reports; normal findings add nothing to it.
+
+    Parameters
+    ----------
+    rulings
+        What the judge's guides say of wordings. An error that they call none costs
+        nothing; one that they weigh otherwise costs what it did.
 
     Raises
     ------
@@ -148,31 +162,41 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
     errors: list[PairError] = []
     right: list[_Pair] = []
     credit = data.base
+    texts = reference, candidate
     for pair in pairs:
-        found = list(_errors_of(data, pair))
+        named = list(_errors_of(data, pair))
+        found = [*_ruled(rulings, named, texts)]
         errors += found
         if not any(one.significant for one in found):
             right.append(pair)
         worth = _worth(data, pair.wanted)
-        credit += worth * (1 - min(_MOST_LOST, _lost(data, pair)))
+        lost = _lost(data, pair)
+        if len(found) < len(named):
+            counted = {one.category for one in found}
+            lost = sum(
+                one.penalty
+                for one in _differences(data, pair)
+                if one.category in counted
+            )
+        credit += worth * (1 - min(_MOST_LOST, lost))
+    alone: list[PairError] = []
     for one in missed:
         kin = _kin_of(data, one, given)
         if kin is not None:
-            errors.append(_near_miss(data, one, _Pair(one, kin)))
+            alone.append(_near_miss(data, one, _Pair(one, kin)))
         else:
             place = answered.denied.get(one.key)
-            errors.append(
-                _unmatched(data, one, GreenCategory.OMISSION, one.span, place)
-            )
+            alone.append(_unmatched(data, one, GreenCategory.OMISSION, one.span, place))
     for one in invented:
         kin = _kin_of(data, one, wanted)
         if kin is not None:
-            errors.append(_near_miss(data, one, _Pair(kin, one)))
+            alone.append(_near_miss(data, one, _Pair(kin, one)))
         else:
             place = said.denied.get(one.key)
-            errors.append(
+            alone.append(
                 _unmatched(data, one, GreenCategory.FALSE_FINDING, place, one.span)
             )
+    errors += _ruled(rulings, alone, texts)
     matched = tuple(
         MatchedFinding(
             reference_span=wanted.span,
@@ -187,7 +211,25 @@ def judge_pair(reader: FindingReader, reference: str, candidate: str) -> JudgedP
     )
 
 
-def judge_answer(reader: FindingReader, reference: str, candidate: str) -> JudgedPair:
+def _ruled(
+    rulings: Rulings, errors: Sequence[PairError], texts: Sequence[str]
+) -> Iterator[PairError]:
+    """Yield the errors as the judge's guides weigh them; what they call none is left."""
+    for one in errors:
+        spans = one.reference_span, one.candidate_span
+        weight = rulings.weigh(one.category, texts, spans) if rulings else None
+        if weight is None:
+            yield one
+        elif weight is not ErrorWeight.NO_ERROR:
+            yield replace(one, significant=weight is ErrorWeight.SIGNIFICANT)
+
+
+def judge_answer(
+    reader: FindingReader,
+    reference: str,
+    candidate: str,
+    rulings: Rulings = _NO_RULINGS,
+) -> JudgedPair:
     """Return what `judge_pair` does, also for a candidate that holds nothing to read.
 
     Such a candidate agrees with no report, not with a normal one either: its score is
@@ -199,8 +241,8 @@ def judge_answer(reader: FindingReader, reference: str, candidate: str) -> Judge
         A text is not in the reader's language, or the reference holds nothing to read.
     """
     if reader.speaks(candidate):
-        return judge_pair(reader, reference, candidate)
-    errors = judge_pair(reader, reference, _SILENT).errors
+        return judge_pair(reader, reference, candidate, rulings)
+    errors = judge_pair(reader, reference, _SILENT, rulings).errors
     if not any(one.significant for one in errors):
         errors += (
             PairError(
