@@ -23,9 +23,10 @@ from loop.cli.console import (
     print_json,
     say,
 )
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LoopError
 from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
+from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.status import KeptVerdict, VerdictState, judged_cohorts, read_kept
 from loop.review.submit import withdraw_verdict
@@ -228,9 +229,8 @@ def _kept(
 ) -> list[KeptVerdict]:
     """Return the kept verdicts that fit, cohort by cohort."""
     wanted_states = _states(states)
-    taxonomy = read_taxonomy(workspace.labels)
-    wanted = {taxonomy.find(name).id for name in labels or ()}
     names = [cohort] if cohort else judged_cohorts(store)
+    wanted = {_find_label(workspace, name) for name in labels or ()}
     return [
         one
         for name in names
@@ -238,6 +238,17 @@ def _kept(
         if (not wanted or one.verdict.label in wanted)
         and (not wanted_states or one.state in wanted_states)
     ]
+
+
+def _find_label(workspace: WorkspacePaths, name: str) -> str:
+    """Return the id of a label, or of a category of errors."""
+    taxonomy = read_taxonomy(workspace.labels)
+    if taxonomy.knows(name):
+        return taxonomy.find(name).id
+    try:
+        return read_errors(workspace.labels).find(name).id
+    except LoopError:
+        return taxonomy.find(name).id  # which says what it knows
 
 
 def _states(names: Sequence[str] | None) -> frozenset[VerdictState]:
@@ -264,6 +275,7 @@ def _row(one: KeptVerdict, *, comments: bool) -> dict[str, Any]:
         "severity": verdict.severity.value if verdict.severity else None,
         "context": verdict.context.value if verdict.context else None,
         "correct_value": value.value if value else None,
+        "correct_counts": verdict.correct_counts,
         "edits": verdict.edits.count,
         "anchor": verdict.anchor,
         "state": one.state.value,

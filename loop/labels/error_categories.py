@@ -10,9 +10,11 @@ from typing import Annotated, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from loop.core.digests import digest_json
-from loop.core.errors import DataError
+from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import check_model, parse_yaml
+from loop.labels.taxonomy import fold_name
 
 ERRORS: Final = "errors.yaml"
 
@@ -122,6 +124,25 @@ class ErrorCategories:
     def ids(self) -> tuple[str, ...]:
         """Ids of all categories."""
         return tuple(one.id for one in self.categories)
+
+    def find(self, name: str) -> ErrorCategory:
+        """Return the category called `name`: its id or its name.
+
+        Case, spaces, hyphens and underscores do not matter.
+
+        Raises
+        ------
+        UnknownLabelError
+            No category is called so.
+        """
+        wanted = fold_name(name)
+        for one in self.categories:
+            if wanted in (fold_name(one.id), fold_name(one.name)):
+                return one
+        raise UnknownLabelError(
+            f"no category of errors is called {quoted(name)}. Known: "
+            f"{', '.join(self.ids)}. Correct the name, or remove it."
+        )
 
     def of_group(self, group: ErrorGroup) -> tuple[str, ...]:
         """Return the ids of the categories of a group."""

@@ -509,8 +509,8 @@ def find_conflicts(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the ids of verdicts of other reviewers that disagree with each, by id.
 
-    Two verdicts on one pair disagree when their judgements differ, or both name a
-    correct value and the values differ.
+    Two verdicts on one pair disagree when their judgements differ, or both name what
+    is right, a value or the counts of a judge's errors, and it differs.
     """
     by_pair: dict[Pair, list[SubmittedVerdict]] = defaultdict(list)
     for one, standing in open_:
@@ -528,4 +528,5 @@ def _disagree(one: Verdict, other: Verdict) -> bool:
     if one.reviewer == other.reviewer:
         return False
     values = {one.correct_value, other.correct_value} - {None}
-    return one.judgement is not other.judgement or len(values) > 1
+    counts = {one.correct_counts, other.correct_counts} - {None}
+    return one.judgement is not other.judgement or len(values) > 1 or len(counts) > 1

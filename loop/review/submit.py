@@ -16,9 +16,9 @@ from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import require_distinct
-from loop.core.records import Value
+from loop.core.records import ErrorWeight, Value
 from loop.core.safe_text import quoted
-from loop.review.verdict import Verdict
+from loop.review.verdict import Verdict, count_errors
 from loop.run import store as runs
 from loop.run.store import Store
 
@@ -33,6 +33,10 @@ class Anchor(NamedTuple):
     label: str
     value: Value | None
     """What is right; None leaves it to the reference."""
+
+    counts: tuple[int, int] | None = None
+    """Of a judge: significant and other errors that are right; None leaves them to the
+    raters."""
 
 
 class VerdictContext(NamedTuple):
@@ -186,7 +190,8 @@ def read_anchors(store: runs.Store, cohort: str) -> tuple[Anchor, ...]:
             continue
         for anchor in _anchors(data):
             pair = anchor[:2]
-            corrects = pair in pins and pins[pair][1] == row.actor and anchor.value
+            named = anchor.value or anchor.counts
+            corrects = pair in pins and pins[pair][1] == row.actor and named
             if data.get("anchor") or corrects:
                 pins[pair] = anchor, row.actor
     return tuple(anchor for anchor, _ in pins.values())
@@ -195,8 +200,11 @@ def read_anchors(store: runs.Store, cohort: str) -> tuple[Anchor, ...]:
 def _anchors(data: Mapping[str, Any]) -> list[Anchor]:
     value = data.get("correct_value")
     known = Value(value) if value else None
+    right = [ErrorWeight(one["right"]) for one in data.get("errors", ())]
+    counts = count_errors(right) if right else None
     return [
-        Anchor(case_id, data["label"], known) for case_id in data.get("case_ids", ())
+        Anchor(case_id, data["label"], known, counts)
+        for case_id in data.get("case_ids", ())
     ]
 
 

@@ -7,19 +7,42 @@ It has three shapes: what people write, in a file or in the form on a page
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    model_validator,
+)
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.core.paths import WorkspacePaths
+from loop.core.records import (
+    Clarification,
+    ErrorWeight,
+    Exemplar,
+    GuideValue,
+    Lexicon,
+    Value,
+)
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import check_model
-from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.labels.cohort import Cohort
+from loop.labels.error_categories import ErrorCategories, read_errors
+from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.guides import ClarificationModel, ExemplarModel, Phrase
 from loop.prompts.lint import fold_phrase
@@ -133,11 +156,32 @@ class Edits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorVerdict:
+    """What a clinician says of one error that a judge lists, or that it missed."""
+
+    words: str
+    """What it is about, in the words of the judge or of the clinician: clinical text,
+    kept and exported as a comment is."""
+
+    said: ErrorWeight
+    """How the judge weighs it; `NO_ERROR` where it does not list it."""
+
+    right: ErrorWeight
+    """How it should be weighed; `NO_ERROR` where it is none of this category."""
+
+
+def count_errors(weights: Sequence[ErrorWeight]) -> tuple[int, int]:
+    """Return how many are significant, and how many are not."""
+    significant = weights.count(ErrorWeight.SIGNIFICANT)
+    return significant, weights.count(ErrorWeight.INSIGNIFICANT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What one clinician says of some cases and one label."""
 
     label: str
-    """Label id."""
+    """Label id; of a judge, id of a category of errors."""
 
     judgement: Judgement
     severity: Severity | None = None
@@ -152,6 +196,10 @@ class Verdict:
     edits: Edits = field(default_factory=Edits)
     correct_value: Value | None = None
     """What the label should be in these cases; None leaves it to the reference."""
+
+    errors: tuple[ErrorVerdict, ...] = ()
+    """Of a judge: every error of the category in the one case, those that the judge
+    lists and those that it missed. Empty leaves the counts to the raters."""
 
     reviewer: str = ""
     comment: str = ""
@@ -175,13 +223,22 @@ class Verdict:
     def data(self) -> dict[str, Any]:
         """Everything it says, as JSON data.
 
-        General rules are left out where there are none: what was said before there
-        were any keeps its id.
+        General rules and errors are left out where there are none: what was said
+        before there were any keeps its id.
         """
         data = asdict(self)
         if not self.edits.general_rules:
             del data["edits"]["general_rules"]
+        if not self.errors:
+            del data["errors"]
         return data
+
+    @property
+    def correct_counts(self) -> tuple[int, int] | None:
+        """Significant and other errors that are right; None leaves it to the raters."""
+        if not self.errors:
+            return None
+        return count_errors([one.right for one in self.errors])
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -216,6 +273,17 @@ def _contradiction(verdict: Verdict) -> str:
         return "a verdict without case_id needs a comment that says why"
     if verdict.anchor and not verdict.case_ids:
         return "anchor needs case_id: it pins cases"
+    return _misplaced_errors(verdict)
+
+
+def _misplaced_errors(verdict: Verdict) -> str:
+    """Say why a verdict cannot list errors, or nothing."""
+    if not verdict.errors:
+        return ""
+    if len(verdict.case_ids) != 1:
+        return "errors are those of one case: name it with case_id"
+    if verdict.judgement in RECORDED_ONLY:
+        return f"{verdict.judgement} is recorded only: leave out errors"
     return ""
 
 
@@ -291,6 +359,7 @@ _SINGULAR = {
     "implication": "implies",
     "implications": "implies",
     "general_rule": "general_rules",
+    "error": "errors",
     "cause": "context",
     "remove_term": "remove_terms",
     "remove_exclusion": "remove_exclusions",
@@ -342,6 +411,19 @@ Said = Annotated[Named | None, BeforeValidator(lambda value: value or None)]
 """What may be left out or left empty: then nobody chose it."""
 
 
+class _ErrorForm(BaseModel):
+    """One error as written."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    words: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    said: ErrorWeight
+    right: ErrorWeight
+
+    def record(self) -> ErrorVerdict:
+        return ErrorVerdict(words=self.words, said=self.said, right=self.right)
+
+
 class VerdictForm(BaseModel):
     """One verdict as written; see `as_verdict` for what it means."""
 
@@ -366,6 +448,7 @@ class VerdictForm(BaseModel):
     remove_implies: Phrases = ()
     general_rules: Phrases = ()
     correct_value: Value | None = None
+    errors: Annotated[tuple[_ErrorForm, ...], BeforeValidator(_listed)] = ()
     reviewer: str = ""
     comment: str = ""
     anchor: bool = False
@@ -390,6 +473,7 @@ class VerdictForm(BaseModel):
                 **{one.name: _records(getattr(self, one.name)) for one in fields(Edits)}
             ),
             correct_value=self.correct_value,
+            errors=tuple(one.record() for one in self.errors),
             reviewer=self.reviewer or reviewer,
             comment=self.comment,
             anchor=self.anchor,
@@ -481,7 +565,7 @@ def build_from_form(
     fields: Mapping[str, Any],
     *,
     reviewer: str,
-    taxonomy: Taxonomy,
+    asked: Asked,
     case_ids: Collection[str],
 ) -> Verdict:
     """Return the verdict that the fields of a form say, checked against its cohort.
@@ -501,14 +585,14 @@ def build_from_form(
         A field is wrong or missing, the parts contradict each other, a case is not in
         the cohort, or the evidence of an exemplar is not in its text.
     UnknownLabelError
-        The label is not in the taxonomy.
+        The label is not in the taxonomy, or the category not in ``errors.yaml``.
     """
     filled = {key: _filled(value) for key, value in fields.items() if key != "reviewer"}
     filled = {key: value for key, value in filled.items() if value not in ("", [], {})}
     _require_characters(filled)
     form = check_model(filled, VerdictForm, _WHERE)
     verdict = build_verdict(form, reviewer, _WHERE)
-    (checked,) = check_verdicts((verdict,), taxonomy, case_ids)
+    (checked,) = check_verdicts((verdict,), asked, case_ids)
     _require_evidence(checked)
     return checked
 
@@ -554,25 +638,43 @@ def _require_evidence(verdict: Verdict) -> None:
             )
 
 
+Asked = Taxonomy | ErrorCategories
+"""What prompts are asked about a cohort, and verdicts name: the labels of reports, or
+the categories of errors of pairs."""
+
+
+def read_asked(workspace: WorkspacePaths, cohort: Cohort) -> Asked:
+    """Return what verdicts on the cases of a cohort may name.
+
+    Raises
+    ------
+    DataError
+        The file that says so is missing or malformed.
+    """
+    if cohort.holds_pairs:
+        return read_errors(workspace.labels)
+    return read_taxonomy(workspace.labels)
+
+
 DERIVED = frozenset({Judgement.REFERENCE_WRONG, *RECORDED_ONLY})
 """What can be said of a label that follows from the others."""
 
 
 def check_verdicts(
-    verdicts: Sequence[Verdict], taxonomy: Taxonomy, case_ids: Collection[str]
+    verdicts: Sequence[Verdict], asked: Asked, case_ids: Collection[str]
 ) -> tuple[Verdict, ...]:
     """Return the verdicts with canonical label ids, after checking what they name.
 
     Raises
     ------
     UnknownLabelError
-        A label is not in the taxonomy.
+        A label is not in the taxonomy, or a category not in ``errors.yaml``.
     DataError
-        A case is not in the cohort, wording is given for "No Finding", or two verdicts
-        disagree on what is right.
+        A case is not in the cohort, wording is given for "No Finding", a verdict says
+        what only one on another task can say, or two disagree on what is right.
     """
     checked = tuple(
-        _check_one(number, verdict, taxonomy, case_ids)
+        _check_one(number, verdict, asked, case_ids)
         for number, verdict in enumerate(verdicts, 1)
     )
     _refuse_disagreement(checked)
@@ -580,29 +682,39 @@ def check_verdicts(
 
 
 def _refuse_disagreement(verdicts: Sequence[Verdict]) -> None:
-    """Refuse two verdicts that call different values right for the same case."""
-    said: dict[tuple[str, str], tuple[int, Value]] = {}
+    """Refuse two verdicts that call different things right for the same case."""
+    said: dict[tuple[str, str], tuple[int, str]] = {}
     for number, verdict in enumerate(verdicts, 1):
-        value = verdict.correct_value
-        if value is None:
+        right = _right_words(verdict)
+        if not right:
             continue
         for case_id in verdict.case_ids:
-            first, before = said.setdefault((case_id, verdict.label), (number, value))
-            if before != value:
+            first, before = said.setdefault((case_id, verdict.label), (number, right))
+            if before != right:
                 raise DataError(
                     f"verdicts {first} and {number} disagree on {verdict.label} of "
-                    f"case {quoted(case_id)}: correct_value {before} and {value}. "
+                    f"case {quoted(case_id)}: {before} and {right}. "
                     "Agree on one and remove the other. Nothing was changed."
                 )
 
 
+def _right_words(verdict: Verdict) -> str:
+    """Return what a verdict calls right, in words; empty where it leaves that open."""
+    if verdict.correct_value is not None:
+        return f"correct_value {verdict.correct_value}"
+    counts = verdict.correct_counts
+    if counts is None:
+        return ""
+    return f"{counts[0]} significant and {counts[1]} insignificant errors"
+
+
 def _check_one(
-    number: int, verdict: Verdict, taxonomy: Taxonomy, case_ids: Collection[str]
+    number: int, verdict: Verdict, asked: Asked, case_ids: Collection[str]
 ) -> Verdict:
     try:
-        label = taxonomy.find(verdict.label).id
-        implied = tuple(taxonomy.find(name).id for name in verdict.edits.implies)
-        no_more = tuple(taxonomy.find(name).id for name in verdict.edits.remove_implies)
+        label = asked.find(verdict.label).id
+        implied = tuple(asked.find(name).id for name in verdict.edits.implies)
+        no_more = tuple(asked.find(name).id for name in verdict.edits.remove_implies)
     except UnknownLabelError as error:
         raise UnknownLabelError(f"verdict {number}: {error}") from error
     unknown = [case for case in verdict.case_ids if case not in case_ids]
@@ -618,5 +730,54 @@ def _check_one(
             "guide: only its reference or the text can be wrong. Judge the "
             "label that is wrong in this case."
         )
+    judges = isinstance(asked, ErrorCategories)
+    problem = _not_of_judges(verdict) if judges else _not_of_labels(verdict)
+    if problem:
+        raise DataError(f"verdict {number}: {problem}.")
     edits = replace(verdict.edits, implies=implied, remove_implies=no_more)
     return replace(verdict, label=label, edits=edits)
+
+
+_OF_JUDGES = ("clarifications", "exemplars", "general_rules")
+"""What a verdict on a judge may add, or take out: its guides have no other lists."""
+
+
+def _not_of_judges(verdict: Verdict) -> str:
+    """Say what of a verdict nobody can say of a judge, or nothing."""
+    if verdict.judgement is Judgement.REFERENCE_WRONG:
+        return (
+            "reference_wrong corrects labels. What raters say of a pair stays theirs: "
+            "they rate again, or `ranloop cohort ratings` replaces what they said"
+        )
+    if verdict.correct_value is not None:
+        return "correct_value is of labels; list the errors of the category as errors"
+    edits = verdict.edits
+    for one in fields(edits):
+        name = one.name.removeprefix("remove_")
+        if getattr(edits, one.name) and name not in _OF_JUDGES:
+            return (
+                f"the guide of a category has no {name}. Say it with one of "
+                f"{', '.join(_OF_JUDGES)}"
+            )
+    for value in _values_given(edits):
+        if not isinstance(value, ErrorWeight):
+            return (
+                f"{value} is said of a label. An error is one of "
+                f"{', '.join(ErrorWeight)}"
+            )
+    return ""
+
+
+def _not_of_labels(verdict: Verdict) -> str:
+    """Say what of a verdict nobody can say of a label, or nothing."""
+    if verdict.errors:
+        return "errors are those of a judge, on a cohort of pairs; give correct_value"
+    for value in _values_given(verdict.edits):
+        if not isinstance(value, Value):
+            return f"{value} is said of an error. A label is one of {', '.join(Value)}"
+    return ""
+
+
+def _values_given(edits: Edits) -> Iterator[GuideValue]:
+    yield from (one.value for one in edits.clarifications)
+    yield from (one.value for one in edits.exemplars)

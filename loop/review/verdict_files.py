@@ -32,12 +32,27 @@ label.
       correct_value: absent
       comment: The reader marked the other side of a pair.
 
+A verdict on a judge is about one category of errors (``labels/errors.yaml``) in one
+pair; ``errors`` lists all of them there, as the judge weighs each and as it should,
+with ``no_error`` for what is missing or too much::
+
+    - case: pair-12
+      label: severity
+      judgement: guideline_ambiguous
+      errors:
+      - words: trace effusion for small
+        said: significant
+        right: insignificant
+      clarifications:
+      - phrase: trace for small
+        value: insignificant
+
 In a CSV file each of these is a column; several cases or terms in one cell are
 separated by ``|`` (a bar that belongs to a term is written ``\|``), and an exemplar
 takes the columns ``exemplar_text``, ``exemplar_value``, ``exemplar_evidence`` and
 ``exemplar_why``; ``anchor`` takes yes or no. A second clarification stands in
 ``phrase_2``, ``value_2`` and ``note_2``, a second exemplar in ``exemplar_text_2`` and
-so on.
+so on; an error in ``error_words``, ``error_said`` and ``error_right``.
 """
 
 from __future__ import annotations
@@ -61,7 +76,6 @@ from loop.evaluate.failures import open_for_review
 from loop.labels.dry_run import trial
 from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.table_files import csv_rows
-from loop.labels.taxonomy import read_taxonomy
 from loop.review.revise.blocked import refuse_blocked
 from loop.review.status import KeptVerdict
 from loop.review.submit import (
@@ -72,10 +86,12 @@ from loop.review.submit import (
 )
 from loop.review.verdict import (
     Edits,
+    ErrorVerdict,
     Verdict,
     VerdictForm,
     build_verdict,
     check_verdicts,
+    read_asked,
 )
 from loop.run.manifest import find_run
 from loop.run.store import Store, open_store
@@ -108,15 +124,20 @@ _BAR = re.compile(r"(?<!\\)\|")
 
 _RULE = ("phrase", "value", "note")
 
-_NUMBERED = re.compile(rf"({'|'.join(_RULE)}|exemplar_[a-z]+)_([2-9]|[1-9][0-9])")
-"""Columns of a second clarification or exemplar, and of more."""
+_ROW = "(?:exemplar|error)_[a-z]+"
+_NUMBERED = re.compile(rf"({'|'.join(_RULE)}|{_ROW})_([2-9]|[1-9][0-9])")
+"""Columns of a second clarification, exemplar or error, and of more."""
 
-_EXEMPLAR = {
-    "exemplar_text": "text",
-    "exemplar_value": "value",
-    "exemplar_evidence": "evidence",
-    "exemplar_why": "why",
+_ROWS = {
+    "exemplar_text": ("exemplars", "text"),
+    "exemplar_value": ("exemplars", "value"),
+    "exemplar_evidence": ("exemplars", "evidence"),
+    "exemplar_why": ("exemplars", "why"),
+    "error_words": ("errors", "words"),
+    "error_said": ("errors", "said"),
+    "error_right": ("errors", "right"),
 }
+"""Columns of what a verdict lists row by row, with the list and the key there."""
 
 
 class VerdictFile(NamedTuple):
@@ -246,15 +267,16 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
 def _from_cells(row: dict[str, str], where: str) -> dict[str, Any]:
     """Return a CSV row in the shape of a YAML verdict; empty cells do not count."""
     data: dict[str, Any] = {}
-    exemplars: dict[int, dict[str, str]] = {}
+    rows: dict[str, dict[int, dict[str, str]]] = {}
     rules: dict[int, dict[str, str]] = {}
     for name, cell in row.items():
         text = unshielded(cell.strip())
         if not text or name in _SHOWN:
             continue
         column, number = _split_number(name)
-        if column in _EXEMPLAR:
-            exemplars.setdefault(number, {})[_EXEMPLAR[column]] = text
+        if column in _ROWS:
+            key, part = _ROWS[column]
+            rows.setdefault(key, {}).setdefault(number, {})[part] = text
         elif column in _RULE:
             rules.setdefault(number, {})[column] = text
         elif name in _LISTED or name.startswith("remove_"):
@@ -267,8 +289,8 @@ def _from_cells(row: dict[str, str], where: str) -> dict[str, Any]:
         data["clarifications"] = [rules[number] for number in sorted(rules)]
     else:
         data |= next(iter(rules.values()), {})
-    listed = [exemplars[number] for number in sorted(exemplars)]
-    return data | ({"exemplars": listed} if listed else {})
+    listed = {key: [found[n] for n in sorted(found)] for key, found in rows.items()}
+    return data | listed
 
 
 def _split_number(name: str) -> tuple[str, int]:
@@ -339,7 +361,8 @@ def take_file(
         The file, a verdict, the cohort or the run is wrong, no draft could be made of
         a verdict, or a reviewer's name looks like another one's; nothing was kept.
     UnknownLabelError
-        A label is not in the taxonomy; nothing was kept.
+        A label is not in the taxonomy, or a category not in ``errors.yaml``; nothing
+        was kept.
     StoreError
         The store cannot be written; nothing was kept.
     """
@@ -359,8 +382,8 @@ def take_file(
             f"{name}. Name the right run or the right cohort."
         )
     cohort = open_for_review(workspace, name)
-    taxonomy = read_taxonomy(workspace.labels)
-    verdicts = check_verdicts(file.verdicts, taxonomy, frozenset(cohort.case_ids))
+    asked = read_asked(workspace, cohort)
+    verdicts = check_verdicts(file.verdicts, asked, frozenset(cohort.case_ids))
     made_on = VerdictContext(
         cohort=name,
         prompt=record.spec.prompt if record else file.prompt,
@@ -444,8 +467,9 @@ def verdicts_file(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     Parameters
     ----------
     notes
-        Whether the notes are written too: they may tell of a case. Without one a
-        verdict on no case could not be read back, so its note is its reason and stays.
+        Whether the notes are written too, and the words of errors: they may tell of a
+        case. Without one a verdict on no case could not be read back, so its note is
+        its reason and stays.
     """
     header = {
         name: _only(getattr(one.circumstances, name) for one in kept)
@@ -482,7 +506,10 @@ def _only(values: Iterator[str]) -> str:
 
 
 def _without_note(verdict: Verdict) -> Verdict:
-    return replace(verdict, comment="") if verdict.case_ids else verdict
+    if not verdict.case_ids:
+        return verdict
+    errors = tuple(replace(one, words="") for one in verdict.errors)
+    return replace(verdict, comment="", errors=errors)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
@@ -495,6 +522,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "severity": verdict.severity and verdict.severity.value,
         "context": verdict.context and verdict.context.value,
         "correct_value": verdict.correct_value and verdict.correct_value.value,
+        "errors": [_error(one) for one in verdict.errors],
         **{name: list(getattr(edits, name)) for name in _WRITTEN_LISTS},
         "clarifications": [_rule(one) for one in edits.clarifications],
         "exemplars": [_example(one) for one in edits.exemplars],
@@ -507,6 +535,11 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
 
 def _rule(one: Clarification) -> dict[str, str]:
     return {"phrase": one.phrase, "value": one.value.value, "note": one.note}
+
+
+def _error(one: ErrorVerdict) -> dict[str, str]:
+    said = {"said": one.said.value, "right": one.right.value}
+    return {"words": one.words, **said} if one.words else said
 
 
 def _example(one: Exemplar) -> dict[str, str]:
@@ -539,6 +572,8 @@ def _cells(one: KeptVerdict, verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield from _number(_rule(rule), "", number)
     for number, example in enumerate(verdict.edits.exemplars, 1):
         yield from _number(_example(example), "exemplar_", number)
+    for number, error in enumerate(verdict.errors, 1):
+        yield from _number(_error(error), "error_", number)
 
 
 def _number(row: dict[str, str], before: str, number: int) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,15 @@ from dataclasses import fields, replace
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Value
+from loop.core.records import (
+    Clarification,
+    ErrorWeight,
+    Exemplar,
+    Guide,
+    Lexicon,
+    Value,
+)
+from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.verdict import (
     GUIDANCE_LISTS,
@@ -13,6 +21,7 @@ from loop.review.verdict import (
     LEXICON_LISTS,
     Context,
     Edits,
+    ErrorVerdict,
     Judgement,
     Severity,
     Verdict,
@@ -32,7 +41,7 @@ def build(labels_folder):
 
     def built(**changes):
         return build_from_form(
-            FORM | changes, reviewer="Ann", taxonomy=taxonomy, case_ids={"a", "b"}
+            FORM | changes, reviewer="Ann", asked=taxonomy, case_ids={"a", "b"}
         )
 
     return built
@@ -257,6 +266,99 @@ def test_two_verdicts_name_one_right_value(labels_folder):
         assert len(check_verdicts((present, fine), taxonomy, {"a", "b"})) == 2
     with pytest.raises(DataError, match="verdicts 1 and 2 disagree on edema"):
         check_verdicts((present, one(Value.ABSENT)), taxonomy, {"a"})
+
+
+SMALL = {"words": "small for large", "said": "significant", "right": "insignificant"}
+ON_A_JUDGE = FORM | {"label": "Wrong severity"}
+
+
+def on_a_judge(labels_folder, **changes):
+    """Return the verdict of a form about a judge."""
+    return build_from_form(
+        ON_A_JUDGE | changes,
+        reviewer="Ann",
+        asked=read_errors(labels_folder),
+        case_ids={"a", "b"},
+    )
+
+
+def test_a_verdict_on_a_judge_lists_the_errors_of_a_category(labels_folder):
+    """As the judge weighs them and as it should; what is right are counts."""
+    missed = {"said": "no_error", "right": "significant"}
+    wrong = {"words": "x", "said": "significant", "right": "no_error"}
+    rule = {"phrase": "small for large", "value": "insignificant"}
+    said = on_a_judge(
+        labels_folder, errors=[SMALL, missed, wrong], clarifications=[rule]
+    )
+    assert said.label == "severity"
+    assert said.errors[0].right is ErrorWeight.INSIGNIFICANT
+    assert said.correct_counts == (1, 1)
+    assert said.targets == (("a", "severity"),)
+    assert on_a_judge(labels_folder).correct_counts is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"correct_value": "present"}, "correct_value is of labels"),
+        ({"terms": ["effusion"]}, "the guide of a category has no terms"),
+        ({"remove_implies": ["severity"]}, "has no implies"),
+        (
+            {"clarifications": [{"phrase": "small", "value": "present"}]},
+            "present is said of a label. An error is one of significant",
+        ),
+        ({"errors": [SMALL], "cases": ["a", "b"]}, "errors are those of one case"),
+        (
+            {"errors": [SMALL], "judgement": "answer_right"},
+            "answer_right is recorded only",
+        ),
+        (
+            {
+                "judgement": "reference_wrong",
+                "cases": ["a"],
+                "correct_value": "present",
+            },
+            "What raters say of a pair stays theirs",
+        ),
+        ({"label": "edema"}, "no category of errors is called 'edema'"),
+        ({"errors": [{"words": "x", "said": "significant"}]}, "right"),
+    ],
+)
+def test_what_nobody_can_say_of_a_judge_is_refused(labels_folder, changes, message):
+    """With what can be said instead."""
+    with pytest.raises((DataError, UnknownLabelError), match=message):
+        on_a_judge(labels_folder, **changes)
+
+
+def test_what_nobody_can_say_of_a_label_is_refused(build):
+    """Errors and their weights are of judges."""
+    with pytest.raises(DataError, match="errors are those of a judge"):
+        build(errors=[SMALL])
+    rule = {"phrase": "wet", "value": "significant"}
+    with pytest.raises(DataError, match="significant is said of an error"):
+        build(clarifications=[rule])
+
+
+def test_two_verdicts_count_the_same_errors(labels_folder):
+    """Of one pair and category."""
+    one = on_a_judge(labels_folder, errors=[SMALL])
+    other = on_a_judge(labels_folder, errors=[SMALL, SMALL])
+    asked = read_errors(labels_folder)
+    assert len(check_verdicts((one, one), asked, {"a"})) == 2
+    with pytest.raises(DataError, match="0 significant and 1 insignificant errors"):
+        check_verdicts((one, other), asked, {"a"})
+
+
+def test_a_verdict_without_errors_keeps_the_id_it_had():
+    """What was said before there were any."""
+    said = Verdict(
+        label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",), reviewer="Ann"
+    )
+    assert "errors" not in said.data
+    error = ErrorVerdict(
+        words="", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight.NO_ERROR
+    )
+    assert replace(said, errors=(error,)).id != said.id
 
 
 def test_one_list_names_everything_a_verdict_edits_in_a_guide():

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError, LoopError, UnknownLabelError
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.records import Clarification, ErrorWeight, Exemplar, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review import verdict_files
 from loop.review.status import KeptVerdict, VerdictState
@@ -20,6 +20,7 @@ from loop.review.verdict import (
     Action,
     Context,
     Edits,
+    ErrorVerdict,
     Judgement,
     Severity,
     Verdict,
@@ -147,14 +148,18 @@ def test_an_action_may_be_named(tmp_path, lines, kind, rows):
 
 def test_the_example_in_the_manual_is_a_verdict_file(tmp_path):
     """What the module shows must work as it stands."""
-    example = textwrap.dedent(
-        verdict_files.__doc__.split("::\n")[1].split("\n\nIn a CSV")[0]
-    )
     path = tmp_path / "example.yaml"
-    path.write_text(example)
+    labels, judge = (
+        part.split("\n\n    ")[-1].split("\n\nIn a CSV")[0].split("\n\nA verdict")[0]
+        for part in verdict_files.__doc__.split("::\n")[1:]
+    )
+    path.write_text(textwrap.dedent(labels))
     verdicts, prompt, _, cohort = read_verdicts(path)
     assert (prompt, cohort) == ("extractor@v1", "dev")
     assert [verdict.edits.count for verdict in verdicts] == [6, 0]
+    path.write_text("verdicts:\n" + textwrap.dedent(judge))
+    (verdict,) = read_verdicts(path).verdicts
+    assert (verdict.edits.count, verdict.correct_counts) == (1, (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -428,7 +433,13 @@ def spoken(characters):
         remove_exemplars=phrases,
         remove_implies=phrases,
     )
-    return st.builds(
+    weights = st.sampled_from(ErrorWeight)
+    errors = st.lists(
+        st.builds(ErrorVerdict, words=words | st.just(""), said=weights, right=weights),
+        max_size=3,
+    ).map(tuple)
+    cases = st.lists(words, min_size=1, max_size=3).map(tuple)
+    said = st.builds(
         Verdict,
         label=st.sampled_from(["edema", "fracture"]),
         judgement=st.sampled_from(
@@ -436,12 +447,19 @@ def spoken(characters):
         ),
         severity=st.none() | st.sampled_from(Severity),
         context=st.none() | st.sampled_from(Context),
-        case_ids=st.lists(words, min_size=1, max_size=3).map(tuple),
+        case_ids=cases,
         edits=edits,
         correct_value=st.none() | values,
         reviewer=words,
         comment=words | st.just(""),
         anchor=st.booleans(),
+    )
+    return st.builds(
+        lambda one, listed: (
+            replace(one, errors=listed) if len(one.case_ids) == 1 else one
+        ),
+        said,
+        errors,
     )
 
 
@@ -499,12 +517,18 @@ def test_a_table_reads_back_equal(tmp_path, verdicts):
 )
 def test_notes_are_left_out_unless_asked_for(tmp_path, write, name):
     """A note is for the team; only the reason of a verdict on no case stays."""
-    on_a_case = verdict(comment="ask her tomorrow")
+    error = ErrorVerdict(
+        words="tomorrow's words",
+        said=ErrorWeight.SIGNIFICANT,
+        right=ErrorWeight.NO_ERROR,
+    )
+    on_a_case = verdict(comment="ask her tomorrow", errors=(error,))
     on_no_case = verdict(case_ids=(), comment="the guide forgets this")
     text = write(keep(on_a_case, on_no_case))
     assert "tomorrow" not in text
     first, second = back(tmp_path, text, name).verdicts
     assert (first.comment, second) == ("", on_no_case)
+    assert first.errors == (replace(error, words=""),)
 
 
 @pytest.mark.parametrize(

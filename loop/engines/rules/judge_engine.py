@@ -108,7 +108,7 @@ class JudgingEngine:
     def _answer(self, prompt: Prompt) -> str:
         texts = [prompt.item.variables.get(name, "") for name in _TEXTS]
         reader, rulings = self._reader(prompt.frame)
-        judged = judge_answer(reader, *texts, rulings)
+        judged = judge_answer(reader, texts[0], texts[1], rulings)
         asked = frozenset(prompt.frame.fields)
         errors = [one for one in judged.errors if one.category in asked]
         if "errors" in _required(prompt.frame):

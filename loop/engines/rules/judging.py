@@ -214,7 +214,7 @@ def judge_pair(
 def _ruled(
     rulings: Rulings, errors: Sequence[PairError], texts: Sequence[str]
 ) -> Iterator[PairError]:
-    """Yield the errors as the judge's guides weigh them; what they call none is left."""
+    """Yield the errors as the judge's guides weigh them, but those they call none."""
     for one in errors:
         spans = one.reference_span, one.candidate_span
         weight = rulings.weigh(one.category, texts, spans) if rulings else None

@@ -13,7 +13,6 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
@@ -40,7 +39,7 @@ from loop.review.submit import (
     require_distinct_reviewers,
     save_verdicts,
 )
-from loop.review.verdict import Judgement, Verdict, check_verdicts
+from loop.review.verdict import Judgement, Verdict, check_verdicts, read_asked
 from loop.run.store import Store
 
 
@@ -219,10 +218,10 @@ def _sort_out(
     """
     base, parent = find_start(workspace, request.prompt)
     cohort = require_dev(workspace, request.cohort)
-    taxonomy, cases = read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
+    asked, cases = read_asked(workspace, cohort), frozenset(cohort.case_ids)
     looked, trouble = None, None
     try:
-        checked = check_verdicts(verdicts, taxonomy, cases)
+        checked = check_verdicts(verdicts, asked, cases)
         draft = build_draft(base, checked, Authorship("", utc_now(), "")).draft
         if copies:
             looked = check_copies(workspace, new_wording(parent, draft), cohort)
@@ -231,13 +230,13 @@ def _sort_out(
             return _Sorted(checked, (), looked)
     except DataError as error:
         trouble = error
-    found = find_blocked(workspace, base, verdicts, cohort, taxonomy)
+    found = find_blocked(workspace, base, verdicts, cohort)
     if trouble is not None and not (found and request.skip_blocked):
         said = f"{trouble} {name_blocked(found)}" if found else str(trouble)
         raise type(trouble)(said) from trouble
     ids = {one.id for one in found}
     usable = [verdict for verdict in verdicts if verdict.id not in ids]
-    return _Sorted(check_verdicts(usable, taxonomy, cases), found, None)
+    return _Sorted(check_verdicts(usable, asked, cases), found, None)
 
 
 def blocked_of(
@@ -248,14 +247,13 @@ def blocked_of(
     Raises
     ------
     LoopError
-        The prompt, the cohort, the taxonomy or a kept verdict cannot be read.
+        The prompt, the cohort, what verdicts may name or a kept one cannot be read.
     """
     return find_blocked(
         workspace,
         find_start(workspace, request.prompt).base,
         _gather(store, request),
         require_dev(workspace, request.cohort),
-        read_taxonomy(workspace.labels),
     )
 
 

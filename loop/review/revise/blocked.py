@@ -15,13 +15,12 @@ from loop.core.clock import utc_now
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import Cohort
-from loop.labels.taxonomy import Taxonomy
 from loop.prompts.catalog import latest_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.copies import NewWording, check_copies, new_wording
 from loop.review.revise.draft import lint_draft
 from loop.review.revise.wording import Authorship, build_draft, refuse_contradictions
-from loop.review.verdict import Edits, Verdict, check_verdicts
+from loop.review.verdict import Edits, Verdict, check_verdicts, read_asked
 
 
 class Blocked(NamedTuple):
@@ -129,18 +128,17 @@ def find_blocked(
     base: PromptVersion,
     verdicts: Sequence[Verdict],
     cohort: Cohort,
-    taxonomy: Taxonomy,
 ) -> tuple[Blocked, ...]:
     """Return the verdicts that cannot be applied to `base`, each with its reason.
 
     Of two that contradict each other the earlier one stands.
     """
-    cases = frozenset(cohort.case_ids)
+    asked, cases = read_asked(workspace, cohort), frozenset(cohort.case_ids)
     usable: list[Verdict] = []
     blocked: list[Blocked] = []
     for verdict in verdicts:
         try:
-            tried = check_verdicts((*usable, verdict), taxonomy, cases)
+            tried = check_verdicts((*usable, verdict), asked, cases)
             draft = _build(base, tried)
             if verdict.edits:
                 _refuse_errors(workspace, base, draft)

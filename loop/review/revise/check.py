@@ -78,7 +78,8 @@ class CheckTarget:
     case_id: str
     label: str
     expected: str
-    """``present``, ``absent`` or ``uncertain``; empty when undecided."""
+    """``present``, ``absent`` or ``uncertain``, or a judge's counts in words; empty
+    when undecided."""
 
     before: str
     after: str
@@ -289,9 +290,9 @@ def check_draft(
     return Check(
         cases=len(before.case_ids),
         targets=tuple(_targets(table, verdicts)),
-        broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
-        unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
-        missing_anchors=_with_fate(fates, TargetOutcome.GONE),
+        broken_anchors=anchors_with(fates, TargetOutcome.WORSE),
+        unanswered_anchors=anchors_with(fates, TargetOutcome.UNANSWERED),
+        missing_anchors=anchors_with(fates, TargetOutcome.GONE),
         labels=check_labels(answers.distances, protocol),
         unanswered=Unanswered(
             _unanswered(before), _unanswered(after), protocol.max_unanswered
@@ -299,9 +300,10 @@ def check_draft(
     )
 
 
-def _with_fate(
+def anchors_with(
     fates: Sequence[tuple[Anchor, TargetOutcome]], wanted: TargetOutcome
 ) -> tuple[Anchor, ...]:
+    """Return the pinned cases that ended so."""
     return tuple(anchor for anchor, fate in fates if fate is wanted)
 
 
@@ -377,10 +379,10 @@ class _AnswerTable:
 
     def anchor_outcome(self, anchor: Anchor) -> TargetOutcome:
         """Return `WORSE` for an anchored case that was right and is not any more."""
-        case_id, label, value = anchor
+        case_id, label = anchor.case_id, anchor.label
         if not self.holds(case_id, label):
             return TargetOutcome.GONE
-        expected = self.expected(case_id, label, value)
+        expected = self.expected(case_id, label, anchor.value)
         before, after = self.answers(case_id, label)
         return hold_anchor(
             value_distance(expected, before),

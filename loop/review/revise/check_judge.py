@@ -3,12 +3,12 @@
 What is right of a pair and a category is the median count of the experts; where that
 is no whole number, they do not decide. A count that is not it is wrong, and of two
 wrong ones the nearer is better (`loop.evaluate.distances`). Of several draws the median
-counts.
+counts. In a pair that a verdict targets or pins, what its reviewer counts is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,17 @@ from loop.prompts.outputs.error_list import UnweightedErrorList
 from loop.prompts.outputs.judged import error_field
 from loop.prompts.version import PromptVersion
 from loop.review.revise.changes import CaseChange, Changes, check_labels
-from loop.review.revise.check import Check, Unanswered
+from loop.review.revise.check import (
+    Check,
+    CheckTarget,
+    TargetOutcome,
+    Unanswered,
+    anchors_with,
+    compare_distances,
+    hold_anchor,
+)
+from loop.review.submit import Anchor
+from loop.review.verdict import Verdict
 from loop.run.store import Store
 from loop.score.experts.error_agreement import median_given
 from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
@@ -53,8 +63,17 @@ def measure_judge(
     cohort: str,
     before: JudgeRuns,
     after: JudgeRuns,
+    verdicts: Sequence[Verdict] = (),
+    anchors: Sequence[Anchor] = (),
 ) -> JudgeMeasured:
     """Return the check of a judge's draft against its parent.
+
+    Parameters
+    ----------
+    verdicts
+        Those that the draft answers: their pairs are its targets.
+    anchors
+        What must stay right.
 
     Raises
     ------
@@ -94,17 +113,125 @@ def measure_judge(
     )
     protocol = read_protocol(workspace)
     was, now = (float(np.isinf(one).any(axis=1).mean()) for one in counted)
+    counts = _CountTable(
+        {case: row for row, case in enumerate(given.case_ids)},
+        fields,
+        right,
+        counted[0],
+        counted[1],
+    )
+    fates = [(one, counts.anchor_outcome(one)) for one in anchors]
     check = Check(
         cases=len(right),
-        targets=(),
-        broken_anchors=(),
-        unanswered_anchors=(),
-        missing_anchors=(),
+        targets=tuple(counts.targets(verdicts)),
+        broken_anchors=anchors_with(fates, TargetOutcome.WORSE),
+        unanswered_anchors=anchors_with(fates, TargetOutcome.UNANSWERED),
+        missing_anchors=anchors_with(fates, TargetOutcome.GONE),
         labels=check_labels(table, protocol),
         unanswered=Unanswered(was, now, protocol.max_unanswered),
     )
     changes = _changes(given.case_ids, table, right, *counted)
     return JudgeMeasured(check, changes, given)
+
+
+class _CountTable(NamedTuple):
+    """Counts of both versions and what is right, looked up by pair and category."""
+
+    rows: Mapping[str, int]
+    """Case id to row."""
+
+    fields: Sequence[tuple[str, str]]
+    """Category and weight of each column; the weight is empty where errors are not
+    weighed."""
+
+    right: NDArray[np.float64]
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+    def targets(self, verdicts: Sequence[Verdict]) -> Iterator[CheckTarget]:
+        """Yield what became of each targeted pair and category."""
+        wanted: dict[tuple[str, str], tuple[int, int] | None] = {}
+        for verdict in verdicts:
+            for pair in verdict.targets:
+                wanted[pair] = verdict.correct_counts or wanted.get(pair)
+        for (case_id, category), counts in wanted.items():
+            yield self._target(case_id, category, counts)
+
+    def anchor_outcome(self, anchor: Anchor) -> TargetOutcome:
+        """Return `WORSE` for a pinned pair that was right and is not any more."""
+        found = self._find(anchor.case_id, anchor.label, anchor.counts)
+        if found is None:
+            return TargetOutcome.GONE
+        return hold_anchor(found.was, found.now, answered=found.answered)
+
+    def _find(
+        self, case_id: str, category: str, counts: tuple[int, int] | None
+    ) -> _Judged | None:
+        """Return the counts of a pair and category; None where one is not here."""
+        row = self.rows.get(case_id)
+        columns = [n for n, (name, _) in enumerate(self.fields) if name == category]
+        if row is None or not columns:
+            return None
+        right = self.right[row, columns]
+        if counts is not None:
+            right = np.array(counts if len(columns) > 1 else [sum(counts)], dtype=float)
+        before, after = self.before[row, columns], self.after[row, columns]
+        return _Judged([self.fields[n][1] for n in columns], right, before, after)
+
+    def _target(
+        self, case_id: str, category: str, counts: tuple[int, int] | None
+    ) -> CheckTarget:
+        found = self._find(case_id, category, counts)
+        if found is None:
+            return CheckTarget(
+                case_id=case_id,
+                label=category,
+                expected="",
+                before="",
+                after="",
+                progress=TargetOutcome.GONE,
+            )
+        return CheckTarget(
+            case_id=case_id,
+            label=category,
+            expected=found.words(found.right),
+            before=found.words(found.before),
+            after=found.words(found.after),
+            progress=compare_distances(found.was, found.now, answered=found.answered),
+        )
+
+
+class _Judged(NamedTuple):
+    """One pair and category, by weight."""
+
+    weights: Sequence[str]
+    right: NDArray[np.float64]
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+    @property
+    def was(self) -> float:
+        """How far the parent's counts are from right; NaN where nothing says that."""
+        return float(count_distances(self.right, self.before).sum())
+
+    @property
+    def now(self) -> float:
+        """The same of the draft's."""
+        return float(count_distances(self.right, self.after).sum())
+
+    @property
+    def answered(self) -> bool:
+        """Whether the engine failed neither time."""
+        return not np.isnan([self.before, self.after]).any()
+
+    def words(self, counts: NDArray[np.float64]) -> str:
+        """Return counts as people read them; empty where they are not known."""
+        if np.isnan(counts).any():
+            return ""
+        if np.isinf(counts).any():
+            return "unparsed"
+        said = zip(counts, self.weights, strict=True)
+        return ", ".join(f"{int(count)} {weight}".rstrip() for count, weight in said)
 
 
 def _right(experts: ErrorTable, category: str, weight: str) -> NDArray[np.float64]:

@@ -15,10 +15,9 @@ from loop.labels.reference import (
     locate,
     read_reference,
 )
-from loop.labels.taxonomy import read_taxonomy
 from loop.review.revise.begin import require_dev
 from loop.review.status import find_kept
-from loop.review.verdict import Judgement, Verdict, check_verdicts
+from loop.review.verdict import Judgement, Verdict, check_verdicts, read_asked
 from loop.run.store import Store
 
 
@@ -54,7 +53,7 @@ def correct_reference_from(
     members = require_dev(workspace, cohort)
     found = check_verdicts(
         find_kept(store, cohort, verdicts),
-        read_taxonomy(workspace.labels),
+        read_asked(workspace, members),
         frozenset(members.case_ids),
     )
     require_corrigible(workspace, members, found)

@@ -287,7 +287,7 @@ def _measure(
 ) -> Checked:
     """Return `checked` with the runs of both versions and what they showed."""
     if task_of(line.draft) is PromptTask.JUDGE:
-        return _measure_judge(workspace, store, line, runs, checked)
+        return _measure_judge(workspace, store, line, verdicts, runs, checked)
     before, after = _read_both(workspace, runs)
     for one in after:
         _require_same(line.draft, one.run.prompt_digest)
@@ -337,6 +337,7 @@ def _measure_judge(
     workspace: WorkspacePaths,
     store: Store,
     line: DraftLineage,
+    verdicts: Sequence[Verdict],
     runs: _Runs,
     checked: Checked,
 ) -> Checked:
@@ -352,6 +353,8 @@ def _measure_judge(
         checked.ground.cohort,
         JudgeRuns(line.parent, runs.before),
         JudgeRuns(line.draft, runs.after),
+        verdicts,
+        read_anchors(store, checked.ground.cohort),
     )
     check = found.check
     if line.draft.contract != line.parent.contract:

@@ -8,7 +8,7 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Completion
 from loop.engines import base
 from loop.prompts.catalog import latest_version
-from tests.judge.scenes import MARKED, TEXTS, call, errors, rate
+from tests.judge.scenes import MARKED, TEXTS, call, errors, rate, table
 
 SIDE = "Mind the side."
 RULE = "Compare findings"
@@ -124,6 +124,126 @@ def test_rules_reads_no_instruction(judged):
     done, data = check(workspace, draft, "rules")
     assert done.exit_code != 0
     assert data["objections"] == ["no answer changed to a right one"]
+
+
+REVISED = """\
+reviewer: Dr Ann
+verdicts:
+- case: q0
+  label: Wrong severity
+  judgement: guideline_ambiguous
+  errors:
+  - {words: effusion, said: significant, right: insignificant}
+  clarifications:
+  - {phrase: large for small, value: insignificant}
+- case: q2
+  label: omission
+  judgement: model_wrong
+  errors:
+  - {words: pneumothorax, said: significant, right: significant}
+  anchor: true
+"""
+
+
+@pytest.fixture
+def verdicts(workspace, tmp_path):
+    """Return a workspace with verdicts on a run of `rules`."""
+    pairs = table(
+        tmp_path / "pairs.csv",
+        ("id", "reference", "candidate"),
+        [
+            ("q0", "Small left pleural effusion.", "Large left pleural effusion."),
+            ("q1", "Small left pleural effusion.", "Small right pleural effusion."),
+            ("q2", "Large right pneumothorax.", "No pneumothorax."),
+        ],
+    )
+    marked = table(
+        tmp_path / "errors.csv",
+        ("case_id", "rater", "category", "significance", "finding"),
+        [
+            ("q0", "r1", "severity", "insignificant", ""),
+            ("q1", "r1", "location", "significant", ""),
+            ("q2", "r1", "omission", "significant", ""),
+        ],
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    steps = (
+        ("cohort", "import", pairs, "--name", "rp", *options, "--errors", marked),
+        ("prompt", "new", "mine", "--from", "green@v1"),
+        ("run", "mine", "--cohort", "rp"),
+    )
+    for step in steps:
+        done = call(workspace, *step)
+        assert done.exit_code == 0, done.output
+    return workspace, tmp_path / "verdicts.yaml"
+
+
+def add(workspace, path, text=REVISED):
+    """Hand in the verdicts of a file on the newest run."""
+    path.write_text(text)
+    return call(workspace, "verdict", "add", path, "--run", "latest:mine")
+
+
+def test_verdicts_on_a_judge_make_its_next_version(verdicts):
+    """Their counts are what is right of the targeted pair; what is pinned held."""
+    workspace, path = verdicts
+    assert add(workspace, path).exit_code == 0
+    listed = call(workspace, "verdict", "list", "--label", "severity", "--json")
+    (row,) = json.loads(listed.stdout)["verdicts"]
+    assert row["correct_counts"] == [0, 1]
+    done = call(workspace, "revise", "mine", "--cohort", "rp", "--kept", "--json")
+    assert done.exit_code == 0, done.output
+    targets = json.loads(done.stdout)["check"]["targets"]
+    assert [(one["case_id"], one["progress"]) for one in targets] == [
+        ("q0", "fixed"),
+        ("q2", "already_right"),
+    ]
+    assert targets[0]["expected"] == "0 significant, 1 insignificant"
+    assert targets[0]["before"] == "1 significant, 0 insignificant"
+    version = latest_version(workspace, "mine")
+    (rule,) = version.guide("severity").clarifications
+    assert (version.number, rule.value.value) == (2, "insignificant")
+    assert call(workspace, "audit").exit_code == 0
+    kept = json.loads(call(workspace, "verdict", "list", "--json").stdout)["verdicts"]
+    assert {one["addressed_by"] for one in kept} == {"mine@v2"}
+
+
+def test_a_pinned_pair_that_breaks_stops_a_draft(verdicts):
+    """A later ruling takes away what was right, and pinned."""
+    workspace, path = verdicts
+    assert add(workspace, path).exit_code == 0
+    assert call(workspace, "revise", "mine", "--cohort", "rp", "--kept").exit_code == 0
+    again = call(workspace, "run", "mine", "--cohort", "rp")
+    assert again.exit_code == 0, again.output
+    breaking = """\
+reviewer: Dr Bob
+verdicts:
+- case: q1
+  label: location
+  judgement: model_wrong
+  clarifications: {phrase: small, value: no_error}
+- case: q1
+  label: omission
+  judgement: model_wrong
+  clarifications: {phrase: large right pneumothorax, value: no_error}
+"""
+    assert add(workspace, path, breaking).exit_code == 0
+    done = call(workspace, "revise", "mine", "--cohort", "rp", "--kept")
+    assert done.exit_code == 100, done.output
+    assert "anchored cases broke: q2 omission" in done.output
+
+
+def test_what_no_draft_can_be_made_of_is_refused_when_it_is_handed_in(verdicts):
+    """With the words that a judge's guide has."""
+    workspace, path = verdicts
+    text = REVISED.replace("value: insignificant", "value: present")
+    assert "present is said of a label" in str(add(workspace, path, text).exception)
+    text = REVISED.replace("label: omission", "label: edema")
+    assert "no category of errors is called" in str(
+        add(workspace, path, text).exception
+    )
+    listed = call(workspace, "verdict", "list", "--json")
+    assert json.loads(listed.stdout)["verdicts"] == []
 
 
 def test_without_marked_errors_nothing_says_what_is_right(judged, tmp_path):

@@ -83,7 +83,7 @@ def test_a_general_rule_is_a_sentence_or_two(setting, rule):
     fields = {"cases": ["f0"], "label": "pleural_effusion", "general_rules": [rule]}
     with pytest.raises(DataError, match=f"general rule 1 has {len(rule):,} characters"):
         given = fields | {"judgement": "model_wrong"}
-        build_from_form(given, reviewer="-", taxonomy=taxonomy(), case_ids=["f0"])
+        build_from_form(given, reviewer="-", asked=taxonomy(), case_ids=["f0"])
 
 
 def taxonomy():

@@ -345,7 +345,7 @@ def _try_request(
     verdict = build_from_form(
         fields_of(form, [place.case, *like], place.label),
         reviewer=visit.actor.name,
-        taxonomy=taxonomy_of(visit.context, place),
+        asked=taxonomy_of(visit.context, place),
         case_ids=cohort_facts(visit.context, place).case_ids,
     )
     line = state.queue.line
@@ -568,7 +568,7 @@ def _submit(
     verdict = build_from_form(
         fields_of(form, [place.case, *more], place.label),
         reviewer=visit.actor.name,
-        taxonomy=taxonomy_of(context, place),
+        asked=taxonomy_of(context, place),
         case_ids=cohort_facts(context, place).case_ids,
     )
     _refuse_blocked(visit, place, verdict, line.prompt)
