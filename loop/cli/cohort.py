@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -67,6 +68,12 @@ from loop.labels.reference import edited_references, list_references, read_refer
 from loop.labels.sealing import is_stored, vault_key
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.votes import VotesReport
+from loop.review.reading.ratings import (
+    RatingsPublication,
+    publish_ratings,
+    read_rating_task,
+)
+from loop.run.store import open_store
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
 
@@ -373,6 +380,14 @@ def ratings(
         typer.Option("--replace", help="Replace all of raters who rated before."),
     ] = False,
     why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")] = "",
+    collected: Annotated[
+        bool,
+        typer.Option("--collected", help="Publish what was given on the page Judges."),
+    ] = False,
+    raters: Annotated[
+        list[str] | None,
+        typer.Option("--rater", help="With --collected: only theirs; repeat."),
+    ] = None,
     dry_run: DryRunOption = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
@@ -385,14 +400,27 @@ def ratings(
     and significances are those of labels/errors.yaml; a row of a rater and a case in
     which both are empty says that the rater found no error. The words of a finding go
     into the private folder. Ratings of a holdout are sealed.
+
+    With --collected the source is the workbench: all that raters gave blind on the
+    page Judges, which takes --why. Their earlier ratings are replaced by it.
     """
     place, who = open_workspace(workspace), acting(actor)
-    files = RatingFiles(name, ratings_file, errors_file, scale, replace, why)
-    if dry_run:
-        with trial(place) as copy:
-            report = take_rating_files(copy, files, actor=who)
-    else:
-        report = take_rating_files(place, files, actor=who)
+    if raters and not collected:
+        raise DataError("--rater goes with --collected. Leave it out, or add that.")
+    if collected and (ratings_file or errors_file or scale):
+        raise DataError(
+            "--collected takes what is in the workbench, and files are another source. "
+            "Add them with a call of their own."
+        )
+    with trial(place) if dry_run else nullcontext(place) as target:
+        if collected:
+            wanted = RatingsPublication(tuple(raters or ()), why, replace)
+            task = read_rating_task(place, name)
+            with open_store(place) as store:
+                report = publish_ratings(target, store, task, wanted, who)
+        else:
+            files = RatingFiles(name, ratings_file, errors_file, scale, replace, why)
+            report = take_rating_files(target, files, actor=who)
     if as_json:
         print_json({**asdict(report), **({"dry_run": True} if dry_run else {})})
         return

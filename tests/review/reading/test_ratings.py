@@ -1,0 +1,200 @@
+"""Pairs rated blind: kept, frozen once the judge was shown, published, sealed."""
+
+import json
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError, StoreError
+from loop.core.ledger import Actor, read_ledger
+from loop.labels.expert_ratings import read_ratings_of
+from loop.review.reading.ratings import (
+    LONGEST_WORDS,
+    MOST_ERRORS,
+    PairRating,
+    RatedError,
+    RatingsPublication,
+    keep_rating,
+    mark_shown,
+    publish_ratings,
+    read_all_ratings,
+    read_own_ratings,
+    read_rating_task,
+    shown_pairs,
+)
+from loop.run.store import open_store
+from tests.judge.scenes import call, rate, table
+
+EDITOR = Actor(name="Dr Editor", role="editor")
+SIDE = RatedError("location", "significant", "wrong side of the zebra")
+WRONG = PairRating(2.0, (SIDE,))
+FINE = PairRating(5.0, ())
+
+
+def pairs(workspace, tmp_path, role="dev"):
+    """Import two pairs that nobody has rated."""
+    path = table(
+        tmp_path / "bare.csv",
+        ("id", "reference", "candidate"),
+        [
+            ("p0", "Left effusion.", "Right effusion."),
+            ("p1", "The lungs are clear.", "The lungs are clear."),
+        ],
+    )
+    options = ("--role", role, "--source", "made up", "--licence", "none")
+    done = call(workspace, "cohort", "import", path, "--name", "bare", *options)
+    assert done.exit_code == 0, done.output
+    return read_rating_task(workspace, "bare")
+
+
+@pytest.fixture
+def store(workspace):
+    """Return the open store of the workspace."""
+    with open_store(workspace) as opened:
+        yield opened
+
+
+def test_the_last_rating_of_a_pair_counts(workspace, tmp_path, store):
+    """What was said before stays in the store."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", FINE)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    keep_rating(store, task, "Bob", "p0", FINE)
+    assert read_own_ratings(store, task, "Ann") == {"p0": WRONG}
+    assert set(read_all_ratings(store, task)) == {"Ann", "Bob"}
+    assert sorted(task.order("Ann")) == ["p0", "p1"]
+
+
+def test_whoever_was_shown_the_judge_rates_that_pair_no_more(
+    workspace, tmp_path, store
+):
+    """A rating given then would not be blind; others, and other pairs, go on."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    mark_shown(store, task, "Ann", "p0")
+    mark_shown(store, task, "Ann", "p0")
+    assert shown_pairs(store, task, "Ann") == {"p0"}
+    with pytest.raises(ConflictError, match="would not be blind any more"):
+        keep_rating(store, task, "Ann", "p0", FINE)
+    keep_rating(store, task, "Ann", "p1", FINE)
+    keep_rating(store, task, "Bob", "p0", FINE)
+    assert read_own_ratings(store, task, "Ann")["p0"] == WRONG
+
+
+@pytest.mark.parametrize(
+    ("case_id", "rating", "message"),
+    [
+        ("p9", FINE, "has no pair 'p9'"),
+        ("p0", PairRating(6.0, ()), "off the scale 1-5"),
+        ("p0", PairRating(float("nan"), ()), "off the scale"),
+        ("p0", PairRating(3.0, (RatedError("side", "significant", ""),)), "category"),
+        ("p0", PairRating(3.0, (RatedError("location", "grave", ""),)), "significance"),
+        ("p0", PairRating(3.0, (SIDE._replace(words="x" * 501),)), "501 characters"),
+        ("p0", PairRating(3.0, (SIDE,) * (MOST_ERRORS + 1)), "61 errors are marked"),
+    ],
+)
+def test_what_cannot_be_published_is_not_kept(
+    workspace, tmp_path, store, case_id, rating, message
+):
+    """Refused while whoever rates can still correct it."""
+    assert LONGEST_WORDS == 500
+    task = pairs(workspace, tmp_path)
+    with pytest.raises(DataError, match=message):
+        keep_rating(store, task, "Ann", case_id, rating)
+    assert read_all_ratings(store, task) == {}
+
+
+def test_ratings_are_published_as_a_version(workspace, tmp_path, store):
+    """With a reason in the ledger; the words of findings stay private."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    keep_rating(store, task, "Ann", "p1", FINE)
+    keep_rating(store, task, "Bob", "p0", FINE)
+    with pytest.raises(DataError, match="needs a reason"):
+        publish_ratings(workspace, store, task, RatingsPublication(), EDITOR)
+    wanted = RatingsPublication(("Ann",), "Ann is done")
+    publish_ratings(workspace, store, task, wanted, EDITOR)
+    given = read_ratings_of(workspace, "bare")
+    assert given.given.raters == ("Ann",)
+    overall = given.points()
+    assert overall.points.tolist() == [[2.0], [5.0]]
+    counts = given.counts(task.categories).counts[:, 0]
+    assert counts[:, task.categories.ids.index("location"), 0].tolist() == [1, 0]
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.reason) == ("ratings_added", "Ann is done")
+    assert "zebra" not in workspace.ledger.read_text()
+    everybody = RatingsPublication(reason="all are done")
+    publish_ratings(workspace, store, task, everybody, EDITOR)
+    assert read_ratings_of(workspace, "bare").given.raters == ("Ann", "Bob")
+    assert call(workspace, "audit").exit_code == 0
+
+
+def test_nobody_loses_what_they_said_in_a_file(workspace, tmp_path, store):
+    """Unless it is said; the scale is that of the ratings that are there."""
+    rate(workspace, tmp_path)
+    task = read_rating_task(workspace, "rp")
+    assert task.scale.words == "1-5"
+    keep_rating(store, task, "r1", "p0", WRONG)
+    wanted = RatingsPublication(reason="again")
+    with pytest.raises(DataError, match="'r1' rated pairs before"):
+        publish_ratings(workspace, store, task, wanted, EDITOR)
+    publish_ratings(workspace, store, task, wanted._replace(replace=True), EDITOR)
+    points = read_ratings_of(workspace, "rp").points()
+    assert points.raters == ("r1", "r2")
+    assert points.points[0].tolist() == [2.0, 5.0]
+
+
+def test_on_a_holdout_they_are_sealed(workspace, tmp_path, store):
+    """In the store and in the version, and by their length nothing is told."""
+    task = pairs(workspace, tmp_path, "holdout")
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    keep_rating(store, task, "Ann", "p1", FINE)
+    kept = [value for (value,) in store.read("SELECT value FROM readings")]
+    assert not any("zebra" in one or "points" in one for one in kept)
+    assert len({len(one) for one in kept}) == 1
+    assert read_own_ratings(store, task, "Ann")["p0"] == WRONG
+    wanted = RatingsPublication(reason="done")
+    publish_ratings(workspace, store, task, wanted, EDITOR)
+    with pytest.raises(DataError, match="are sealed"):
+        publish_ratings(workspace, store, task, wanted, EDITOR)
+    folder = workspace.labels / "cohorts" / "bare" / "experts" / "v1"
+    assert {one.suffix for one in folder.iterdir()} == {".sealed"}
+
+
+def test_a_row_that_something_else_changed_is_told(workspace, tmp_path, store):
+    """Never taken for a rating."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    with store.writing() as connection:
+        connection.execute("UPDATE readings SET value = '{}'")
+    with pytest.raises(StoreError, match="something other than ranloop"):
+        read_own_ratings(store, task, "Ann")
+
+
+def test_a_cohort_of_reports_is_not_rated(workspace, tmp_path):
+    """There is no candidate in it."""
+    path = table(tmp_path / "reports.csv", ("id", "text"), [("a", "Left effusion.")])
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    done = call(workspace, "cohort", "import", path, "--name", "single", *options)
+    assert done.exit_code == 0, done.output
+    with pytest.raises(DataError, match="holds single reports"):
+        read_rating_task(workspace, "single")
+
+
+def test_the_command_publishes_what_was_collected(workspace, tmp_path, store):
+    """A dry run changes nothing; files and the workbench are two sources."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    ratings = ("cohort", "ratings", "bare", "--collected", "--why", "done", "--json")
+    tried = call(workspace, *ratings, "--dry-run")
+    assert json.loads(tried.stdout)["dry_run"] is True
+    with pytest.raises(DataError, match="has no experts' ratings"):
+        read_ratings_of(workspace, "bare")
+    both = call(workspace, *ratings, "--scale", "1-5")
+    assert "files are another source" in str(both.exception)
+    nobody = call(workspace, *ratings, "--rater", "Zoe")
+    assert "no rating of 'Zoe'" in str(nobody.exception)
+    alone = call(workspace, "cohort", "ratings", "bare", "--rater", "Zoe")
+    assert "--rater goes with --collected" in str(alone.exception)
+    assert call(workspace, *ratings).exit_code == 0
+    given = read_ratings_of(workspace, "bare").given
+    assert (given.raters, len(given.errors)) == (("Ann",), 1)
