@@ -23,6 +23,8 @@ from loop.ui.loading import SlimBlocks
 from loop.ui.pages import overview
 from loop.ui.pages.base import SAME, Page
 from loop.ui.pages.files import page as files
+from loop.ui.pages.judges import page as judges
+from loop.ui.pages.judges.events import holds_pairs, open_on_case
 from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
 from loop.ui.pages.revise import page as revise
@@ -40,6 +42,7 @@ BUILDERS: tuple[Callable[[EventRegistry, PageHeader], Page], ...] = (
     overview.build,
     review.build,
     readers.build,
+    judges.build,
     revise.build,
     versions.build,
     runs.build,
@@ -126,6 +129,9 @@ def _connect_links(
         wanted, label, case = (
             str(visit.data.get(key, "")) for key in ("page", "label", "case")
         )
+        if label and case and holds_pairs(visit, cohort):
+            open_on_case(visit, cohort, case)
+            return [gr.Tabs(selected="judges"), *(SAME for _ in queue.outputs)]
         if label and wanted in ("", queue.name):
             shown = queue.open_on_label(visit, prompt, cohort, label, place, case)
             return [gr.Tabs(selected=queue.name), *shown]

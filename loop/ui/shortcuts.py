@@ -99,6 +99,17 @@ _ADJUDICATE = (
     ("ctrl+Enter", "#adjudicate-save", "save the decisions, also while typing"),
 )
 
+_JUDGES = (
+    *(
+        (str(one), f"#judges-sheet input[name=points][value='{one}']", f"{one} points")
+        for one in range(1, 6)
+    ),
+    ("e", "#judges-sheet [data-add]", "add an error"),
+    ("j", "#judges-sheet [data-move=next]", "next pair that waits"),
+    ("k", "#judges-sheet [data-move=previous]", "pair before"),
+    ("ctrl+Enter", "#judges-sheet .deed.is-first", "hand in, also while typing"),
+)
+
 _REVISE = (
     ("ctrl+s", "#revise-save", "save the guide, also while typing"),
     ("ctrl+Enter", "#revise-again", "save the guide and try it, also while typing"),
@@ -123,6 +134,7 @@ _GROUPS = (
     ("Review", _REVIEW),
     ("Label", _LABEL),
     ("Adjudicate", _ADJUDICATE),
+    ("Judges", _JUDGES),
     ("Revise", _REVISE),
     ("Runs", _RUNS),
 )

@@ -35,7 +35,10 @@ from tests.ui.conftest import (
 from tests.ui.forked import serving
 from tests.ui.test_review_browser import MARK
 
-PAGES = ("Overview", "Review", "Readers", "Revise", "Versions", "Runs", "Files")
+PAGES = (
+    *("Overview", "Review", "Readers", "Judges"),
+    *("Revise", "Versions", "Runs", "Files"),
+)
 PHONE = {"width": 400, "height": 800}
 PAIR = "[data-case=demo-dev-037][data-label=interstitial_lung_disease]"
 

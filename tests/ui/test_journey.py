@@ -56,7 +56,7 @@ def test_a_clinician_makes_the_next_version_by_keyboard(demo, served, new_page):
     assert [one.label for one in kept] == ["cardiomegaly"] * 5
     assert {one.reviewer for one in kept} == {"Dr Editor"}
     commit_by_keyboard(page)
-    for _ in range(3):
+    for _ in range(4):
         press(page, "[")
     page.wait_for_selector("#overview .eyebrow:has-text('extractor@v2')")
     after = gate_row(page)
@@ -112,7 +112,7 @@ def judge_five(page, workspace):
 def commit_by_keyboard(page):
     """Go to Revise, make a draft of all verdicts, check and commit it."""
     keys = page.keyboard
-    press(page, "]", "]")
+    press(page, "]", "]", "]")
     page.wait_for_selector("[data-all=wording]")
     tab_to(page, "[data-all=wording]")
     keys.press("Space")

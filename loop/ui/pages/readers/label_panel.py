@@ -12,6 +12,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
 from loop.core.records import Value
 from loop.core.safe_text import quoted
+from loop.labels.cohort import read_cohort
 from loop.labels.taxonomy import NO_FINDING, Label
 from loop.review.guideline import VALUES, Guideline, GuidelineEntry, build_guideline
 from loop.review.reading.answers import (
@@ -100,6 +101,9 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersPanel:
 def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs:
     """Return progress, sheet and status of the reader's first open case."""
     try:
+        if cohort and read_cohort(visit.context.workspace, cohort).holds_pairs:
+            said = notice("Pairs are rated on the page Judges.", title="No labels here")
+            return ReadingOutputs(progress="", sheet=said, status="")
         assignment = open_assignment(visit, cohort)
         return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
     except DataError as error:

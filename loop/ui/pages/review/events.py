@@ -109,6 +109,8 @@ def refresh(
         return show_closed("Add a cohort under Files, or with `ranloop cohort import`.")
     wanted, said = Filters.of(filters), ""
     try:
+        if read_cohort(visit.context.workspace, cohort).holds_pairs:
+            return show_closed(f"{cohort} holds pairs: they are on the page Judges.")
         if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
             newest = newest_place(visit.context, prompt, cohort)
             place, wanted, said = _resume(visit, newest)

@@ -1,0 +1,1 @@
+"""The page Judges: pairs rated blind, and a judge's errors held against that."""

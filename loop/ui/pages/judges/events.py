@@ -1,0 +1,457 @@
+"""What visitors do on the page Judges: rate a pair blind, then judge the judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Clarification, ErrorWeight
+from loop.labels.cohort import find_item, read_cohort
+from loop.review.judged import (
+    JudgedAnswer,
+    MissedError,
+    PairVerdict,
+    name_verdicts,
+    read_judged,
+)
+from loop.review.reading.ratings import (
+    MOST_ERRORS,
+    PairRating,
+    RatedError,
+    RatingsPublication,
+    keep_rating,
+    mark_shown,
+    publish_ratings,
+)
+from loop.review.revise.blocked import refuse_blocked
+from loop.review.submit import VerdictContext, submit_verdicts, withdraw_verdict
+from loop.review.verdict import Edits, Judgement, check_verdicts
+from loop.review.working import keep_working, read_working
+from loop.ui.pages.base import SAME
+from loop.ui.pages.judges.state import Desk, PairRow, list_pairs, open_desk
+from loop.ui.pages.judges.view import (
+    JudgesOutputs,
+    PairPage,
+    render_closed,
+    render_list,
+    render_pair,
+    render_publication,
+    render_status,
+)
+from loop.ui.wiring import Visit
+
+TAKEN_BACK = "taken back on the page Judges"
+"""Reason that a verdict is withdrawn with there."""
+
+_FIELD = re.compile(
+    r"(listed|marked|missed)\.([0-9]{1,3})\.(right|category|weight|words)"
+)
+_MOST_FIELDS = 600
+_LONGEST = 4000
+"""Characters of one field of the form."""
+
+Fields = Mapping[str, str]
+
+
+def holds_pairs(visit: Visit, cohort: str | None) -> bool:
+    """Whether a cohort holds pairs, which are seen on this page alone."""
+    workspace = visit.context.workspace
+    return bool(cohort) and read_cohort(workspace, str(cohort)).holds_pairs
+
+
+def open_on_case(visit: Visit, cohort: str, case_id: str) -> None:
+    """Have the page open on a pair when it is chosen next."""
+    context = visit.context
+    place = {"case": case_id}
+    keep_working(context.store, visit.actor, _place(cohort), place, context.now)
+
+
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Return the page when it is opened or chosen again: at the pair one was on."""
+    try:
+        desk = open_desk(visit, prompt, cohort)
+    except DataError as error:
+        return render_closed(str(error))
+    rows = list_pairs(visit, desk)
+    place = _place(desk.task.cohort.name)
+    kept = read_working(visit.context.store, visit.actor, place)
+    case_id = str(kept.payload.get("case", "")) if kept else ""
+    if case_id not in {row.case_id for row in rows}:
+        case_id = _next(rows, "")
+    return _at(visit, desk, rows, case_id)
+
+
+def move(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Open the pair that was chosen, or the one before or after.
+
+    Raises
+    ------
+    DataError
+        There is no such pair.
+    """
+    desk = open_desk(visit, prompt, cohort)
+    rows = list_pairs(visit, desk)
+    ids = [row.case_id for row in rows]
+    case_id, act = str(visit.data.get("case", "")), visit.data.get("act")
+    if case_id not in ids:
+        raise DataError("the cohort has no such pair. Load the page again.")
+    if act == "next":
+        case_id = _next(rows, case_id)
+    elif act == "previous":
+        case_id = ids[max(ids.index(case_id) - 1, 0)]
+    elif act == "after":
+        case_id = ids[min(ids.index(case_id) + 1, len(ids) - 1)]
+    return _at(visit, desk, rows, case_id)
+
+
+def keep(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Keep the form as it is being filled in."""
+    desk = open_desk(visit, prompt, cohort)
+    case_id, fields = _sent(visit, desk)
+    _keep(visit, desk, case_id, fields)
+    return JudgesOutputs(status=render_status("kept, not handed in"))
+
+
+def rate(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Keep the visitor's own rating, and show what the judge says if one may see it.
+
+    Raises
+    ------
+    DataError
+        Points are missing, or neither an error nor that there is none was said.
+    ConflictError
+        The judge's errors were shown already.
+    """
+    desk = open_desk(visit, prompt, cohort)
+    case_id, fields = _sent(visit, desk)
+    _require(desk.rates, "rate pairs")
+    rating = _read_rating(fields)
+    store, now = visit.context.store, visit.context.now
+    keep_rating(store, desk.task, desk.person, case_id, rating, now)
+    _keep(visit, desk, case_id, {})
+    if desk.run is not None and desk.judges:
+        mark_shown(store, desk.task, desk.person, case_id, now)
+        return _again(
+            visit, prompt, cohort, case_id, f"Your rating of {case_id} is kept."
+        )
+    return _on(visit, prompt, cohort, case_id, f"Your rating of {case_id} is kept.")
+
+
+def reveal(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Show what the judge says of a pair without a rating of one's own."""
+    desk = open_desk(visit, prompt, cohort)
+    case_id, _ = _sent(visit, desk)
+    _require(desk.judges and desk.run is not None, "see a judge's errors here")
+    store, now = visit.context.store, visit.context.now
+    mark_shown(store, desk.task, desk.person, case_id, now)
+    _keep(visit, desk, case_id, {})
+    return _again(visit, prompt, cohort, case_id, "")
+
+
+def judge(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Keep the verdicts on a judge's answer about a pair, all or none.
+
+    Raises
+    ------
+    DataError
+        There is nothing to record, a field is wrong, or no draft could be made of what
+        is asked for; nothing was kept.
+    """
+    desk = open_desk(visit, prompt, cohort)
+    case_id, fields = _sent(visit, desk)
+    _require(desk.judges, "give verdicts")
+    run, version = desk.run, desk.version
+    if run is None or version is None:
+        raise DataError(desk.why or "there is no judge's answer here.")
+    if visit.data.get("run") != run.id:
+        raise DataError(
+            "the judge has a newer run than this page shows, so that its errors may be "
+            "others. Nothing was kept: load the page again."
+        )
+    context = visit.context
+    if case_id not in desk.shown:
+        raise DataError("the judge's errors were not shown yet. Open the pair again.")
+    answer = read_judged(context.store, run, version, case_id)
+    earlier = {one.verdict.label for one in desk.own_verdicts(case_id)}
+    verdicts = name_verdicts(
+        answer, _read_verdict(answer, fields), visit.actor.name, earlier=earlier
+    )
+    cohort_read = read_cohort(context.workspace, desk.task.cohort.name)
+    try:
+        checked = check_verdicts(
+            verdicts, desk.task.categories, frozenset(cohort_read.case_ids)
+        )
+        refuse_blocked(
+            context.workspace, checked, prompt=version.ref, cohort=cohort_read
+        )
+    except (DataError, UnknownLabelError) as error:
+        said = re.sub(r"^verdict \d+[:,] ", "", str(error))
+        raise DataError(f"not handed in: {said}") from error
+    made_on = VerdictContext(cohort_read.name, version.ref, "", run.id)
+    submit_verdicts(
+        context.store,
+        checked,
+        made_on,
+        context.now,
+        finishing=_form(desk, case_id),
+    )
+    wrong = sum(one.judgement is not Judgement.ANSWER_RIGHT for one in checked)
+    said = (
+        f"{wrong} of {len(checked)} categories are wrong" if wrong else "all is right"
+    )
+    return _on(visit, prompt, cohort, case_id, f"Kept on {case_id}: {said}.")
+
+
+def take_back(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
+    """Withdraw one of the visitor's own verdicts.
+
+    Raises
+    ------
+    DataError
+        It is none of theirs.
+    """
+    desk = open_desk(visit, prompt, cohort)
+    case_id, _ = _sent(visit, desk)
+    wanted = str(visit.data.get("verdict", ""))
+    if wanted not in {one.id for one in desk.own_verdicts(case_id)}:
+        raise DataError("that is no verdict of yours on this pair, or not any more.")
+    context = visit.context
+    ref = f"{desk.task.cohort.name}:{wanted}"
+    withdraw_verdict(context.store, ref, visit.actor, TAKEN_BACK, context.now)
+    return _again(visit, prompt, cohort, case_id, f"Verdict {wanted} is withdrawn.")
+
+
+def publish(
+    visit: Visit, prompt: str | None, cohort: str | None, why: str
+) -> JudgesOutputs:
+    """Make a version of the cohort's ratings of what everybody gave here.
+
+    Raises
+    ------
+    DataError
+        There is no reason, or a rater would lose what they said in a file.
+    """
+    desk = open_desk(visit, prompt, cohort)
+    context = visit.context
+    report = publish_ratings(
+        context.workspace,
+        context.store,
+        desk.task,
+        RatingsPublication(reason=why),
+        visit.actor,
+    )
+    said = f"Ratings version {report.number} of {desk.task.cohort.name} is recorded."
+    return JudgesOutputs(publication=render_publication(visit, desk, said), why="")
+
+
+def _at(visit: Visit, desk: Desk, rows: list[PairRow], case_id: str) -> JudgesOutputs:
+    """Return the page with one pair open, and remember it."""
+    open_on_case(visit, desk.task.cohort.name, case_id)
+    return JudgesOutputs(
+        pairs=render_list(desk, rows, case_id),
+        sheet=render_pair(_read_page(visit, desk, case_id)) if case_id else "",
+        status=render_status(""),
+        publication=render_publication(visit, desk),
+        form=SAME,
+    )
+
+
+def _again(
+    visit: Visit, prompt: str | None, cohort: str | None, case_id: str, said: str
+) -> JudgesOutputs:
+    """Return the page with the same pair open, as it is now."""
+    desk = open_desk(visit, prompt, cohort)
+    shown = _at(visit, desk, list_pairs(visit, desk), case_id)
+    return shown._replace(status=render_status(said))
+
+
+def _on(
+    visit: Visit, prompt: str | None, cohort: str | None, case_id: str, said: str
+) -> JudgesOutputs:
+    """Return the page with the next pair that waits."""
+    desk = open_desk(visit, prompt, cohort)
+    rows = list_pairs(visit, desk)
+    shown = _at(visit, desk, rows, _next(rows, case_id))
+    if not any(row.waits for row in rows):
+        said += " No pair waits for you any more."
+    return shown._replace(status=render_status(said))
+
+
+def _next(rows: list[PairRow], case_id: str) -> str:
+    """Return the first pair after this one that waits, else the first that does."""
+    ids = [row.case_id for row in rows]
+    start = ids.index(case_id) + 1 if case_id in ids else 0
+    ordered = (*rows[start:], *rows[:start])
+    waiting = next((row.case_id for row in ordered if row.waits), None)
+    return waiting or case_id or next(iter(ids), "")
+
+
+def _place(cohort: str) -> str:
+    return f"judges:{cohort}"
+
+
+def _form(desk: Desk, case_id: str) -> str:
+    run = desk.run.id if desk.is_revealed(case_id) and desk.run else "rating"
+    return f"judging:{desk.task.key}:{run}:{case_id}"
+
+
+def _read_page(visit: Visit, desk: Desk, case_id: str) -> PairPage:
+    context = visit.context
+    answer = None
+    if desk.run is not None and desk.version is not None and desk.is_revealed(case_id):
+        answer = read_judged(context.store, desk.run, desk.version, case_id)
+    begun = read_working(context.store, visit.actor, _form(desk, case_id))
+    return PairPage(
+        desk=desk,
+        item=find_item(context.workspace, desk.task.cohort.name, case_id),
+        answer=answer,
+        fields={key: str(one) for key, one in begun.payload.items()} if begun else {},
+    )
+
+
+def _require(allowed: bool, what: str) -> None:
+    if not allowed:
+        raise DataError(f"you may not {what}. Ask whoever runs ranloop here.")
+
+
+def _sent(visit: Visit, desk: Desk) -> tuple[str, Fields]:
+    """Return the pair that a form is about, and what stands in it.
+
+    Raises
+    ------
+    DataError
+        It is about another cohort, or is none of this page's.
+    """
+    case_id = str(visit.data.get("case", ""))
+    if (
+        visit.data.get("cohort") != desk.task.key
+        or case_id not in desk.task.cohort.case_ids
+    ):
+        raise DataError(
+            "the form is about another cohort, or its texts were imported anew. "
+            "Nothing was kept: load the page again."
+        )
+    fields = visit.data.get("fields")
+    if fields is None:
+        return case_id, {}
+    if not isinstance(fields, dict) or len(fields) > _MOST_FIELDS:
+        raise DataError("the page sent no form. Load it again.")
+    found: dict[str, str] = {}
+    for name, value in fields.items():
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise DataError(
+                f"a field of the form has more than {_LONGEST:,} characters. Shorten "
+                "it; nothing was kept."
+            )
+        # A browser may send an unpaired surrogate, which is no text.
+        found[str(name)] = value.encode("utf-8", "replace").decode("utf-8").strip()
+    return case_id, found
+
+
+def _keep(visit: Visit, desk: Desk, case_id: str, fields: Fields) -> None:
+    context = visit.context
+    subject = _form(desk, case_id)
+    keep_working(context.store, visit.actor, subject, dict(fields), context.now)
+
+
+def _rows(fields: Fields, kind: str) -> dict[int, dict[str, str]]:
+    """Return the rows of one list of the form, by their numbers."""
+    found: dict[int, dict[str, str]] = {}
+    for name, value in fields.items():
+        match = _FIELD.fullmatch(name)
+        if match and match[1] == kind:
+            found.setdefault(int(match[2]), {})[match[3]] = value
+    return dict(sorted(found.items()))
+
+
+def _read_rating(fields: Fields) -> PairRating:
+    """Return what a form says of a candidate."""
+    try:
+        points = float(fields.get("points", ""))
+    except ValueError:
+        raise DataError("points are missing: say how good the candidate is.") from None
+    marked = [row for row in _rows(fields, "marked").values() if any(row.values())]
+    lacking = [row for row in marked if not (row.get("category") and row.get("weight"))]
+    if lacking:
+        raise DataError(
+            "an error has no category, or does not say whether it is significant. "
+            "Choose both, or take the row away."
+        )
+    if not marked and not fields.get("none"):
+        raise DataError(
+            "no error is marked. Add those you see, or tick that there is none."
+        )
+    if marked and fields.get("none"):
+        raise DataError(
+            "errors are marked, and that there is none is ticked. Take one away."
+        )
+    errors = (
+        RatedError(row["category"], row["weight"], row.get("words", ""))
+        for row in marked[: MOST_ERRORS + 1]
+    )
+    return PairRating(points, tuple(errors))
+
+
+def _read_verdict(answer: JudgedAnswer, fields: Fields) -> PairVerdict:
+    """Return what a form says of a judge's answer.
+
+    Of a listed error it says ``ok``, a weight, ``no_error``, or the category that it
+    belongs to.
+    """
+    right: dict[int, ErrorWeight] = {}
+    missed: list[MissedError] = []
+    for place, row in _rows(fields, "listed").items():
+        said = row.get("right", "")
+        if said in ("", "ok") or place >= len(answer.errors):
+            continue
+        if said in tuple(ErrorWeight):
+            right[place] = ErrorWeight(said)
+            continue
+        one = answer.errors[place]
+        right[place] = ErrorWeight.NO_ERROR
+        missed.append(MissedError(said, one.weight, one.words))
+    for row in _rows(fields, "missed").values():
+        if any(row.values()):
+            missed.append(_read_missed(row))
+    open_guide = fields.get("judgement") == Judgement.GUIDELINE_AMBIGUOUS
+    return PairVerdict(
+        right=right,
+        missed=tuple(missed),
+        judgement=(
+            Judgement.GUIDELINE_AMBIGUOUS if open_guide else Judgement.MODEL_WRONG
+        ),
+        edits=_read_rule(fields),
+        comment=fields.get("comment", ""),
+        anchor=bool(fields.get("anchor")),
+    )
+
+
+def _read_missed(row: Mapping[str, str]) -> MissedError:
+    category, weight = row.get("category", ""), row.get("weight", "")
+    if not category or weight not in (
+        ErrorWeight.SIGNIFICANT,
+        ErrorWeight.INSIGNIFICANT,
+    ):
+        raise DataError(
+            "a missed error has no category, or does not say whether it is "
+            "significant. Choose both, or take the row away."
+        )
+    return MissedError(category, ErrorWeight(weight), row.get("words", ""))
+
+
+def _read_rule(fields: Fields) -> dict[str, Edits]:
+    """Return the clarification that a form asks for, by its category."""
+    category, phrase, value, note = (
+        fields.get(f"rule.{name}", "")
+        for name in ("category", "phrase", "value", "note")
+    )
+    if not (phrase or note):
+        return {}
+    if not (category and phrase) or value not in tuple(ErrorWeight):
+        raise DataError(
+            "a clarification needs a category, a phrase, and what an error with that "
+            "phrase is. Give them, or leave it out."
+        )
+    rule = Clarification(phrase=phrase, value=ErrorWeight(value), note=note)
+    return {category: Edits(clarifications=(rule,))}

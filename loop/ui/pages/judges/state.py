@@ -1,0 +1,232 @@
+"""What the page Judges knows: the pairs, who rated them, and what a judge says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from loop.core.errors import DataError
+from loop.core.people.users import Right
+from loop.core.records import PromptTask
+from loop.labels.cohort import CohortRole, read_record
+from loop.prompts.catalog import latest_version, read_version
+from loop.prompts.version import PromptVersion
+from loop.review.reading.ratings import (
+    PairRating,
+    RatingTask,
+    read_own_ratings,
+    read_rating_task,
+    shown_pairs,
+)
+from loop.review.status import KeptVerdict, VerdictState, read_kept
+from loop.run.store import RunRecord
+from loop.run.task_fields import task_of
+from loop.ui.context import AppContext
+from loop.ui.wiring import Visit
+
+
+class PairStage(StrEnum):
+    """How far a visitor is with a pair."""
+
+    OPEN = "open"
+    RATED = "rated"
+    SHOWN = "shown"
+    """The judge's errors were shown, and no verdict was given yet."""
+
+    JUDGED = "judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What one visitor works on: a cohort of pairs, and a judge's run on it."""
+
+    task: RatingTask
+    person: str
+    rates: bool
+    """Whether the visitor may rate pairs."""
+
+    judges: bool
+    """Whether the visitor may give verdicts."""
+
+    run: RunRecord | None
+    """None where there is none, or where it must stay unseen."""
+
+    version: PromptVersion | None
+    """The judge that was run."""
+
+    why: str
+    """Why there is no run to see; empty where there is one."""
+
+    ratings: Mapping[str, PairRating]
+    """The visitor's own, by case id."""
+
+    shown: frozenset[str]
+    """Pairs of which the visitor was shown what a judge says."""
+
+    verdicts: Mapping[str, tuple[KeptVerdict, ...]]
+    """Open verdicts on this prompt, by case id, everybody's."""
+
+    def own_verdicts(self, case_id: str) -> tuple[KeptVerdict, ...]:
+        """Return the visitor's open verdicts on a pair."""
+        return tuple(
+            one
+            for one in self.verdicts.get(case_id, ())
+            if one.verdict.reviewer == self.person
+        )
+
+    def stage(self, case_id: str) -> PairStage:
+        """Return how far the visitor is with a pair."""
+        if self.own_verdicts(case_id):
+            return PairStage.JUDGED
+        if case_id in self.shown:
+            return PairStage.SHOWN
+        return PairStage.RATED if case_id in self.ratings else PairStage.OPEN
+
+    def is_revealed(self, case_id: str) -> bool:
+        """Whether the visitor may see what the judge says of a pair."""
+        if self.run is None:
+            return False
+        return case_id in self.shown or not self.rates
+
+    def waits(self, case_id: str) -> bool:
+        """Whether there is something left to do with a pair."""
+        stage = self.stage(case_id)
+        if self.judges and self.run is not None:
+            return stage is not PairStage.JUDGED
+        return self.rates and stage is PairStage.OPEN
+
+
+def open_desk(visit: Visit, prompt: str | None, cohort: str | None) -> Desk:
+    """Return what a visitor works on.
+
+    Raises
+    ------
+    DataError
+        No cohort is chosen, or it holds single reports.
+    """
+    if not cohort:
+        raise DataError("choose a cohort of pairs at the top.")
+    context, user = visit.context, visit.user
+    task = read_rating_task(context.workspace, cohort)
+    judges = user.may(Right.JUDGE)
+    rates = judges or user.may(Right.READ)
+    run, why = _find_run(visit, prompt, task)
+    store, person = context.store, user.name
+    return Desk(
+        task=task,
+        person=person,
+        rates=rates,
+        judges=judges,
+        run=run,
+        version=read_version(context.workspace, run.spec.prompt) if run else None,
+        why=why,
+        ratings=read_own_ratings(store, task, person) if rates else {},
+        shown=shown_pairs(store, task, person) if rates else frozenset(),
+        verdicts=_verdicts(context, prompt, cohort) if user.may(Right.SEE) else {},
+    )
+
+
+def _find_run(
+    visit: Visit, prompt: str | None, task: RatingTask
+) -> tuple[RunRecord | None, str]:
+    """Return the newest run of the chosen judge, or why there is none to see."""
+    context, name = visit.context, task.cohort.name
+    if not visit.user.may(Right.SEE):
+        return None, ""
+    if task.cohort.role is CohortRole.HOLDOUT:
+        return None, "This is a holdout: what a judge says of it stays unseen."
+    version = latest_version(context.workspace, prompt) if prompt else None
+    if version is None or task_of(version) is not PromptTask.JUDGE:
+        return None, "The prompt at the top is no judge. Choose one to see its errors."
+    try:
+        return context.latest_run(version.name, name), ""
+    except DataError:
+        return None, (
+            f"{version.name} has not judged {name} yet: start a run on the page Runs, "
+            f"or with `ranloop run {version.name} --cohort {name}`."
+        )
+
+
+def _verdicts(
+    context: AppContext, prompt: str | None, cohort: str
+) -> dict[str, tuple[KeptVerdict, ...]]:
+    found: dict[str, list[KeptVerdict]] = {}
+    for one in read_kept(context.store, context.workspace, cohort):
+        named = one.circumstances.prompt.partition("@")[0] in ("", prompt or "")
+        if named and one.state is VerdictState.OPEN:
+            for case_id in dict.fromkeys(case for case, _ in one.pairs):
+                found.setdefault(case_id, []).append(one)
+    return {case_id: tuple(verdicts) for case_id, verdicts in found.items()}
+
+
+class PairRow(NamedTuple):
+    """One pair of the list."""
+
+    case_id: str
+    stage: PairStage
+    waits: bool
+    apart: float | None
+    """Errors by which the judge differs from the readers; None where it is not known,
+    or the visitor was not shown the judge's errors."""
+
+
+def list_pairs(visit: Visit, desk: Desk) -> list[PairRow]:
+    """Return all pairs: those first on which the judge is furthest from the readers.
+
+    Where that is not known, or must not be, in the visitor's own order.
+    """
+    apart = _apart(visit.context, desk)
+    own = desk.task.order(desk.person)
+    ordered = sorted(own, key=lambda case: -apart.get(case, 0.0))
+    return [
+        PairRow(
+            case,
+            desk.stage(case),
+            desk.waits(case),
+            apart.get(case) if desk.is_revealed(case) else None,
+        )
+        for case in ordered
+    ]
+
+
+def _apart(context: AppContext, desk: Desk) -> Mapping[str, float]:
+    """Return by how many errors the judge differs from the readers' median counts."""
+    run, version = desk.run, desk.version
+    if run is None or version is None or not desk.judges:
+        return {}
+    record = read_record(context.workspace, desk.task.cohort.name)
+    if not record.ratings:
+        return {}
+    newest = max(record.ratings)
+    key = ("apart", run.id, newest, str(record.ratings[newest]["digest"]))
+    found: Mapping[str, float] = context.cache.get(
+        key, lambda: _measure_apart(context, run, version)
+    )
+    return found
+
+
+def _measure_apart(
+    context: AppContext, run: RunRecord, version: PromptVersion
+) -> dict[str, float]:
+    # Heavy, and of no use to a workbench without judges.
+    from loop.judge.judge_evaluation import expert_table, run_counts
+    from loop.labels.expert_ratings import read_ratings_of
+    from loop.score.experts.error_agreement import median_given
+
+    given = read_ratings_of(context.workspace, run.spec.cohort)
+    experts = expert_table(context.workspace, given)
+    if experts is None:
+        return {}
+    counted = run_counts(context.store, run, version).by_weight
+    apart = np.zeros(len(given.case_ids))
+    for place, name in enumerate(version.labels):
+        if name in experts.categories:
+            column = experts.counts[:, :, experts.categories.index(name)]
+            for weight in range(column.shape[-1]):
+                right = median_given(column[..., weight])
+                apart += np.nan_to_num(np.abs(counted[:, place, weight] - right))
+    return dict(zip(given.case_ids, apart.tolist(), strict=True))
