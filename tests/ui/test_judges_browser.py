@@ -1,4 +1,4 @@
-"""From a judge's errors to its next version, in a browser, as the manual promises it."""
+"""From a judge's errors to its next version, in a browser, as the manual says it."""
 
 import shutil
 
@@ -71,6 +71,18 @@ def test_verdicts_on_a_judge_make_its_next_version(judged, url, new_page):
     rest(page)
     assert barriers(page) == []
     first = on_pair(page)
+    rate_by_hand(page)
+    judge_by_hand(page, first)
+    commit_by_hand(page)
+    version = latest_version(judged, "mine")
+    (rule,) = version.guide("severity").clarifications
+    assert (version.number, rule.phrase) == (2, "large for small")
+    assert call(judged, "audit").exit_code == 0
+    assert page.complaints == []
+
+
+def rate_by_hand(page):
+    """Rate the open pair: begun, left, gone on with and handed in."""
     press(page, "4", "e")
     page.select_option("[name='marked.0.category']", "severity")
     page.select_option("[name='marked.0.weight']", "insignificant")
@@ -93,6 +105,10 @@ def test_verdicts_on_a_judge_make_its_next_version(judged, url, new_page):
     rest(page)
     assert page.locator("[data-pair] mark.own").count() == 2
     assert barriers(page) == []
+
+
+def judge_by_hand(page, first):
+    """Call the judge's error insignificant, with a rule that says so."""
     page.select_option("[name='listed.0.right']", "insignificant")
     page.click(".judged-rule summary")
     page.select_option("[name='rule.category']", "severity")
@@ -104,6 +120,10 @@ def test_verdicts_on_a_judge_make_its_next_version(judged, url, new_page):
         arg=first,
     )
     assert f"Kept on {first}: 1 of 1" in page.inner_text(".judges-said")
+
+
+def commit_by_hand(page):
+    """Make a draft of all verdicts, check and commit it."""
     open_tab(page, "Revise")
     page.wait_for_selector("[data-all=wording]")
     page.click("[data-all=wording]")
@@ -116,11 +136,6 @@ def test_verdicts_on_a_judge_make_its_next_version(judged, url, new_page):
     page.click("#revise-commit")
     page.wait_for_selector("#revise-said .notice")
     assert "is mine@v2 now" in page.inner_text("#revise-said")
-    version = latest_version(judged, "mine")
-    (rule,) = version.guide("severity").clarifications
-    assert (version.number, rule.phrase) == (2, "large for small")
-    assert call(judged, "audit").exit_code == 0
-    assert page.complaints == []
 
 
 def test_a_reader_rates_all_pairs_and_an_editor_publishes_them(judged, url, new_page):
