@@ -519,7 +519,9 @@ def test_the_run_that_is_open_is_evaluated_as_a_job(context):
 def test_the_table_has_policies_and_costs_and_python_the_same(context):
     """Of the protocol and by the prices there were; empty where nobody knows."""
     (run,) = context.store.find_runs()
-    counts = {**run.counts, "prompt_tokens": 10**6, "completion_tokens": 0}
+    calls = run.counts["asked"] + run.counts["cached"]
+    used = {"answers": calls, "prompt_tokens": 10**6, "completion_tokens": 0}
+    counts = {**run.counts, **used}
     spec = replace(run.spec, engine="openai:m@http://a/v1", protocol_digest="gone")
     context.store.add_run("paid", "2026-01-06T00:00:00Z", "m", spec, "Dr <i>")
     context.store.finish_run("paid", run.created, counts)
