@@ -122,6 +122,11 @@ class TriedChange(NamedTuple):
         """Whether it is right and would not be."""
         return bool(self.expected) and self.before == self.expected != self.after
 
+    @property
+    def judged(self) -> bool:
+        """Whether it is known what is right, and what is answered now."""
+        return bool(self.expected) and self.before != NOT_KNOWN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPart:
@@ -146,14 +151,22 @@ class TriedPart:
         return f"{self.part}: {self.value}" if self.value else str(self.part)
 
     @property
-    def gained(self) -> int:
-        """Answers about the label that would become right."""
-        return sum(one.gained for one in self.changes)
+    def unjudged(self) -> int:
+        """Changes of which nobody knows whether an answer becomes right or wrong."""
+        return sum(not one.judged for one in self.changes)
 
     @property
-    def lost(self) -> int:
-        """Answers about the label that are right and would not be."""
-        return sum(one.lost for one in self.changes)
+    def gained(self) -> int | None:
+        """Answers about the label that would become right; None if all are unjudged."""
+        return self._count([one.gained for one in self.changes])
+
+    @property
+    def lost(self) -> int | None:
+        """Answers about it that would no longer be right; None if all are unjudged."""
+        return self._count([one.lost for one in self.changes])
+
+    def _count(self, found: Sequence[bool]) -> int | None:
+        return None if found and self.unjudged == len(found) else sum(found)
 
     @property
     def ways(self) -> tuple[tuple[str, str, int], ...]:
@@ -682,6 +695,7 @@ def phrase_data(found: PhraseTryout) -> dict[str, Any]:
                 "problem": one.problem,
                 "gained": one.gained,
                 "lost": one.lost,
+                "unjudged": one.unjudged,
                 "ways": [list(way) for way in one.ways],
                 "changes": [each._asdict() for each in one.changes],
                 "others": [each._asdict() for each in one.others],
