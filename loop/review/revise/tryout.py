@@ -567,6 +567,12 @@ WITHOUT_ANSWER = {
 """In place of an answer about a label."""
 
 
+def answer_about(outcome: Outcome, label: str) -> str:
+    """Return what an outcome says about `label`, or why nothing, in words."""
+    found = outcome.fields.get(label)
+    return str(found.value) if found else WITHOUT_ANSWER[outcome.status]
+
+
 def _answers(
     side: TriedSide | None, version: PromptVersion | None, label: str
 ) -> tuple[str, ...]:
@@ -575,12 +581,7 @@ def _answers(
         return ()
     if label not in version.labels:
         return ("not asked",) * len(side.outcomes)
-    return tuple(
-        str(one.fields[label].value)
-        if label in one.fields
-        else WITHOUT_ANSWER[one.status]
-        for one in side.outcomes
-    )
+    return tuple(answer_about(one, label) for one in side.outcomes)
 
 
 def _find_expected(

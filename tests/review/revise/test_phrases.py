@@ -238,6 +238,15 @@ def test_another_engine_is_estimated_by_wording(setting, store, wavering):
     assert list_tries(setting.workspace, setting.tiny) == ()
 
 
+def test_an_estimate_knows_what_no_draft_can_be_made_of(setting, store, wavering):
+    """A wording that is there already changes nothing, whatever a run answered."""
+    held = suggest(setting, store, "Pleural effusion", engine="wavering")
+    term = of(held, GuidePart.TERM)
+    assert held.holding and (term.problem, term.changes) == ("is there already", ())
+    tried = suggest(setting, store, "Pleural effusion")
+    assert [one.problem for one in held.parts] == [one.problem for one in tried.parts]
+
+
 def test_changes_that_nobody_can_judge_are_counted_beside_the_others():
     """Without a reference, or without an answer now; no change at all is none."""
     way = ("effusion", "absent", "present")
