@@ -517,12 +517,11 @@ def _say_part(one: TriedPart) -> None:
 def _print_pairs(found: PairsTryout, pairs: Sequence[CheckTarget]) -> None:
     if not pairs:
         return
-    right = {(one.case_id, one.label): one for one in found.counts}
     drawn = found.draws > 1
     header = ("case", "label", "right is", *_name(found.prompt, found.parent))
     rows = []
     for one in pairs[:_MOST]:
-        known = right.get((one.case_id, one.label))
+        known = found.counts_of(one)
         row = (
             one.case_id,
             one.label,

@@ -174,6 +174,10 @@ class PairsTryout:
     counts: tuple[TargetDraws, ...]
     """How often each pair is right, both kinds; those that nothing decides left out."""
 
+    def counts_of(self, pair: CheckTarget) -> TargetDraws | None:
+        """Return how often `pair` is right; None where nothing decides it."""
+        return next((one for one in self.counts if _pair(one) == _pair(pair)), None)
+
     @property
     def failing(self) -> tuple[CheckTarget, ...]:
         """The targets that the draft does not put right."""

@@ -242,6 +242,8 @@ def test_no_draw_of_a_try_is_one_of_a_check(setting, store, draft, wavering):
     assert [one[2:] for one in found.counts] == [
         (one.before, one.after, 3) for one in found.counts
     ]
+    assert [found.counts_of(one) for one in found.targets] == list(found.counts)
+    assert replace(found, counts=()).counts_of(found.targets[0]) is None
     spread = on_case(setting, store, draft, "f2", "wavering", draws=5)
     assert len(spread.labels[0].after) == len(spread.labels[0].before) == 5
     tried, streams = store.count_completions(), set(wavering.asked)
