@@ -19,6 +19,8 @@ from loop.cli.console import (
     say,
 )
 from loop.cli.evaluate import macro_line
+from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     listed,
@@ -31,6 +33,7 @@ from loop.evaluate.compare import (
     AnswerDifference,
     Comparison,
     LabelChange,
+    SharedAnswers,
     compare_inputs,
     list_differences,
     share_answers,
@@ -72,21 +75,37 @@ def compare(
             read_inputs(place, one, reference=reference) for one in (before, after)
         )
         result = compare_inputs(left, right)
-    open_cases = result.cohort.role != "holdout"
     note_part(place, result.after.run_id)
     differences = None
-    if label and open_cases:
+    if label:
+        shared = share_answers([left.pairs, right.pairs])
         known = right.taxonomy.find(label).id
-        differences = list_differences(share_answers([left.pairs, right.pairs]), known)
+        _require_asked(shared, known)
+        differences = list_differences(shared, known)
     if as_json:
-        data = comparison_data(result, with_cases=open_cases)
+        data = comparison_data(result)
         if differences is not None:
             data["differences"] = [_difference_data(one) for one in differences]
         print_json(data)
     elif differences is not None:
         _show_differences(differences, result, label)
     else:
-        show_comparison(result, with_cases=open_cases)
+        show_comparison(result)
+
+
+def _require_asked(shared: SharedAnswers, label: str) -> None:
+    """Refuse a label of which both runs say the same because neither was asked."""
+    asked = [
+        known
+        for column, known in enumerate(shared.labels)
+        if any(
+            (codes[:, column] != ValueCode.NOT_ASKED).any() for codes in shared.answers
+        )
+    ]
+    if label not in asked:
+        raise DataError(
+            f"neither run was asked about {label}. Name one of {', '.join(asked)}."
+        )
 
 
 def _difference_data(one: AnswerDifference) -> dict[str, str]:
@@ -118,7 +137,7 @@ def _show_differences(
     say(f"See one with: ranloop show {comparison.after.run_id} {found[0].case_id}")
 
 
-def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
+def show_comparison(comparison: Comparison) -> None:
     """Print one row per label, the change of macro-F1 and the cases that changed."""
     if comparison.warning:
         say(f"warning: {comparison.warning}")
@@ -160,8 +179,7 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
             f"{comparison.only_before} cases only in the first run and "
             f"{comparison.only_after} only in the second are left out"
         )
-    if with_cases:
-        _show_cases(comparison)
+    _show_cases(comparison)
 
 
 def _engines(comparison: Comparison) -> str:

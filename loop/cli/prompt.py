@@ -424,9 +424,10 @@ def _print_tokens(tokens: PromptTokens) -> None:
 
 
 def _before(one: TokenShare) -> str:
-    if one.before is None or one.tokens is None:
+    if one.before is None:
         return ""
-    return f"{one.before:>8,} {one.tokens - one.before:>+8,}"
+    change = "" if one.tokens is None else f"{one.tokens - one.before:>+8,}"
+    return f"{one.before:>8,} {change}"
 
 
 def _print_blame(lines: Sequence[LineOrigin]) -> None:

@@ -35,6 +35,7 @@ from loop.review.revise.check import CheckTarget
 from loop.review.revise.copies import Copy
 from loop.review.revise.pasted import keep_case, keep_exemplar
 from loop.review.revise.phrases import (
+    NOT_KNOWN,
     PhraseRequest,
     PhraseTryout,
     TriedPart,
@@ -479,8 +480,8 @@ def _show_phrase(found: PhraseTryout, *, as_json: bool) -> None:
             (
                 one.name,
                 f"{len(one.changes):,}",
-                f"{one.gained:,}",
-                f"{one.lost:,}",
+                NOT_KNOWN if one.gained is None else f"{one.gained:,}",
+                NOT_KNOWN if one.lost is None else f"{one.lost:,}",
                 f"{len(one.others):,}",
             )
             for one in found.parts
@@ -504,6 +505,10 @@ def _say_part(one: TriedPart) -> None:
     more = len(one.changes) - _MOST
     say()
     say_wrapped(f"{one.name}: {ways or one.problem}", "")
+    if 0 < one.unjudged < len(one.changes):
+        say_wrapped(
+            f"of {one.unjudged:,} it is {NOT_KNOWN} whether they are right", "  "
+        )
     if ids:
         rest = f" and {more:,} more (--json lists all)" if more > 0 else ""
         say_wrapped(f"{ids}{rest}", "  ")
@@ -512,12 +517,11 @@ def _say_part(one: TriedPart) -> None:
 def _print_pairs(found: PairsTryout, pairs: Sequence[CheckTarget]) -> None:
     if not pairs:
         return
-    right = {(one.case_id, one.label): one for one in found.counts}
     drawn = found.draws > 1
     header = ("case", "label", "right is", *_name(found.prompt, found.parent))
     rows = []
     for one in pairs[:_MOST]:
-        known = right.get((one.case_id, one.label))
+        known = found.counts_of(one)
         row = (
             one.case_id,
             one.label,

@@ -507,15 +507,29 @@ def lineage(workspace: WorkspacePaths, ref: str) -> tuple[PromptVersion, ...]:
         A parent is not among the committed versions.
     """
     chain = [read_version(workspace, ref)]
-    while parent := find_parent(workspace, chain[-1]):
+    while parent := read_parent(workspace, chain[-1]):
         chain.append(parent)
-    if chain[-1].parent is not None:
+    return tuple(chain)
+
+
+def read_parent(
+    workspace: WorkspacePaths, version: PromptVersion
+) -> PromptVersion | None:
+    """Return the committed version that `version` was revised from; None for a first.
+
+    Raises
+    ------
+    DataError
+        It is not among the committed versions.
+    """
+    parent = find_parent(workspace, version)
+    if parent is None and version.parent is not None:
         raise DataError(
-            f"{chain[-1].ref} names the parent {chain[-1].parent[:12]}, which is not "
-            f"among the versions of {chain[-1].name}. Restore the missing folder from "
+            f"{version.ref} names the parent {version.parent[:12]}, which is not "
+            f"among the versions of {version.name}. Restore the missing folder from "
             "version control."
         )
-    return tuple(chain)
+    return parent
 
 
 def find_parent(

@@ -105,7 +105,7 @@ class TokenShare(NamedTuple):
 
     part: str
     tokens: int | None
-    """None where the prompt cannot be rendered without it."""
+    """None where the prompt cannot be rendered without it; 0 where it is gone."""
 
     before: int | None
     """In the parent; None where there is none, or where it cannot be rendered."""
@@ -120,7 +120,8 @@ class PromptTokens:
     """Of each guide; with one call per label, of its whole call."""
 
     sections: tuple[TokenShare, ...]
-    """Of each part of the guides, the rules of reading, frozen blocks, and the rest."""
+    """Of each part of the guides, the rules of reading, frozen blocks, and the rest,
+    which holds those without a number."""
 
     exact: bool
     """Whether they were counted with the model's own tokenizer."""
@@ -395,7 +396,8 @@ def count_parts(
     """Return what each label and each section of `version` takes, beside its parent.
 
     A part takes what the prompt is shorter by without it, with whatever its templates
-    write around it. What a template does not do without is counted with the rest.
+    write around it. What a template does not do without has no number, and is counted
+    with the rest. What only the parent has is there as well.
 
     Raises
     ------
@@ -408,22 +410,23 @@ def count_parts(
         then = None
     if now.total is None:
         raise DataError(f"{version.ref} cannot be rendered: see `ranloop lint`.")
-    labels, sections = now.labels(), now.sections()
-    old_labels: Mapping[str, int | None] = then.labels() if then else {}
-    old_sections = then.sections() if then else {}
-
-    def share(
-        part: str, tokens: int | None, old: Mapping[str, int | None]
-    ) -> TokenShare:
-        return TokenShare(part, tokens, old.get(part, 0) if then else None)
-
+    sections = _shares(now.sections(), then.sections() if then else None)
     return PromptTokens(
         total=TokenShare("all", now.total, then.total if then else None),
-        labels=tuple(share(*one, old_labels) for one in labels.items()),
-        sections=tuple(share(*one, old_sections) for one in sections.items()),
+        labels=tuple(_shares(now.labels(), then.labels() if then else None)),
+        sections=tuple(sorted(sections, key=lambda one: one.part == REST)),
         exact=counter.exact,
         remark=counter.remark,
     )
+
+
+def _shares(
+    new: Mapping[str, int | None], old: Mapping[str, int | None] | None
+) -> Iterator[TokenShare]:
+    """Yield the parts of a version, then those that only its parent has."""
+    for part in {**new, **(old or {})}:
+        before = None if old is None else old.get(part, 0)
+        yield TokenShare(part, new.get(part, 0), before)
 
 
 class _PartCounter:
@@ -462,8 +465,8 @@ class _PartCounter:
             for guide in version.guides
         }
 
-    def sections(self) -> dict[str, int]:
-        """Return sections to tokens; all of them together are the total."""
+    def sections(self) -> dict[str, int | None]:
+        """Return sections to tokens, together the total; None where not known."""
         version = self._version
         found = {
             name: self._without(_emptied(version, names)) for name, names in _PARTS
@@ -471,9 +474,9 @@ class _PartCounter:
         found["rules of reading"] = self._without(without_rules(version))
         for name, less in _without_blocks(version):
             found[f"frozen block {name}"] = self._without(less)
-        # What a template does not do without is counted with the rest.
-        shown = {name: tokens for name, tokens in found.items() if tokens}
-        return {**shown, REST: (self.total or 0) - sum(shown.values())}
+        shown = {name: tokens for name, tokens in found.items() if tokens != 0}
+        known = sum(tokens or 0 for tokens in shown.values())
+        return {**shown, REST: (self.total or 0) - known}
 
 
 def _emptied(version: PromptVersion, names: Sequence[str]) -> PromptVersion:

@@ -287,15 +287,27 @@ class RunCost(NamedTuple):
 def price_run(run: RunRecord, prices: Mapping[str, ModelPrice]) -> RunCost | None:
     """Return what the answers of `run` cost, those from the store included.
 
-    None without a price for its model, or where its server counted no tokens.
+    None without a price for its model, or where the tokens of some answer are not
+    known: a sum over the others would be taken for one over all. A call that failed
+    has no answer, so it leaves the sum as it is.
     """
     model = asked_model(run.spec.engine)
     price = prices.get(model) if model else None
-    if price is None or "prompt_tokens" not in run.counts:
+    if price is None or _uncounted(run.counts):
         return None
     names = ("prompt_tokens", "completion_tokens", "cached_tokens")
     tokens = (run.counts.get(name, 0) for name in names)
     return RunCost(price.cost(*tokens), price.currency)
+
+
+def _uncounted(counts: Mapping[str, int]) -> bool:
+    """Whether the tokens of some answer are not known, or there is no answer."""
+    if "answers" not in counts:
+        return True
+    calls = counts.get("asked", 0) + counts.get("cached", 0)
+    # An earlier version kept no failed calls, only failed items: one call of each.
+    failed = counts.get("unanswered", counts.get("failed", 0))
+    return calls - failed > counts["answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +333,7 @@ class CostSum:
     prompt_tokens: int
     completion_tokens: int
     unpriced: int
-    """Runs with a model without a price, or without a count of tokens."""
+    """Runs with a model without a price, or with answers of unknown length."""
 
     amount: float
     """Of all answers of the others, those from the store included."""

@@ -337,6 +337,9 @@ class RunSummary(NamedTuple):
     recovered: int = 0
     """Calls whose answer could be read after others that could not."""
 
+    unanswered: int = 0
+    """Calls that failed, and of whose tokens nothing is known."""
+
 
 def execute(
     spec: RunSpec,
@@ -437,7 +440,7 @@ def ask_aside(
     )
 
 
-_ONLY_IF_ANY = frozenset({"retried", "recovered"})
+_ONLY_IF_ANY = frozenset({"retried", "recovered", "unanswered"})
 """Counts that a run keeps only where there is something to count."""
 
 
@@ -495,7 +498,7 @@ class _Runner:
         self._attempts: dict[bytes, _Asked] = {}
         self._unread: list[_Call] = []
         self._first = 0
-        self._n_retried = self._n_recovered = 0
+        self._n_retried = self._n_recovered = self._n_unanswered = 0
         self._asked: dict[int, bytes] = {}
         self._waiting: dict[bytes, list[_Call]] = {}
         self._fresh: dict[bytes, Completion] = {}
@@ -524,6 +527,7 @@ class _Runner:
             problems=self._problems.total,
             retried=self._n_retried,
             recovered=self._n_recovered,
+            unanswered=self._n_unanswered,
         )
 
     def run(self, engine: Engine) -> None:
@@ -671,6 +675,8 @@ class _Runner:
         slot, prompt, _ = call
         if completion.prompt_tokens is not None or completion.completion_tokens:
             self._used.add(completion)
+        elif completion.finish_reason == "error":
+            self._n_unanswered += 1
         if completion.finish_reason == "stop":
             fields, repairs, problem = self._read(
                 completion.text, prompt.frame.fields, slot.item

@@ -125,6 +125,20 @@ def read_manifest(workspace: WorkspacePaths, run_id: str) -> dict[str, Any]:
     return data
 
 
+def ran_freely(workspace: WorkspacePaths, run_id: str) -> bool:
+    """Whether a run let its engine answer without a schema.
+
+    Who started it, on the command line, has accepted that; a page cannot ask.
+
+    Raises
+    ------
+    DataError
+        Its manifest does not exist or is not JSON.
+    """
+    manifest = read_manifest(workspace, run_id)
+    return manifest.get("engine_identity", {}).get("constrained") is False
+
+
 def _path(workspace: WorkspacePaths, run_id: str) -> Path:
     return workspace.private / "runs" / run_id / "manifest.json"
 

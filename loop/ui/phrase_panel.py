@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loop.engines.base import masked
-from loop.review.revise.phrases import PhraseTryout
+from loop.review.revise.phrases import NOT_KNOWN, PhraseTryout
 from loop.ui.html import show
 
 MOST_IDS = 40
@@ -30,6 +30,7 @@ def render_phrase(
         turn=turn,
         name=name,
         most=MOST_IDS,
+        not_known=NOT_KNOWN,
         engine=masked(found.engine) if found else "",
         trouble=trouble,
     )

@@ -129,7 +129,7 @@ def render_tryout(
     labels = case.labels if case else ()
     told = [one for one in labels if one.telling or one.label == found.label]
     told.sort(key=lambda one: one.label != found.label)
-    ordered = [*pairs.failing, *pairs.broken, *pairs.targets] if pairs else []
+    ordered = [*pairs.failing, *pairs.broken, *pairs.targets] if pairs else ()
     return show(
         "tryout.html.jinja",
         pairs=pairs,
@@ -173,15 +173,8 @@ def _place(heard: Heard) -> str:
     return ", ".join(parts)
 
 
-def _with_counts(pairs: PairsTryout | None, one: CheckTarget) -> ShownPair:
-    known = next(
-        (
-            each
-            for each in (pairs.counts if pairs else ())
-            if (each.case_id, each.label) == (one.case_id, one.label)
-        ),
-        None,
-    )
+def _with_counts(pairs: PairsTryout, one: CheckTarget) -> ShownPair:
+    known = pairs.counts_of(one)
     if known is None:
         return ShownPair(one, "")
     return ShownPair(one, f"{known.before} to {known.after} of {known.draws}")

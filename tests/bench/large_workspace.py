@@ -144,7 +144,9 @@ def time_runs(root: Path, cases: int, runs: int) -> None:
     workspace.config.write_text("prices: {m: {input: 0.2, output: 0.8}}\n")
     with open_store(workspace) as store:
         (first,) = store.find_runs()
-        counts = {**first.counts, "prompt_tokens": 10**6, "completion_tokens": 10**5}
+        calls = first.counts["asked"] + first.counts["cached"]
+        used = {"answers": calls, "prompt_tokens": 10**6, "completion_tokens": 10**5}
+        counts = {**first.counts, **used}
         manifest = workspace.private / "runs" / first.id
         for number in range(runs - 1):
             began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=3 * number)

@@ -305,8 +305,10 @@ def test_compare_lists_the_cases_on_which_two_runs_differ_about_a_label(call):
     assert result.exit_code == 0, result.output
     assert "differ in 5 of 20 cases" in result.stdout
     assert "ranloop show" in result.stdout
-    same = call("compare", "latest:tiny@v1", "--label", "edema").stdout
+    same = call("compare", "latest:tiny@v2", *asked[2:]).stdout
     assert "say the same of all 20 cases" in same
+    silent = call("compare", "latest:tiny@v1", "--label", "edema")
+    assert "neither run was asked about edema" in str(silent.exception)
     wrong = call("compare", "latest:tiny@v1", "--label", "oedma")
     assert "no label 'oedma'" in str(wrong.exception)
 

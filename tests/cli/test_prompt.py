@@ -203,7 +203,10 @@ def test_tokens_are_counted_by_section_and_by_label(changed):
     assert int(devices[1]) - int(devices[2]) == int(devices[3]) > 0
     words = ("prompt", "show", "extractor", "--tokens", "--json")
     tokens = json.loads(call(*words, workspace=changed).stdout)["tokens"]
-    assert sum(one["tokens"] for one in tokens["sections"]) == tokens["total"]["tokens"]
+    assert (
+        sum(one["tokens"] or 0 for one in tokens["sections"])
+        == tokens["total"]["tokens"]
+    )
     assert tokens["exact"] is False
     page = Workspace(changed.root).prompt_page("extractor")
     assert page.tokens.total.tokens == tokens["total"]["tokens"]

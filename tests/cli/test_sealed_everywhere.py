@@ -46,7 +46,12 @@ ASKED = {
     ],
     "labels": ["{run} --out {out}/l.csv", "{run} --out {out}/l.parquet --text"],
     "plan": ["{run}", "--cohort {held}", "tiny@v1 --cohort {held} --csv {out}/p.csv"],
-    "compare": ["{run} {dev}", "{dev} {run}", "{run} {run}"],
+    "compare": [
+        "{run} {dev}",
+        "{dev} {run}",
+        "{run} {run}",
+        "{run} {run} --label cardiomegaly",
+    ],
     "matrix": ["tiny --cohort {held} --engine rules", "tiny --run {run} --run {run}"],
     "score": [
         "--pairs {pairs} --extractor tiny@v1 -m none --resamples 10 --out {out}/s",
@@ -248,6 +253,14 @@ def both(tmp_path_factory):
 
 
 VERBS = sorted(set(leaves(typer.main.get_command(app))) - set(LEFT_OUT))
+
+
+def test_the_cases_of_a_label_are_refused_on_a_holdout_with_the_reason(both):
+    """They are not left out of an answer without a word."""
+    run = both[0].words["run"]
+    code, told, why = both[0].call("compare", run, run, "--label", "cardiomegaly")
+    assert (code, told) == (1, "")
+    assert "is a holdout: its labels and votes are sealed" in why
 
 
 @pytest.mark.parametrize("verb", VERBS)

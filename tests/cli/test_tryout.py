@@ -280,6 +280,20 @@ def test_what_a_phrase_could_become_is_told_with_the_cases(call):
         estimate.stdout.split()
     )
     assert "\x1b" not in estimate.stdout
+    estimate = call(*words, "--phrase", "fluid layers", "--engine", "openai:x").stdout
+    rows = [line.split("  ") for line in estimate.splitlines()]
+    numbers = {row[0]: [one.strip() for one in row[1:] if one] for row in rows}
+    assert numbers["term"] == ["4", "not known", "not known", "0"]
+    assert max(map(len, estimate.splitlines())) <= 80
+
+
+def test_a_phrase_says_of_how_many_changes_nobody_knows_enough(setting, call):
+    """The reference leaves a case open: it is neither right nor wrong."""
+    rows = [("o1", "Fluid layers at the base.", 1, 0), ("o2", "Fluid layers.", "", 0)]
+    setting.add_cohort("unsure", "dev", rows)
+    words = ("tiny", "--cohort", "unsure", "--label", "pleural_effusion")
+    told = call(*words, "--phrase", "fluid layers").stdout
+    assert "term: 2 absent -> present\n  of 1 it is not known whether" in told
 
 
 @pytest.mark.parametrize(

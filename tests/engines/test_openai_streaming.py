@@ -219,13 +219,15 @@ def test_a_line_of_a_megabyte_is_read():
     "stream",
     [
         b"data: " + b"x" * (MOST_BYTES + 1),
+        b"data: " + b"x" * (MOST_BYTES + 1) + b"\n",
+        (b"data: " + b"x" * 2**16 + b"\n") * (MOST_BYTES // 2**16),
         part(content="x" * (MOST_BYTES // 3)) * 4,
         b'{"' + b" " * MOST_BYTES,
     ],
-    ids=["line", "text", "object"],
+    ids=["line", "whole line", "lines", "text", "object"],
 )
 def test_an_answer_without_end_is_given_up(stream):
-    """One line, many events, or an object that is no stream."""
+    """One line, an event without end, many events, or an object that is no stream."""
     with pytest.raises(HalfError, match="answer over 8 MiB"):
         read(stream, range(0, len(stream), 65_536))
 
@@ -234,6 +236,13 @@ def test_long_transport_is_no_long_answer():
     """What is sent around the text is not counted against it."""
     padded = b": " + b"x" * 100_000 + b"\n"
     assert read(b"".join(padded + one for one in events(chat("y" * 400)))).text
+
+
+def test_an_event_is_counted_only_until_it_is_read():
+    """Of its lines, only the text remains: many long events are no long answer."""
+    empty = part(content="").rstrip() + b" " * (MOST_BYTES // 4) + b"\n\n"
+    stream = empty * 6 + b"".join(events(chat("y")))
+    assert read(stream, range(0, len(stream), 65_536)).text == "y"
 
 
 def test_the_engine_streams_what_it_would_have_answered():

@@ -12,6 +12,7 @@ from loop.core.records import Exemplar, Guide, Value
 from loop.prompts.catalog import read_version, version_folder
 from loop.prompts.version import CallPlan
 from loop.review.prompt_page import (
+    REST,
     compare_lines,
     count_parts,
     mark_changes,
@@ -105,12 +106,12 @@ def test_sections_make_up_the_whole_and_each_is_what_it_says():
     """Counted in letters, so that nothing is rounded."""
     counted = count_parts(FULL, None, LETTERS)
     sections = {one.part: one.tokens for one in counted.sections}
+    assert sections.pop("frozen block case") is None
     assert sum(sections.values()) == counted.total.tokens
     assert sections["terms"] == len("pleural effusion" + "cardiomegaly")
     assert sections["exemplars"] == len("Small effusion.")
     assert sections["frozen block answer"] == len("Answer in JSON.\n")
     assert sections["rules of reading"] == len("- Count what is stated.\n")
-    assert "frozen block case" not in sections
     assert counted.total.tokens == render_shown(FULL, LETTERS).tokens
     assert counted.total.before is None
 
@@ -134,10 +135,27 @@ def test_tokens_stand_beside_those_of_the_parent():
 
 
 def test_a_template_that_cannot_do_without_a_part_is_counted_with_the_rest():
-    """The first term of a list that is empty is an error of the template."""
+    """The first term of an empty list is an error: terms have no number of theirs."""
     picky = replace(FULL, user="{{ guides[0].terms[0] }} {{ text }}\n")
-    sections = {one.part for one in count_parts(picky, None, LETTERS).sections}
-    assert sections == {"the rest of the instructions"}
+    counted = count_parts(picky, FULL, LETTERS)
+    sections = {one.part: one.tokens for one in counted.sections if one.tokens != 0}
+    assert sections == {"terms": None, REST: counted.total.tokens}
+    assert {one.part: one.before for one in counted.sections}["terms"] > 0
+
+
+def test_what_a_version_removed_is_there_with_what_it_took():
+    """Else the parts would not add up to what the prompt became shorter by."""
+    user = TEMPLATE.replace("Rules of reading:\n- Count what is stated.\n", "")
+    less = replace(FULL, guides=GUIDES[1:], user=user)
+    counted = count_parts(less, FULL, LETTERS)
+    labels = {one.part: (one.tokens, one.before) for one in counted.labels}
+    assert labels["pleural_effusion"][0] == 0 < labels["pleural_effusion"][1]
+    sections = {one.part: (one.tokens, one.before) for one in counted.sections}
+    assert sections["exemplars"] == (0, len("Small effusion."))
+    assert sections["rules of reading"] == (0, len("- Count what is stated.\n"))
+    assert counted.sections[-1].part == REST
+    for number, total in enumerate((counted.total.tokens, counted.total.before)):
+        assert sum(one[number] or 0 for one in sections.values()) == total
 
 
 def test_a_block_that_is_never_closed_hides_no_other():

@@ -29,6 +29,7 @@ from loop.run.cost import (
     expect_errors,
     expect_findings,
     list_ways,
+    price_run,
     sum_costs,
 )
 from loop.run.reference_implementation import in_published_layout
@@ -482,7 +483,7 @@ def a_run(number, created, *, prompt="p@v1", engine="openai:m@http://a/v1", **co
 def test_costs_are_summed_by_week_prompt_and_engine_and_nothing_is_guessed():
     """A million tokens in at 2, a hundred thousand out at 10; weeks are ISO's."""
     prices = {"m": ModelPrice(input=2.0, output=10.0, currency="EUR")}
-    tokens = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
+    tokens = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "answers": 9}
     secret = "openai:m@http://me:hunter2@a/v1"
     sums = sum_costs(
         [
@@ -508,3 +509,21 @@ def test_costs_are_summed_by_week_prompt_and_engine_and_nothing_is_guessed():
     ]
     assert (sums[-1].asked, sums[-1].stored, sums[-1].prompt) == (7, 2, "p")
     assert sums[-1].fresh == pytest.approx(3.0 * 7 / 9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "amount"),
+    [
+        ({"asked": 6, "cached": 4, "answers": 10}, 2.0),
+        ({"asked": 6, "cached": 4, "answers": 9}, None),
+        ({"asked": 10, "answers": 8, "failed": 1, "unanswered": 2}, 2.0),
+        ({"asked": 10, "answers": 7, "failed": 1, "unanswered": 2}, None),
+        ({"asked": 10, "answers": 9, "failed": 1}, 2.0),
+        ({"asked": 10, "answers": 8, "failed": 1}, None),
+    ],
+)
+def test_a_run_has_a_price_only_if_the_tokens_of_every_answer_are_known(counts, amount):
+    """A failed call has no answer; without their number, each failed item had one."""
+    run = a_run(1, "2026-01-05T00:00:00Z", prompt_tokens=1_000_000, **counts)
+    cost = price_run(run, {"m": ModelPrice(input=2.0, output=10.0)})
+    assert (cost and cost.amount) == amount

@@ -367,6 +367,21 @@ def test_the_prompt_tokens_of_an_empty_answer_are_used(store, kit):
     assert (record.counts["answers"], record.counts["prompt_tokens"]) == (1, 60)
 
 
+def test_a_run_keeps_how_many_calls_failed_without_a_count_of_tokens(store, kit):
+    """Every call of an item may fail; without any, nothing is kept."""
+    broken = Completion("", "error", "timeout")
+    counted = Completion("", "error", "broken", prompt_tokens=60)
+    table = {("a", "edema"): broken, ("a", "fracture"): counted, "b": broken}
+    engine = kit.TableEngine(table)
+    summary = kit.run_items(store, engine, kit.make_items("a", "b"), kit.PER_LABEL)
+    assert summary.unanswered == 1 + len(kit.LABELS)
+    spec = kit.make_spec(draw=1)
+    kit.run_items(store, kit.TableEngine(), kit.make_items("c"), spec=spec)
+    kept = {run.spec.draw: run.counts for run in store.find_runs()}
+    assert kept[0]["unanswered"] == summary.unanswered
+    assert "unanswered" not in kept[1]
+
+
 def key(kit, prompt, engine=None, **spec):
     """Return the key of one prompt from a fresh maker."""
     return KeyMaker(

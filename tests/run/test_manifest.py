@@ -15,6 +15,7 @@ from loop.run.manifest import (
     find_run,
     list_runs,
     name_part,
+    ran_freely,
     read_environment,
     read_manifest,
     say_part,
@@ -269,6 +270,18 @@ def test_the_manifest_keeps_what_an_engine_counted(workspace, runs, monkeypatch)
         kept = read_manifest(workspace, record.id)
         assert kept["engine_account"] == account
     assert kept["packages"]["not-installed"] is None
+
+
+@pytest.mark.parametrize(
+    ("told", "freely"),
+    [({"constrained": False}, True), ({"constrained": True}, False), ({}, False)],
+)
+def test_a_run_asked_freely_only_if_its_engine_says_so(workspace, runs, told, freely):
+    """An engine that knows no schema says nothing."""
+    record = find_run(workspace, runs[0])
+    environment = read_environment(workspace.root)
+    write_manifest(workspace, record, {"engine": "table", **told}, environment)
+    assert ran_freely(workspace, record.id) is freely
 
 
 def test_a_missing_or_broken_manifest_is_reported(workspace, runs):

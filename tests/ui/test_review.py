@@ -13,6 +13,7 @@ from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.core.records import Completion
 from loop.engines import base
 from loop.labels.taxonomy import NO_FINDING
+from loop.review.revise.phrases import GuidePart, PhraseTryout, TriedChange, TriedPart
 from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
@@ -21,6 +22,7 @@ from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.state import Filters, Place
 from loop.ui.pages.review.verdict_form import ReviewForm
 from loop.ui.pages.review.view import FILTERS, ReviewOutputs
+from loop.ui.phrase_panel import render_phrase
 from loop.ui.serve import warm
 from loop.ui.trying import try_key
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
@@ -855,6 +857,22 @@ def test_words_of_another_pair_change_nothing(ann):
     assert set(map(str, values.values())) == {str(gr.skip())}
     with pytest.raises(DataError, match="does not know this tab"):
         phrased(ann, Place(), "Fluid")
+
+
+def test_a_phrase_whose_changes_nobody_can_judge_makes_nothing_right_or_wrong(ann):
+    """A zero would say that it is known."""
+    change = TriedChange("f1", "edema", "absent", "present", "present")
+    unsure = change._replace(case_id="f2", expected="")
+    part = TriedPart(part=GuidePart.TERM, value=None, changes=(unsure,))
+    found = PhraseTryout(
+        prompt="p@v1", cohort="dev", cases=9, engine="rules", label="edema",
+        phrase="x", holding=2, estimated=False, run="",
+        parts=(part, replace(part, changes=(unsure, change))),
+    )  # fmt: skip
+    html = render_phrase(found, turn="t", name="Edema")
+    rows = re.findall(r'(<td class="num">.*?)</tr>', html)
+    cells = [re.sub(r"(?:<[^>]*>)+", "|", row).strip("|") for row in rows]
+    assert cells == ["1|not known|not known|0", "2|1 |1 not known|0|0"]
 
 
 def test_a_hostile_phrase_is_shown_as_text(ann):

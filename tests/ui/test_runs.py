@@ -16,6 +16,7 @@ from loop.evaluate.compare import compare_runs
 from loop.evaluate.protocol import read_protocol
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import version_folder
 from loop.review.job_work import estimate_job
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.run.jobs import (
@@ -260,6 +261,26 @@ def test_a_check_with_draws_is_estimated_for_both_sides_and_started(context):
     parts = estimate_job(context.workspace, model)
     most = read_protocol(context.workspace).max_draws
     assert [part.draws for part in parts] == [most, most]
+
+
+def test_a_damaged_draft_is_offered_last_and_said_to_be_unusable(context):
+    """A draft that vanished would be looked for; why it is refused is told."""
+    who = visit(context, UserRole.EDITOR)
+    request = DraftRequest(prompt="extractor", cohort="demo_dev", verdicts=())
+    sound, broken = (
+        begin_draft(context.workspace, context.store, request, who.actor).draft
+        for _ in range(2)
+    )
+    (version_folder(context.workspace, broken) / "guides.yaml").write_text("{")
+    fields = runs.choose_kind(who, "extractor", "demo_dev", "check")
+    assert fields.subject.choices == [
+        (sound.ref, sound.ref),
+        (f"{broken.ref}, cannot be used", broken.ref),
+    ]
+    assert fields.subject.value == sound.ref
+    with pytest.raises(DataError, match=r"guides\.yaml"):
+        runs.start(who, None, *chosen("check", broken.ref))
+    assert list_jobs(context.store) == []
 
 
 def test_who_was_away_is_told_once_what_ended_meanwhile(context):
@@ -519,7 +540,9 @@ def test_the_run_that_is_open_is_evaluated_as_a_job(context):
 def test_the_table_has_policies_and_costs_and_python_the_same(context):
     """Of the protocol and by the prices there were; empty where nobody knows."""
     (run,) = context.store.find_runs()
-    counts = {**run.counts, "prompt_tokens": 10**6, "completion_tokens": 0}
+    calls = run.counts["asked"] + run.counts["cached"]
+    used = {"answers": calls, "prompt_tokens": 10**6, "completion_tokens": 0}
+    counts = {**run.counts, **used}
     spec = replace(run.spec, engine="openai:m@http://a/v1", protocol_digest="gone")
     context.store.add_run("paid", "2026-01-06T00:00:00Z", "m", spec, "Dr <i>")
     context.store.finish_run("paid", run.created, counts)

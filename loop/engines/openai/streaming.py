@@ -170,6 +170,7 @@ class StreamedAnswer:
         if name == b"event":
             self._name = value
         elif name == b"data":
+            self._grow(len(value) + 1)
             self._data.append(value)
         return False
 
@@ -177,6 +178,7 @@ class StreamedAnswer:
         """Read the event whose lines were taken; return whether the answer is over."""
         name, data = self._name, b"\n".join(self._data)
         self._name = b""
+        self._size -= sum(len(line) + 1 for line in self._data)
         self._data.clear()
         if not data.strip() or name == b"ping":
             return False

@@ -29,7 +29,6 @@ from loop.core.records import (
     Exemplar,
     Guide,
     Item,
-    Outcome,
     PromptFrame,
     Status,
     Value,
@@ -62,7 +61,7 @@ from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.draft_files import read_about
 from loop.review.revise.tries import note_wordings
-from loop.review.revise.tryout import WITHOUT_ANSWER
+from loop.review.revise.tryout import WITHOUT_ANSWER, answer_about
 from loop.review.revise.wording import Authorship, build_draft
 from loop.review.verdict import Edits, Judgement, Verdict
 from loop.run.aside import plan_version
@@ -122,6 +121,11 @@ class TriedChange(NamedTuple):
         """Whether it is right and would not be."""
         return bool(self.expected) and self.before == self.expected != self.after
 
+    @property
+    def judged(self) -> bool:
+        """Whether it is known what is right, and what is answered now."""
+        return bool(self.expected) and self.before != NOT_KNOWN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPart:
@@ -146,14 +150,22 @@ class TriedPart:
         return f"{self.part}: {self.value}" if self.value else str(self.part)
 
     @property
-    def gained(self) -> int:
-        """Answers about the label that would become right."""
-        return sum(one.gained for one in self.changes)
+    def unjudged(self) -> int:
+        """Changes of which nobody knows whether an answer becomes right or wrong."""
+        return sum(not one.judged for one in self.changes)
 
     @property
-    def lost(self) -> int:
-        """Answers about the label that are right and would not be."""
-        return sum(one.lost for one in self.changes)
+    def gained(self) -> int | None:
+        """Answers about the label that would become right; None if all are unjudged."""
+        return self._count([one.gained for one in self.changes])
+
+    @property
+    def lost(self) -> int | None:
+        """Answers about it that would no longer be right; None if all are unjudged."""
+        return self._count([one.lost for one in self.changes])
+
+    def _count(self, found: Sequence[bool]) -> int | None:
+        return None if found and self.unjudged == len(found) else sum(found)
 
     @property
     def ways(self) -> tuple[tuple[str, str, int], ...]:
@@ -363,7 +375,7 @@ def try_phrase(
     drafts = list(_drafts(version, guide.label, phrase))
     if estimated:
         run = run or _find_run(workspace, store, version, cohort, request.engine)
-        parts = tuple(_estimate(base, store, guide.label, holding, run))
+        parts = tuple(_estimate(base, store, guide, holding, drafts, run))
     else:
         parts = tuple(_read_again(base, guide, phrase, drafts))
         seen = {
@@ -471,12 +483,9 @@ def _read_again(
     """Yield what `rules` answers otherwise with each of the drafts."""
     calls = [_Rereading(base, call, guide) for call in base.calls(guide.label)]
     for (part, value), draft in zip(_PARTS, drafts, strict=True):
-        if isinstance(draft, str):
-            yield TriedPart(part=part, value=value, problem=draft)
-            continue
-        changed = next(one for one in draft.guides if one.label == guide.label)
-        if changed == guide:
-            yield TriedPart(part=part, value=value, problem="is there already")
+        changed = _changed_guide(draft, guide)
+        if isinstance(changed, str):
+            yield TriedPart(part=part, value=value, problem=changed)
             continue
         found = [one for call in calls for one in call.changes(changed, phrase)]
         yield TriedPart(
@@ -485,6 +494,14 @@ def _read_again(
             changes=tuple(one for one in found if one.label == guide.label),
             others=tuple(one for one in found if one.label != guide.label),
         )
+
+
+def _changed_guide(draft: PromptVersion | str, guide: Guide) -> Guide | str:
+    """Return `guide` as a draft has it, or why a part would not change it."""
+    if isinstance(draft, str):
+        return draft
+    changed = draft.guide(guide.label)
+    return changed if changed and changed != guide else "is there already"
 
 
 class _Rereading:
@@ -563,13 +580,20 @@ _SAYS = {GuidePart.TERM: Value.PRESENT, GuidePart.EXCLUSION: Value.ABSENT}
 def _estimate(
     base: PhraseBase,
     store: Store,
-    label: str,
+    guide: Guide,
     holding: Sequence[str],
+    drafts: Sequence[PromptVersion | str],
     run: RunRecord | None,
 ) -> Iterator[TriedPart]:
     """Yield the cases that hold the phrase and are not answered as a part would say."""
-    answers = {} if run is None else _answers(store.read_outcomes(run.id), label)
-    for part, value in _PARTS:
+    label = guide.label
+    outcomes = store.read_outcomes(run.id) if run else iter(())
+    answers = {one.item_id: answer_about(one, label) for one in outcomes}
+    for (part, value), draft in zip(_PARTS, drafts, strict=True):
+        changed = _changed_guide(draft, guide)
+        if isinstance(changed, str):
+            yield TriedPart(part=part, value=value, problem=changed)
+            continue
         says = str(value or _SAYS[part])
         changes = (
             TriedChange(
@@ -583,15 +607,6 @@ def _estimate(
         )
         differing = tuple(one for one in changes if one.before != says)
         yield TriedPart(part=part, value=value, changes=differing)
-
-
-def _answers(outcomes: Iterable[Outcome], label: str) -> dict[str, str]:
-    return {
-        one.item_id: str(one.fields[label].value)
-        if label in one.fields
-        else WITHOUT_ANSWER[one.status]
-        for one in outcomes
-    }
 
 
 def holds(text: str, phrase: str) -> bool:
@@ -682,6 +697,7 @@ def phrase_data(found: PhraseTryout) -> dict[str, Any]:
                 "problem": one.problem,
                 "gained": one.gained,
                 "lost": one.lost,
+                "unjudged": one.unjudged,
                 "ways": [list(way) for way in one.ways],
                 "changes": [each._asdict() for each in one.changes],
                 "others": [each._asdict() for each in one.others],

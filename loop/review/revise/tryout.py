@@ -11,7 +11,7 @@ a draft were tried, on how many cases, is kept beside it and recorded with its d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -27,19 +27,24 @@ from loop.core.safe_text import quoted
 from loop.engines.rules.engine import RulesExplanation
 from loop.evaluate.align import AlignedPairs, align
 from loop.labels.cohort import (
+    REPORT_INPUTS,
     Cohort,
     CohortRole,
     cohort_folder,
     find_item,
     find_record,
+    has_texts,
+    iter_items,
     list_cohorts,
+    read_cohort,
     read_cohort_file,
+    report_texts,
 )
 from loop.labels.importing.source import check_length
 from loop.labels.language import guess_language
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import find_parent, read_version
+from loop.prompts.catalog import read_parent, read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.check import CheckTarget, check_pairs
@@ -169,6 +174,10 @@ class PairsTryout:
     counts: tuple[TargetDraws, ...]
     """How often each pair is right, both kinds; those that nothing decides left out."""
 
+    def counts_of(self, pair: CheckTarget) -> TargetDraws | None:
+        """Return how often `pair` is right; None where nothing decides it."""
+        return next((one for one in self.counts if _pair(one) == _pair(pair)), None)
+
     @property
     def failing(self) -> tuple[CheckTarget, ...]:
         """The targets that the draft does not put right."""
@@ -236,8 +245,8 @@ def try_case(
     Raises
     ------
     DataError
-        There is no such prompt or case, or its cohort is none to revise on; a case of a
-        holdout is refused for everybody.
+        There is no such prompt or case, the prompt's parent is gone, or its cohort is
+        none to revise on; a case of a holdout is refused for everybody.
     EngineError
         The engine failed, or repeats itself and is to be asked several times.
     StoreError
@@ -277,8 +286,8 @@ def try_text(
     Raises
     ------
     DataError
-        There is no such prompt; the text is empty, or too long for a report, or it is
-        that of a holdout's case.
+        There is no such prompt, or its parent is gone; the text is empty, or too long
+        for a report, or it is that of a holdout's case.
     EngineError
         The engine failed, or repeats itself and is to be asked several times.
     StoreError
@@ -384,7 +393,7 @@ def _find_sides(workspace: WorkspacePaths, request: TryRequest) -> _TriedVersion
         cohort = cohort or read_about(workspace, version).cohort
         sides = _TriedVersions(version, parent, cohort, request.label)
     else:
-        before = find_parent(workspace, version)
+        before = read_parent(workspace, version)
         sides = _TriedVersions(version, before, cohort, request.label)
     if not sides.labels:
         raise DataError(
@@ -433,33 +442,52 @@ def _require_dev(workspace: WorkspacePaths, sides: _TriedVersions) -> Cohort:
 
 
 def refuse_holdout(workspace: WorkspacePaths, words: str) -> None:
-    """Refuse words that are, to the letter, the text of a holdout's case.
+    """Refuse words that are, to the letter, a text of a holdout's case.
 
     Raises
     ------
     DataError
-        They are; or the cases of a holdout cannot be read.
+        They are; or the cases of a holdout cannot be read, or the texts of a holdout of
+        pairs are not on this machine.
     """
     forms = {words, words.replace("\r\n", "\n")}
-    digests = [digest_text(one).encode() for one in forms]
     entries = read_ledger(workspace.ledger)
     for name in list_cohorts(workspace):
         record = find_record(entries, name)
         about = read_cohort_file(workspace, name)
         if about.role is not CohortRole.HOLDOUT and not (record and record.is_holdout):
             continue
-        try:
-            cases = (cohort_folder(workspace, name) / "cases.csv").read_bytes()
-        except OSError as error:
-            raise DataError(
-                f"cannot read the cases of holdout {name}: {error.strerror}. Restore "
-                "the file: what is in it must not be tried."
-            ) from error
-        if any(one in cases for one in digests):
+        pairs = tuple(about.inputs) != REPORT_INPUTS
+        if (_among_pairs if pairs else _among_reports)(workspace, name, forms):
             raise DataError(
                 f"the text is that of a case of holdout {name}: what is answered about "
                 "it stays unseen, or it can no longer decide anything. Try a dev case."
             )
+
+
+def _among_reports(workspace: WorkspacePaths, name: str, forms: Set[str]) -> bool:
+    """Whether words are a report of a holdout, whose digests travel with it."""
+    try:
+        cases = (cohort_folder(workspace, name) / "cases.csv").read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"cannot read the cases of holdout {name}: {error.strerror}. Restore "
+            "the file: what is in it must not be tried."
+        ) from error
+    return any(digest_text(one).encode() in cases for one in forms)
+
+
+def _among_pairs(workspace: WorkspacePaths, name: str, forms: Set[str]) -> bool:
+    """Whether words are a report of a pair, of which only both have a digest."""
+    cohort = read_cohort(workspace, name)
+    if not has_texts(workspace, name):
+        raise DataError(
+            f"the pairs of holdout {name} are not on this machine, so nothing says "
+            "whether the text is one of theirs. Import the cohort again from its "
+            "source with --replace, or try a dev case."
+        )
+    items = iter_items(workspace, cohort)
+    return any(not forms.isdisjoint(report_texts(one)) for one in items)
 
 
 def _ask(
@@ -543,6 +571,12 @@ WITHOUT_ANSWER = {
 """In place of an answer about a label."""
 
 
+def answer_about(outcome: Outcome, label: str) -> str:
+    """Return what an outcome says about `label`, or why nothing, in words."""
+    found = outcome.fields.get(label)
+    return str(found.value) if found else WITHOUT_ANSWER[outcome.status]
+
+
 def _answers(
     side: TriedSide | None, version: PromptVersion | None, label: str
 ) -> tuple[str, ...]:
@@ -551,12 +585,7 @@ def _answers(
         return ()
     if label not in version.labels:
         return ("not asked",) * len(side.outcomes)
-    return tuple(
-        str(one.fields[label].value)
-        if label in one.fields
-        else WITHOUT_ANSWER[one.status]
-        for one in side.outcomes
-    )
+    return tuple(answer_about(one, label) for one in side.outcomes)
 
 
 def _find_expected(

@@ -15,6 +15,8 @@ from loop.review.revise.draft_files import beside
 from loop.review.revise.phrases import (
     GuidePart,
     PhraseRequest,
+    TriedChange,
+    TriedPart,
     holds,
     phrase_data,
     try_phrase,
@@ -220,8 +222,10 @@ def test_another_engine_is_estimated_by_wording(setting, store, wavering):
     assert of(bare, GuidePart.EXCLUSION).ways == (("not known", "absent", 6),)
     assert [bare.run, *((one.gained, one.lost) for one in bare.parts)] == [
         "",
-        *[(0, 0)] * 7,
+        *[(None, None)] * 7,
     ]
+    assert {one.unjudged for one in bare.parts} == {6}
+    assert phrase_data(bare)["parts"][0]["gained"] is None
     run_prompt(setting.workspace, "tiny@v1", "dev", engine="wavering")
     found = suggest(setting, store, "small ... study", engine="wavering")
     assert found.run == find_run(setting.workspace, "latest").id
@@ -232,6 +236,29 @@ def test_another_engine_is_estimated_by_wording(setting, store, wavering):
     assert present + absent == 6
     assert len(wavering.asked) == asked
     assert list_tries(setting.workspace, setting.tiny) == ()
+
+
+def test_an_estimate_knows_what_no_draft_can_be_made_of(setting, store, wavering):
+    """A wording that is there already changes nothing, whatever a run answered."""
+    held = suggest(setting, store, "Pleural effusion", engine="wavering")
+    term = of(held, GuidePart.TERM)
+    assert held.holding and (term.problem, term.changes) == ("is there already", ())
+    tried = suggest(setting, store, "Pleural effusion")
+    assert [one.problem for one in held.parts] == [one.problem for one in tried.parts]
+
+
+def test_changes_that_nobody_can_judge_are_counted_beside_the_others():
+    """Without a reference, or without an answer now; no change at all is none."""
+    way = ("effusion", "absent", "present")
+    known = TriedChange("f1", *way, "present")
+    unsure = TriedChange("f2", *way, "")
+    unasked = TriedChange("f3", "effusion", "not known", "present", "present")
+    mixed = TriedPart(part=GuidePart.TERM, value=None, changes=(known, unsure, unasked))
+    assert (mixed.gained, mixed.lost, mixed.unjudged) == (1, 0, 2)
+    open_ones = replace(mixed, changes=(unsure, unasked))
+    assert (open_ones.gained, open_ones.lost, open_ones.unjudged) == (None, None, 2)
+    none = replace(mixed, changes=())
+    assert (none.gained, none.lost, none.unjudged) == (0, 0, 0)
 
 
 def test_what_rules_showed_counts_for_the_drafts_of_that_guide(setting, store):

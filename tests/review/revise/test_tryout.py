@@ -8,7 +8,10 @@ import pytest
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.engines import base
-from loop.prompts.catalog import list_drafts, read_version
+from loop.labels.cohort import texts_path
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import list_drafts, read_version, version_folder
 from loop.prompts.instructions import instructions_text
 from loop.prompts.version import CallPlan
 from loop.review.revise import edit as edit_module
@@ -36,7 +39,14 @@ from loop.run.asking import hold_engine
 from loop.run.manifest import find_run
 from loop.run.task import run_prompt
 from tests.engines.scripted import Scripted, serving, streaming
-from tests.review.revise.stepping import FLUID, USELESS, Wavering, begin, check
+from tests.review.revise.stepping import (
+    FLUID,
+    USELESS,
+    Wavering,
+    begin,
+    check,
+    overtake,
+)
 from tests.servers.answers import plain_answer
 
 
@@ -135,6 +145,36 @@ def test_a_holdout_is_tried_by_nobody(setting, store, draft):
         on_text(setting, store, draft, words)
 
 
+def test_either_text_of_a_held_out_pair_is_tried_by_nobody(setting, store, draft):
+    """The digest of a pair is that of both; its texts are what must stay unseen."""
+    texts = ("Fluid that nobody knows of.", "Clear, say all.")
+    path = setting.folder / "pairs.csv"
+    path.write_text(f'id,reference,candidate\np0,"{texts[0]}","{texts[1]}"\n')
+    options = ImportOptions(name="hold", role="holdout", source="made up", licence="-")
+    import_cohort(setting.workspace, path, options, actor=setting.editor)
+    for words in texts:
+        with pytest.raises(DataError, match="case of holdout hold") as refused:
+            on_text(setting, store, draft, f"{words}\r\n")
+        assert words not in str(refused.value)
+    assert on_text(setting, store, draft, "Fluid that everybody knows of.").after
+    texts_path(setting.workspace, "hold").unlink()
+    with pytest.raises(DataError, match="pairs of holdout hold are not on this"):
+        on_text(setting, store, draft, texts[0])
+
+
+def test_a_version_whose_parent_is_gone_is_no_first_version(setting, store):
+    """Alone it would seem to answer everything for the first time."""
+    overtake(setting)
+    folder = version_folder(setting.workspace, setting.tiny)
+    folder.rename(folder.parent / "gone")
+    request = TryRequest(prompt="tiny@v2", cohort="dev")
+    with (
+        hold_engine(setting.workspace, "rules") as held,
+        pytest.raises(DataError, match="Restore the missing folder"),
+    ):
+        try_text(setting.workspace, store, request, "Fluid.", engine=held)
+
+
 def test_a_case_of_an_external_cohort_is_not_tried(setting, store, draft):
     """What is only to be measured is not revised on."""
     setting.add_cohort("other", "external", [("x0", "Fluid elsewhere.", 1, 0)])
@@ -202,6 +242,8 @@ def test_no_draw_of_a_try_is_one_of_a_check(setting, store, draft, wavering):
     assert [one[2:] for one in found.counts] == [
         (one.before, one.after, 3) for one in found.counts
     ]
+    assert [found.counts_of(one) for one in found.targets] == list(found.counts)
+    assert replace(found, counts=()).counts_of(found.targets[0]) is None
     spread = on_case(setting, store, draft, "f2", "wavering", draws=5)
     assert len(spread.labels[0].after) == len(spread.labels[0].before) == 5
     tried, streams = store.count_completions(), set(wavering.asked)

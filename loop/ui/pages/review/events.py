@@ -32,7 +32,7 @@ from loop.review.working import (
     reserve,
 )
 from loop.run.asking import HeldEngine, hold_engine
-from loop.run.manifest import find_run, read_manifest
+from loop.run.manifest import find_run, ran_freely
 from loop.run.store import RunRecord
 from loop.run.trace import read_trace
 from loop.ui import trying
@@ -357,9 +357,7 @@ def _try_request(
 def _start_try(visit: Visit, place: Place, request: TryRequest, run: RunRecord) -> None:
     """Ask the engine of a run about the open case."""
     context, actor = visit.context, visit.actor
-    manifest = read_manifest(context.workspace, run.id)
-    # Who made the run has accepted answers without a schema, if it has any.
-    free = manifest.get("engine_identity", {}).get("constrained") is False
+    free = ran_freely(context.workspace, run.id)
     draws = DRAWS if visit.data.get("draws") else None
     request = replace(request, label=place.label, draws=draws)
 

@@ -24,7 +24,7 @@ from loop.review.status import KeptVerdict, find_open
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working, read_working
 from loop.run.jobs import JobRecord, JobState, list_jobs
-from loop.run.manifest import read_manifest
+from loop.run.manifest import ran_freely
 from loop.ui.background import JobProgress
 from loop.ui.context import AppContext
 from loop.ui.wiring import Visit
@@ -236,15 +236,11 @@ def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, .
 
 
 def answered_freely(context: AppContext, engine: str, cohort: str) -> bool:
-    """Return whether the last run on `cohort` let the engine answer without a schema.
-
-    Who started that run, on the command line, has accepted it; a page cannot ask.
-    """
-    for run in context.store.find_runs(finished=True):
-        if (run.spec.engine, run.spec.cohort) == (engine, cohort):
-            manifest = read_manifest(context.workspace, run.id)
-            return manifest.get("engine_identity", {}).get("constrained") is False
-    return False
+    """Return whether the last run of `engine` on `cohort` needed no schema."""
+    asked = engine, cohort
+    runs = context.store.find_runs(finished=True)
+    last = next((r for r in runs if (r.spec.engine, r.spec.cohort) == asked), None)
+    return last is not None and ran_freely(context.workspace, last.id)
 
 
 def is_dev(context: AppContext, cohort: str) -> bool:

@@ -169,7 +169,10 @@ def _list_subjects(
         return []
     if kind is JobKind.CHECK:
         drafts = list_open_drafts(context.workspace, context.store, prompt)
-        return [(one.ref, one.ref) for one in reversed(drafts) if not one.problem]
+        # A damaged one is not offered first; why it is refused is said on a press.
+        ordered = sorted(reversed(drafts), key=lambda one: bool(one.problem))
+        broken = ", cannot be used"
+        return [(f"{one.ref}{broken * bool(one.problem)}", one.ref) for one in ordered]
     if kind is JobKind.EVALUATION:
         found = [
             run
