@@ -17,6 +17,7 @@ from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_record
+from loop.review.status import KeptVerdict, Verdicts
 from loop.run.jobs import JobQueue
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
@@ -82,6 +83,16 @@ class AppContext:
     def queue(self) -> JobQueue:
         """The jobs of the workspace, which go on without the workbench."""
         return JobQueue(workspace=self.workspace, store=self.store, now=self.now)
+
+    def kept_verdicts(self, cohort: str) -> tuple[KeptVerdict, ...]:
+        """Return the verdicts on a cohort, oldest first, with what became of each.
+
+        Only what is new is read.
+        """
+        known: Verdicts = self.cache.get(
+            ("verdicts",), lambda: Verdicts(self.store, self.workspace)
+        )
+        return known.read(cohort)
 
     def without_root(self, text: str) -> str:
         """Return `text` with paths that begin at the workspace.

@@ -381,6 +381,30 @@ def test_what_the_check_takes_each_column_for_is_shown_before(context):
     assert "columns not used: text" in checked
 
 
+def test_a_table_of_pairs_needs_no_command_line(context):
+    """Columns of any names, and a part of it."""
+    text = "case_id,Wahr,Modell,Name\n" + "".join(
+        f"p{n},Left effusion {n}.,Right effusion {n}.,m{n % 2}\n" for n in range(8)
+    )
+    guest = editor(context)
+    form = cohort_form(
+        upload(context, "a.csv", text),
+        role="dev",
+        reference_column="Wahr",
+        candidate_column="Modell",
+        system_column="Name",
+        part="1/2",
+    )
+    events.check_cohort(guest, *form)
+    checked = re.sub(r"<[^>]*>", "", said(guest, ImportKind.COHORT))
+    assert "Wahr as reference" in checked and "Modell as candidate" in checked
+    events.import_it(guest, ImportKind.COHORT)
+    said(guest, ImportKind.COHORT)
+    about = read_cohort_file(context.workspace, "site_b")
+    assert about.inputs == ["reference", "candidate"]
+    assert about.cases == 4
+
+
 def test_a_file_as_it_comes_needs_no_command_line(context):
     """No ids, exact copies, and words of another language in the label cells."""
     text = "text,Pneumothorax\nClear.,nein\nClear.,nein\nAir.,ja\n"

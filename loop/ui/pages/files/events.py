@@ -48,6 +48,9 @@ class CohortForm(NamedTuple):
     id_column: str
     text_column: str
     patient_column: str
+    reference_column: str
+    candidate_column: str
+    system_column: str
     number_rows: bool
     drop_duplicates: bool
     values: str
@@ -57,6 +60,8 @@ class CohortForm(NamedTuple):
     id_prefix: str
     exclude: str
     """Case ids, one a line."""
+
+    part: str
 
 
 class VotesForm(NamedTuple):
@@ -140,6 +145,9 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
             "case_id": form.id_column,
             "text": form.text_column,
             "patient": form.patient_column,
+            "reference": form.reference_column,
+            "candidate": form.candidate_column,
+            "system": form.system_column,
         }
         return ImportOptions(
             name=form.name.strip(),
@@ -153,6 +161,7 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
             number_rows=form.number_rows,
             drop_duplicates=form.drop_duplicates,
             values=_meanings(form.values),
+            part=form.part.strip(),
             exclude=tuple(form.exclude.split("\n")) if form.exclude.strip() else (),
             replace=form.replace,
             reason=form.reason.strip(),

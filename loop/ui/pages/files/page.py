@@ -22,7 +22,8 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".xl
 
 _COHORT_HINT = (
     "One case a row, as CSV, JSON, Parquet or Excel: case id, text (or findings "
-    "and impression), if known the patient, and a column for each label that is known."
+    "and impression), if known the patient, and a column for each label that is known. "
+    "Or one pair a row: reference, candidate, and if known the system."
 )
 _VOTES_HINT = (
     "CSV or Excel with the columns reader, case_id, label and value (present, absent "
@@ -151,6 +152,24 @@ def _cohort_details() -> tuple[Any, ...]:
                 ),
             )
         with gr.Row():
+            pairs = (
+                _text(
+                    "Of pairs: column of the references",
+                    "cohort-reference-column",
+                    "found by name",
+                ),
+                _text(
+                    "Of pairs: column of the candidates",
+                    "cohort-candidate-column",
+                    "found by name",
+                ),
+                _text(
+                    "Of pairs: column of the systems",
+                    "cohort-system-column",
+                    "found by name",
+                ),
+            )
+        with gr.Row():
             number = gr.Checkbox(
                 label="Number the rows: there are no case ids",
                 elem_id="cohort-number-rows",
@@ -161,6 +180,7 @@ def _cohort_details() -> tuple[Any, ...]:
         with gr.Row():
             encoding = _text("Encoding", "cohort-encoding", "auto: UTF-8, else GBK")
             prefix = _text("Put before every case id", "cohort-prefix")
+            part = _text("Only one part, cut by patient", "cohort-part", "1/2")
         with gr.Row():
             values = _lines(
                 "What words of label cells mean, one a line",
@@ -168,7 +188,8 @@ def _cohort_details() -> tuple[Any, ...]:
                 "yes=present",
             )
             exclude = _lines("Case ids to leave out, one a line", "cohort-exclude")
-    return (*columns, number, drop, values, encoding, prefix, exclude)
+    listed = (number, drop, values, encoding, prefix, exclude)
+    return (*columns, *pairs, *listed, part)
 
 
 def _votes() -> UploadForm:

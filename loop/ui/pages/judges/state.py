@@ -22,7 +22,7 @@ from loop.review.reading.ratings import (
     read_rating_task,
     shown_pairs,
 )
-from loop.review.status import KeptVerdict, VerdictState, read_kept
+from loop.review.status import KeptVerdict, VerdictState
 from loop.run.store import RunRecord
 from loop.run.task_fields import task_of
 from loop.ui.context import AppContext
@@ -155,7 +155,7 @@ def _verdicts(
     context: AppContext, prompt: str | None, cohort: str
 ) -> dict[str, tuple[KeptVerdict, ...]]:
     found: dict[str, list[KeptVerdict]] = {}
-    for one in read_kept(context.store, context.workspace, cohort):
+    for one in context.kept_verdicts(cohort):
         named = one.circumstances.prompt.partition("@")[0] in ("", prompt or "")
         if named and one.state is VerdictState.OPEN:
             for case_id in dict.fromkeys(case for case, _ in one.pairs):

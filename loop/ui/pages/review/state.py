@@ -27,7 +27,7 @@ from loop.review.queue.records import (
 )
 from loop.review.queue.value import RIGHT_EVERY
 from loop.review.revise.phrases import PhraseBase, find_base, phrase_key
-from loop.review.status import KeptVerdict, Verdicts, VerdictState
+from loop.review.status import KeptVerdict, VerdictState
 from loop.review.working import (
     Reservation,
     keep_working,
@@ -369,9 +369,7 @@ def read_state(visit: Visit, place: Place, filters: Filters) -> ReviewState:
     if not place.run:
         raise DataError("nothing is open in this tab. Open the page Review again.")
     context = visit.context
-    kept = context.cache.get(
-        ("verdicts",), lambda: Verdicts(context.store, context.workspace)
-    ).read(place.cohort)
+    kept = context.kept_verdicts(place.cohort)
     reserved = list_reservations(context.store, place.cohort, context.now)
     marks = context.cache.get(_key("queue", place), lambda: _marks(context, place))
     queue = marks.mark(kept, reserved)

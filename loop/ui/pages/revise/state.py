@@ -11,7 +11,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.instructions import instructions_text
 from loop.review.revise.check_record import (
     Checked,
@@ -21,7 +21,7 @@ from loop.review.revise.check_record import (
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
 from loop.review.revise.edit import guide_text, settings_text
 from loop.review.status import KeptVerdict, find_open
-from loop.review.verdict import Judgement
+from loop.review.verdict import Asked, Judgement, read_asked
 from loop.review.working import drop_working, keep_working, read_working
 from loop.run.jobs import JobRecord, JobState, list_jobs
 from loop.run.manifest import ran_freely
@@ -183,9 +183,7 @@ def read_state(
         visit=visit,
         prompt=prompt,
         cohort=cohort,
-        names={
-            one.id: one.name for one in read_taxonomy(context.workspace.labels).labels
-        },
+        names=_names(context, cohort),
         engines=engines,
         infos=infos,
         info=info,
@@ -197,6 +195,19 @@ def read_state(
         ),
         label=_label(drafted, label),
     )
+
+
+def _names(context: AppContext, cohort: str) -> dict[str, str]:
+    """Return the names of labels, or of the categories of a cohort of pairs."""
+    workspace = context.workspace
+    asked: Asked
+    try:
+        asked = read_asked(workspace, read_cohort(workspace, cohort))
+    except DataError:
+        # No cohort, or a damaged one: other parts of the page say so.
+        asked = read_taxonomy(workspace.labels)
+    listed = asked.labels if isinstance(asked, Taxonomy) else asked.categories
+    return {one.id: one.name for one in listed}
 
 
 def _describe(
