@@ -68,7 +68,7 @@ from loop.labels.reference import edited_references, list_references, read_refer
 from loop.labels.sealing import is_stored, vault_key
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.votes import VotesReport
-from loop.review.reading.ratings import (
+from loop.review.reading.pair_ratings import (
     RatingsPublication,
     publish_ratings,
     read_rating_task,

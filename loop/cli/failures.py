@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from math import isfinite
 from textwrap import indent, shorten
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from loop.cli.console import (
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
+from loop.core.safe_text import format_csv
 from loop.evaluate.failures import (
     Failure,
     FailureKind,
@@ -37,6 +39,7 @@ from loop.evaluate.failures import (
     read_evidence,
     read_texts,
 )
+from loop.labels.error_categories import read_errors
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import mark_progress
 from loop.review.queue.records import (
@@ -48,7 +51,9 @@ from loop.review.queue.records import (
 )
 from loop.review.status import read_kept
 from loop.review.working import list_reservations
+from loop.run.manifest import find_run
 from loop.run.store import open_store
+from loop.run.task_fields import is_judge_run
 
 _UNCERTAIN = "uncertain"
 """In place of a reference version: the cases that it calls uncertain."""
@@ -157,9 +162,22 @@ def failures(
     """List the failing cases of a run.
 
     Refused for holdout cohorts. With --order value, the cases most useful to a
-    reviewer come first, each with the reason.
+    reviewer come first, each with the reason. Of a judge's run: where it counts other
+    errors than the readers' median, the furthest first, by --label (a category),
+    --limit and --format alone.
     """
     place = open_workspace(workspace)
+    if is_judge_run(find_run(place, run)):
+        others = (kind, section, search, status, reviewer, reference)
+        if any(others) or text is not Show.NONE or order is Order.VALUE:
+            raise DataError(
+                "the run is one of a judge: its failing pairs are narrowed with "
+                "--label, --limit and --format alone. `ranloop show RUN CASE` shows "
+                "one with its texts."
+            )
+        chosen = OutputFormat.JSON if as_json else layout
+        _list_counts(place, run, label or (), limit, chosen)
+        return
     progress = ProgressBar(f"failures {run}", quiet=as_json)
     narrowed = order is Order.VALUE or section or search or status or reviewer
     items: Mapping[tuple[str, str], QueueItem] = {}
@@ -200,6 +218,62 @@ def failures(
         say(table.removesuffix("\n"))
     else:
         _print_rows(found, rows, total)
+
+
+def _list_counts(
+    workspace: WorkspacePaths,
+    run: str,
+    names: Sequence[str],
+    limit: int | None,
+    layout: OutputFormat,
+) -> None:
+    """Print where a judge's run counts other errors than the readers."""
+    # Heavy, and of no use to a run of an extractor.
+    from loop.judge.count_failures import find_count_failures
+
+    known = read_errors(workspace.labels) if names else None
+    wanted = [known.find(name).id for name in names] if known else []
+    with open_store(workspace) as store:
+        found = find_count_failures(workspace, store, run, categories=wanted)
+    note_part(workspace, found.run.id)
+    rows = found.rows[:limit]
+    if layout is OutputFormat.JSON:
+        data = [one._asdict() | {"apart": _finite(one.apart)} for one in rows]
+        about = {"run": found.run.id, "cohort": found.run.spec.cohort}
+        total = len(found.rows)
+        print_json({**about, "ratings": found.ratings, "total": total, "rows": data})
+        return
+    cells = [
+        (one.case_id, one.category, *map(_pair_words, (one.judge, one.readers)))
+        for one in rows
+    ]
+    if layout is OutputFormat.CSV:
+        header = ("case_id", "category", "judge", "readers")
+        say(format_csv(header, cells).replace("\r\n", "\n").removesuffix("\n"))
+        return
+    print_table(
+        ["case", "category", "judge", "readers"],
+        [
+            (case, category or f"(all) {one.problem}", *rest)
+            for one, (case, category, *rest) in zip(rows, cells, strict=True)
+        ],
+        title=f"errors that run {found.run.id} counts otherwise than {found.ratings}",
+    )
+    pairs = len({one.case_id for one in found.rows})
+    say()
+    say(
+        f"{len(rows)} of {len(found.rows)} rows, in {pairs} of {len(found.cases)} "
+        "pairs; significant + insignificant errors, the readers' median"
+    )
+
+
+def _finite(number: float) -> float | None:
+    return number if isfinite(number) else None
+
+
+def _pair_words(counts: tuple[float, float] | None) -> str:
+    """Return significant and insignificant errors as a cell holds them."""
+    return "" if counts is None else f"{counts[0]:g} + {counts[1]:g}"
 
 
 def _version_number(text: str) -> int | None:

@@ -136,7 +136,7 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
             f"run {run.id} asked the first {run.spec.limit} pairs only, and a gate is "
             "of the whole cohort. Run it without --limit."
         )
-    version = _version_of(workspace, run)
+    version = version_of(workspace, run)
     draws = find_draws(workspace, run)
     run = draws[0]
     cohort = read_cohort(workspace, run.spec.cohort)
@@ -195,7 +195,7 @@ def _find_score(name: str) -> JudgeScore:
     return next(one for one in SCORES if one.name == name)
 
 
-def _version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
+def version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
     """Return the version that a run asked, as it was."""
     version = read_version(workspace, run.spec.prompt)
     if version.digest != run.spec.prompt_digest or (
@@ -331,7 +331,7 @@ def _parent_scores(
     if before is None:
         return None
     record = find_run(workspace, before)
-    version = _version_of(workspace, record)
+    version = version_of(workspace, record)
     with open_store(workspace) as store:
         return score_counts(run_counts(store, record, version), score, EMPTY)
 

@@ -166,7 +166,7 @@ class _CountTable(NamedTuple):
 
     def _find(
         self, case_id: str, category: str, counts: tuple[int, int] | None
-    ) -> _Judged | None:
+    ) -> _CountedCategory | None:
         """Return the counts of a pair and category; None where one is not here."""
         row = self.rows.get(case_id)
         columns = [n for n, (name, _) in enumerate(self.fields) if name == category]
@@ -176,7 +176,9 @@ class _CountTable(NamedTuple):
         if counts is not None:
             right = np.array(counts if len(columns) > 1 else [sum(counts)], dtype=float)
         before, after = self.before[row, columns], self.after[row, columns]
-        return _Judged([self.fields[n][1] for n in columns], right, before, after)
+        return _CountedCategory(
+            [self.fields[n][1] for n in columns], right, before, after
+        )
 
     def _target(
         self, case_id: str, category: str, counts: tuple[int, int] | None
@@ -201,7 +203,7 @@ class _CountTable(NamedTuple):
         )
 
 
-class _Judged(NamedTuple):
+class _CountedCategory(NamedTuple):
     """One pair and category, by weight."""
 
     weights: Sequence[str]

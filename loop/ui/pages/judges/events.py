@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Clarification, ErrorWeight
 from loop.labels.cohort import find_item, read_cohort
-from loop.review.judged import (
+from loop.review.pair_verdicts import (
     JudgedAnswer,
     MissedError,
     PairVerdict,
     name_verdicts,
     read_judged,
 )
-from loop.review.reading.ratings import (
+from loop.review.reading.pair_ratings import (
     MOST_ERRORS,
     PairRating,
     RatedError,

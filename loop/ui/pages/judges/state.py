@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.core.records import PromptTask
 from loop.labels.cohort import CohortRole, read_record
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.version import PromptVersion
-from loop.review.reading.ratings import (
+from loop.review.reading.pair_ratings import (
     PairRating,
     RatingTask,
     read_own_ratings,
@@ -195,8 +193,8 @@ def list_pairs(visit: Visit, desk: Desk) -> list[PairRow]:
 
 def _apart(context: AppContext, desk: Desk) -> Mapping[str, float]:
     """Return by how many errors the judge differs from the readers' median counts."""
-    run, version = desk.run, desk.version
-    if run is None or version is None or not desk.judges:
+    run = desk.run
+    if run is None or not desk.judges:
         return {}
     record = read_record(context.workspace, desk.task.cohort.name)
     if not record.ratings:
@@ -204,29 +202,21 @@ def _apart(context: AppContext, desk: Desk) -> Mapping[str, float]:
     newest = max(record.ratings)
     key = ("apart", run.id, newest, str(record.ratings[newest]["digest"]))
     found: Mapping[str, float] = context.cache.get(
-        key, lambda: _measure_apart(context, run, version)
+        key, lambda: _measure_apart(context, run)
     )
     return found
 
 
-def _measure_apart(
-    context: AppContext, run: RunRecord, version: PromptVersion
-) -> dict[str, float]:
+def _measure_apart(context: AppContext, run: RunRecord) -> dict[str, float]:
     # Heavy, and of no use to a workbench without judges.
-    from loop.judge.judge_evaluation import expert_table, run_counts
-    from loop.labels.expert_ratings import read_ratings_of
-    from loop.score.experts.error_agreement import median_given
+    from loop.judge.count_failures import find_count_failures
 
-    given = read_ratings_of(context.workspace, run.spec.cohort)
-    experts = expert_table(context.workspace, given)
-    if experts is None:
+    apart: dict[str, float] = {}
+    try:
+        found = find_count_failures(context.workspace, context.store, run.id)
+    except DataError:
+        # Nobody marked errors: no pair goes before another.
         return {}
-    counted = run_counts(context.store, run, version).by_weight
-    apart = np.zeros(len(given.case_ids))
-    for place, name in enumerate(version.labels):
-        if name in experts.categories:
-            column = experts.counts[:, :, experts.categories.index(name)]
-            for weight in range(column.shape[-1]):
-                right = median_given(column[..., weight])
-                apart += np.nan_to_num(np.abs(counted[:, place, weight] - right))
-    return dict(zip(given.case_ids, apart.tolist(), strict=True))
+    for one in found.rows:
+        apart[one.case_id] = apart.get(one.case_id, 0.0) + one.apart
+    return {case: apart.get(case, 0.0) for case in found.cases}

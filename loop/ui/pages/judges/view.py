@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from loop.core.people.users import Right
 from loop.core.records import ErrorWeight, Item, Span
-from loop.review.judged import JudgedAnswer
-from loop.review.reading.ratings import LONGEST_WORDS, read_all_ratings
+from loop.review.pair_verdicts import JudgedAnswer
+from loop.review.reading.pair_ratings import LONGEST_WORDS, read_all_ratings
 from loop.ui.html import notice, show
 from loop.ui.pages.base import SAME
 from loop.ui.pages.judges.state import Desk, PairRow

@@ -14,7 +14,7 @@ from loop.core.records import (
     Status,
 )
 from loop.prompts.catalog import read_version
-from loop.review.judged import (
+from loop.review.pair_verdicts import (
     JudgedAnswer,
     ListedError,
     MissedError,

@@ -7,7 +7,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.ledger import Actor, read_ledger
 from loop.labels.expert_ratings import read_ratings_of
-from loop.review.reading.ratings import (
+from loop.review.reading.pair_ratings import (
     LONGEST_WORDS,
     MOST_ERRORS,
     PairRating,
