@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
     app.command("dr")(dr)
 
 
-class _Asked(NamedTuple):
+class _Graders(NamedTuple):
     """What is to be held against the pairs."""
 
     metrics: tuple[str, ...]
@@ -197,7 +197,7 @@ def _sort_names(
     names: Sequence[str],
     engine: str,
     asking: EngineOptions,
-) -> _Asked:
+) -> _Graders:
     """Return which names are metrics, and which judges."""
     judges = {one.name for one in list_judges(place)}
     metrics, judging = [], []
@@ -211,10 +211,10 @@ def _sort_names(
                 f"no metric, family or judge is called {quoted(name)}. Judges: "
                 f"{', '.join(sorted(judges))}; metrics: {', '.join(METRICS)}."
             )
-    return _Asked(tuple(metrics), tuple(judging), engine, asking, place)
+    return _Graders(tuple(metrics), tuple(judging), engine, asking, place)
 
 
-def _score(pairs: MarkedPairs, asked: _Asked) -> list[PairScores]:
+def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
     """Return what each judge and metric says of the pairs, judges first."""
     found = []
     with ExitStack() as stack:
@@ -288,7 +288,7 @@ def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
     return found
 
 
-def _choose(pairs: MarkedPairs, asked: _Asked) -> dict[str, float]:
+def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:
     """Return the threshold of each metric, chosen on other pairs."""
     return {
         one.name: choose_threshold(pairs, one)
