@@ -13,8 +13,8 @@ from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths, material
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
-from loop.release.facts import ReleaseFacts
 from loop.release.keys import keys_when, read_public_keys
+from loop.release.release_json import AnyFacts
 from loop.release.released import (
     Released,
     find_in,
@@ -37,7 +37,7 @@ class Release(NamedTuple):
     version: PromptVersion
     """As shipped in the release folder, not as it stands in ``prompts/``."""
 
-    facts: ReleaseFacts
+    facts: AnyFacts
     """Content of ``release.json``."""
 
     verification: Verification

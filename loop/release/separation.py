@@ -301,7 +301,7 @@ def _same_cases(
     names = {entry.subject for entry in added}
     since = _newest_import(entries, holdout).seq
     looks = sum(
-        entry.action == "evaluated"
+        entry.action in ("evaluated", "judge_evaluated")
         and entry.payload.get("cohort") in names
         and entry.seq < since
         for entry in entries
