@@ -438,6 +438,38 @@ def _cost(store: Store, run: RunRecord) -> JudgeCost:
     )
 
 
+def recount_rows(
+    workspace: WorkspacePaths, run: RunRecord, *, score: str, ratings: int
+) -> tuple[str, ...]:
+    """Return the digests that the rows of a run on an open cohort can have.
+
+    Without the parent's scores, and with them where its run is here: which of the two
+    were recorded, the protocol of that time decided.
+
+    Raises
+    ------
+    DataError
+        The version, the cohort or the ratings are not as recorded.
+    SealedError
+        The cohort is a holdout.
+    StoreError
+        The store cannot be read.
+    """
+    version, wanted = version_of(workspace, run), find_score(score)
+    cohort = read_cohort(workspace, run.spec.cohort)
+    given = read_ratings_of(workspace, cohort.name, ratings)
+    points = rated_points(given).consensus
+    with open_store(workspace) as store:
+        scores = score_counts(run_counts(store, run, version), wanted, EMPTY)
+    names = np.array([one.patient or one.reference_id for one in cohort.cases])
+    alone = rated_rows(number_units(names, points, scores), points, scores)
+    parent = _parent_scores(workspace, run, wanted)
+    if parent is None:
+        return (digest_rows(alone),)
+    units = number_units(names, points, scores, parent)
+    return tuple(map(digest_rows, (alone, rated_rows(units, points, scores, parent))))
+
+
 def record_judge_evaluation(
     workspace: WorkspacePaths, found: JudgeEvaluation, actor: Actor
 ) -> None:
@@ -469,6 +501,7 @@ def record_judge_evaluation(
         "score": found.score.name,
         "observed": "" if found.observed is None else f"{found.observed:.4f}",
         "draws": found.draws,
+        **({"runs": list(found.runs)} if found.draws > 1 else {}),
         "verdict": "" if found.gate is None else found.gate.verdict.value,
         "rows_digest": digest_rows(found.rows),
         "answers_digest": answers,

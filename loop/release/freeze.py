@@ -7,7 +7,7 @@ and the ledger has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import metadata
@@ -28,7 +28,7 @@ from loop.core.yaml_files import field_name
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.rated_rows import RatedRow
-from loop.labels.cohort import CohortRole, read_cohort, require_inputs
+from loop.labels.cohort import Cohort, CohortRole, read_cohort, require_inputs
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
@@ -97,7 +97,12 @@ from loop.release.provenance import (
     reading_facts,
     selection_facts,
 )
-from loop.release.release_json import AnyFacts, format_facts, predicate_of
+from loop.release.release_json import (
+    AnyFacts,
+    format_facts,
+    parse_facts,
+    predicate_of,
+)
 from loop.release.released import (
     APPROVERS,
     Released,
@@ -105,6 +110,7 @@ from loop.release.released import (
     find_release,
     find_unrecorded,
     freezing,
+    list_releases,
     record_release,
     release_folder,
     release_name,
@@ -492,7 +498,26 @@ def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Sepa
             "opened. Import the holdout anew without these cases (--replace "
             "--exclude), or take another one; copied wording takes a new version."
         )
-    return found
+    told = _released_rows(workspace, cohort)
+    return found._replace(remarks=(*found.remarks, *told))
+
+
+def _released_rows(workspace: WorkspacePaths, holdout: Cohort) -> Iterator[str]:
+    """Yield which releases of judges hold rows of the same pairs already."""
+    for released in list_releases(workspace):
+        try:
+            raw = (release_folder(workspace, released.name) / FACTS).read_bytes()
+            facts = parse_facts(raw)
+        except (OSError, DataError):
+            continue
+        if isinstance(facts, JudgeReleaseFacts) and any(
+            one.digest == holdout.digest for one in facts.cohorts
+        ):
+            yield (
+                f"rows of scores and points of {holdout.name} left the vault before, "
+                f"with {released.name}: whoever has its texts may have learnt the "
+                "points from them"
+            )
 
 
 def _rolled_back(workspace: WorkspacePaths) -> tuple[str, ...]:
