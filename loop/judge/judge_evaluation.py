@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -61,6 +61,7 @@ from loop.run.store import RunRecord, Store, open_store, read_values, split_keys
 from loop.run.task_fields import task_of
 from loop.score.experts.error_agreement import (
     CountF1,
+    GroupAgreement,
     category_groups,
     count_f1,
     median_given,
@@ -134,6 +135,27 @@ class JudgeEvaluation:
     """None where the protocol says nothing of judges, or nobody gave points."""
 
     @property
+    def significant(self) -> tuple[GroupAgreement, ...]:
+        """Significant errors against the raters' median: all, by group, by category.
+
+        Empty where nobody marked errors.
+        """
+        return tuple(
+            one
+            for found in self.meta.errors
+            if not found.all_errors
+            for one in (found.total, *found.groups, *found.categories)
+        )
+
+    @property
+    def counts_digest(self) -> str:
+        """Sha256 over the counts of `significant`; see `digest_error_counts`."""
+        return digest_error_counts(
+            (one.group.categories, one.judge.true, one.judge.found, one.judge.expected)
+            for one in self.significant
+        )
+
+    @property
     def claimed(self) -> Correlations | None:
         """The agreement of `score`; None where fewer than two pairs have both."""
         return next(
@@ -153,6 +175,16 @@ class JudgeEvaluation:
             (one.observed for one in checks if one.aspect is JudgeAspect.AGREEMENT),
             None,
         )
+
+
+def digest_error_counts(
+    rows: Iterable[tuple[Sequence[str], float, float, float]],
+) -> str:
+    """Sha256 over categories, and errors that agree, that the judge and raters count.
+
+    As the ledger records it: two evaluations with this digest have the same F1.
+    """
+    return digest_json([[list(names), *counts] for names, *counts in rows])
 
 
 def evaluate_judge_run(
@@ -504,6 +536,7 @@ def record_judge_evaluation(
         **({"runs": list(found.runs)} if found.draws > 1 else {}),
         "verdict": "" if found.gate is None else found.gate.verdict.value,
         "rows_digest": digest_rows(found.rows),
+        "counts_digest": found.counts_digest,
         "answers_digest": answers,
     }
     wanted = digest_json(payload)

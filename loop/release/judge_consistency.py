@@ -23,7 +23,7 @@ from loop.core.yaml_files import check_model
 from loop.documents.tables import neutralise
 from loop.evaluate.gates import combine_verdicts
 from loop.evaluate.protocol import JudgingRules, Protocol
-from loop.judge.judge_evaluation import find_score
+from loop.judge.judge_evaluation import digest_error_counts, find_score
 from loop.judge.judge_gates import (
     CopyCounts,
     JudgeEvidence,
@@ -226,11 +226,14 @@ def _whole_problems(evaluation: JudgeEvaluationFacts) -> Iterator[str]:
 def _error_problems(evaluation: JudgeEvaluationFacts) -> Iterator[str]:
     for one in evaluation.errors:
         counted = 2 * one.tp + one.fp + one.fn
-        made = 2 * one.tp / counted if counted else None
-        if min(one.tp, one.fp, one.fn) < 0 or differs(one.f1.value, made):
+        f1 = 2 * one.tp / counted if counted else None
+        if min(one.tp, one.fp, one.fn) < 0 or differs(one.f1.value, f1):
             yield f"{shown(one.name)}: F1 is not what its counts give"
         if not _encloses(one.f1):
             yield f"{shown(one.name)}: F1 lies outside its interval"
+    made = digest_error_counts(one.counted for one in evaluation.errors)
+    if evaluation.counts_digest != made:
+        yield "the digest of the counts of errors is not theirs"
     for floor in evaluation.floors:
         told = _group(evaluation, floor.group.value)
         if told is None or differs(told.f1.value, floor.f1.value):

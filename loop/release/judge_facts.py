@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -137,6 +138,12 @@ class ErrorFacts(ReleaseModel):
     two_raters: Number | None
     """Mean F1 of two raters."""
 
+    @property
+    def counted(self) -> tuple[Sequence[str], float, float, float]:
+        """Categories, and errors that agree, that the judge and that raters count."""
+        true = float(self.tp)
+        return self.categories, true, true + self.fp, true + self.fn
+
 
 class FloorFacts(ReleaseModel):
     """The F1 of a group as the gate takes it: its ends are one-sided limits."""
@@ -227,6 +234,9 @@ class JudgeEvaluationFacts(ReleaseModel):
     agreement: AgreementFacts
     errors: list[ErrorFacts]
     """All kinds together, by group, by category; empty where nobody marked errors."""
+
+    counts_digest: Hex
+    """Of the counts of `errors`, as the ledger has it."""
 
     floors: list[FloorFacts]
     bias: list[BiasFacts]

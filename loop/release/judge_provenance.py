@@ -140,7 +140,8 @@ def judge_evaluation_facts(
         resamples=RESAMPLES,
         seed=SEED,
         agreement=_agreement(found),
-        errors=_errors(found),
+        errors=[_error(one) for one in found.significant],
+        counts_digest=found.counts_digest,
         floors=[
             FloorFacts(group=group, f1=estimate_facts(one.f1))
             for group, one in found.f1.items()
@@ -171,16 +172,6 @@ def _agreement(found: JudgeEvaluation) -> AgreementFacts:
         one_rater=mean_tau_b(ratings.each) if ratings else None,
         two_raters=mean_tau_b(ratings.pairs) if ratings else None,
     )
-
-
-def _errors(found: JudgeEvaluation) -> list[ErrorFacts]:
-    """Return significant errors: all kinds, groups, and categories, as counted."""
-    significant = [one for one in found.meta.errors if not one.all_errors]
-    return [
-        _error(one)
-        for agreement in significant
-        for one in (agreement.total, *agreement.groups, *agreement.categories)
-    ]
 
 
 def _error(found: GroupAgreement) -> ErrorFacts:

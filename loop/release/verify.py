@@ -367,11 +367,12 @@ def _judge_problems(
             "cohort": one.cohort,
             "ratings_digest": ratings.get(one.cohort),
             "rows_digest": one.rows_digest,
+            "counts_digest": one.counts_digest,
             "score": facts.score.name,
             "verdict": one.verdict.value,
         }
         if not any(wanted.items() <= payload.items() for payload in recorded):
-            yield f"{where} has other rows, ratings or another verdict in the ledger"
+            yield f"{where} has other rows, counts or another verdict in the ledger"
 
 
 def _left_out_as_recorded(
