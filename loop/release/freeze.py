@@ -600,7 +600,7 @@ def _release_facts(
         ) from error
 
 
-class _Shared(TypedDict):
+class _CommonFacts(TypedDict):
     """The parts that the facts of both forms have in common."""
 
     release: ReleasedFacts
@@ -617,12 +617,12 @@ class _Shared(TypedDict):
 
 def _gather_shared(
     workspace: WorkspacePaths, evidence: ReleaseEvidence, actor: Actor, time: datetime
-) -> _Shared:
+) -> _CommonFacts:
     measured = evidence.measured
     candidate, opened = measured.candidate, measured.holdout is not None
     language = read_cohort(workspace, evidence.request.cohort).language
     head = read_ledger(workspace.ledger)[-1]
-    return _Shared(
+    return _CommonFacts(
         release=_version_facts(workspace, candidate, language),
         frozen=_frozen(evidence, actor, time),
         supersedes=_supersedes(workspace, measured.base.release),
@@ -640,7 +640,7 @@ def _gather_shared(
 
 
 def _gather(
-    workspace: WorkspacePaths, measured: MeasuredExtractor, shared: _Shared
+    workspace: WorkspacePaths, measured: MeasuredExtractor, shared: _CommonFacts
 ) -> ReleaseFacts:
     candidate = measured.candidate
     holdout = measured.holdout.result if measured.holdout else None
@@ -668,7 +668,7 @@ def _gather(
 
 
 def _gather_judge(
-    workspace: WorkspacePaths, measured: MeasuredJudge, shared: _Shared
+    workspace: WorkspacePaths, measured: MeasuredJudge, shared: _CommonFacts
 ) -> JudgeReleaseFacts:
     candidate = measured.candidate
     holdout = measured.holdout.result if measured.holdout else None
