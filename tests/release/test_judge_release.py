@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+from jinja2 import Environment
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
@@ -14,6 +15,8 @@ from loop.core.records import Completion
 from loop.engines import base
 from loop.judge.judge_evaluation import evaluate_judge_run, judge_evaluation_data
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.render import plan_prompts
 from loop.release.audit.audit import audit_workspace
 from loop.release.export import load_export
 from loop.release.folder import JUDGE_REQUIRED
@@ -278,6 +281,54 @@ def test_it_is_exported_and_loads_back(released, tmp_path):
         == load_release(released.workspace, "mine-v1").version.digest
     )
     assert loaded.release == "mine-v1"
+
+
+@pytest.mark.parametrize("target", ["openai-batch", "vllm-batch"])
+def test_it_is_exported_as_requests_about_pairs(released, tmp_path, target):
+    """A template of both texts, or the texts; either loads back, a changed one not."""
+    asked = ("export", "mine-v1", "--to", target, "--model", "m", "--out")
+    done = call(released.workspace, *asked, tmp_path / "empty")
+    assert done.exit_code == 0, done.output
+    source = (tmp_path / "empty" / "request.jsonl.jinja").read_text("utf-8")
+    texts = {"reference": 'Small "left" effusion.\n', "candidate": "Clear {{ x }}."}
+    made = Environment(autoescape=False).from_string(source)
+    written = json.loads(made.render(custom_id="a", **texts))
+    said = written["body"]["messages"][-1]["content"]
+    assert all(text in said for text in texts.values())
+    assert load_export(tmp_path / "empty").cases == 0
+    done = call(released.workspace, *asked, tmp_path / "full", "--cohort", "rp")
+    assert done.exit_code == 0, done.output
+    assert load_export(tmp_path / "full").cases == len(TEXTS)
+    (requests,) = (tmp_path / "full").glob("requests-*")
+    raw = requests.read_bytes()
+    requests.write_bytes(raw.replace(b"Cardiomegaly", b"Cardiomegali", 1))
+    with pytest.raises(DataError, match="was changed after the export"):
+        load_export(tmp_path / "full")
+    sealed = call(released.workspace, *asked, tmp_path / "no", "--cohort", "rp_test")
+    assert sealed.exit_code != 0
+    table = tmp_path / "single.csv"
+    table.write_text("id,text\n1,Small effusion.\n")
+    refused = call(released.workspace, *asked, tmp_path / "no", "--input", table)
+    assert "mine@v1 reads reference, candidate, and single.csv has text" in str(
+        refused.exception
+    )
+    table.write_text("id,reference,candidate\n1,Effusion.,No effusion.\n")
+    done = call(released.workspace, *asked, tmp_path / "one", "--input", table)
+    assert done.exit_code == 0, done.output
+
+
+def test_texts_that_cannot_be_told_apart_are_refused(released, tmp_path):
+    """A request is read back from its words alone."""
+    version = read_version(released.workspace, "mine@v1")
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    between = plan.calls[0].pieces[0][1]
+    table = tmp_path / "odd.json"
+    odd = {"id": "1", "reference": f"Mass.{between}Mass.", "candidate": "Clear."}
+    table.write_text(json.dumps([odd]))
+    asked = ("export", "mine-v1", "--to", "vllm-batch", "--model", "m", "--out")
+    done = call(released.workspace, *asked, tmp_path / "out", "--input", table)
+    assert "could not be read back" in str(done.exception), done.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_it_is_run_as_a_release(released):
