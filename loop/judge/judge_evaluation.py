@@ -52,7 +52,7 @@ from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
-from loop.prompts.catalog import read_version
+from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
@@ -436,11 +436,14 @@ def copy_counts(found: CopyTest) -> CopyCounts | None:
 def _parent_scores(
     workspace: WorkspacePaths, run: RunRecord, score: JudgeScore
 ) -> NDArray[np.float64] | None:
-    """Return the parent version's scores of the same pairs; None without a run."""
+    """Return the parent version's scores of the same pairs; None without a run.
+
+    Of several draws the first stands for all, as it does for the version itself.
+    """
     before = find_parent_run(workspace, run.id)
     if before is None:
         return None
-    record = find_run(workspace, before)
+    record, *_ = find_draws(workspace, find_run(workspace, before))
     version = version_of(workspace, record)
     with open_store(workspace) as store:
         return score_counts(run_counts(store, record, version), score, EMPTY)
@@ -475,8 +478,8 @@ def recount_rows(
 ) -> tuple[str, ...]:
     """Return the digests that the rows of a run on an open cohort can have.
 
-    Without the parent's scores, and with them where its run is here: which of the two
-    were recorded, the protocol of that time decided.
+    Without the parent's scores, and with those of each of its runs on these pairs:
+    which were recorded, the protocol and the runs of that time decided.
 
     Raises
     ------
@@ -491,15 +494,23 @@ def recount_rows(
     cohort = read_cohort(workspace, run.spec.cohort)
     given = read_ratings_of(workspace, cohort.name, ratings)
     points = rated_points(given).consensus
+    parent = find_parent(workspace, version)
     with open_store(workspace) as store:
         scores = score_counts(run_counts(store, run, version), wanted, EMPTY)
+        earlier = [
+            score_counts(run_counts(store, one, parent), wanted, EMPTY)
+            for one in store.find_runs(finished=True)
+            if parent is not None
+            and one.spec.limit is None
+            and one.spec.prompt_digest == parent.digest
+            and one.spec.cohort_digest == run.spec.cohort_digest
+        ]
     names = np.array([one.patient or one.reference_id for one in cohort.cases])
-    alone = rated_rows(number_units(names, points, scores), points, scores)
-    parent = _parent_scores(workspace, run, wanted)
-    if parent is None:
-        return (digest_rows(alone),)
-    units = number_units(names, points, scores, parent)
-    return tuple(map(digest_rows, (alone, rated_rows(units, points, scores, parent))))
+    found = [rated_rows(number_units(names, points, scores), points, scores)]
+    for before in earlier:
+        units = number_units(names, points, scores, before)
+        found.append(rated_rows(units, points, scores, before))
+    return tuple(map(digest_rows, found))
 
 
 def record_judge_evaluation(

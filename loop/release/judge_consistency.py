@@ -26,6 +26,7 @@ from loop.evaluate.protocol import JudgingRules, Protocol
 from loop.judge.judge_evaluation import digest_error_counts, find_score
 from loop.judge.judge_gates import (
     CopyCounts,
+    JudgeAspect,
     JudgeEvidence,
     JudgeGate,
     decide_judge_gate,
@@ -324,6 +325,8 @@ def decide_again(
     units, points, scores, parent = _columns(rows)
     answered = evaluation.statuses.get(Status.ANSWERED.value, 0)
     copies = evaluation.copies
+    # A parent without any score is held beside it all the same, and decides nothing.
+    compared = any(one.aspect is JudgeAspect.PARENT for one in evaluation.gate)
     return decide_judge_gate(
         JudgeEvidence(
             scores=scores,
@@ -341,7 +344,7 @@ def decide_again(
             copies=CopyCounts(copies.pairs, copies.best, copies.unanswered)
             if copies.pairs
             else None,
-            parent=None if np.isnan(parent).all() else parent,
+            parent=None if np.isnan(parent).all() and not compared else parent,
         ),
         rules,
         confidence=confidence,

@@ -292,6 +292,11 @@ def _protocol_problems(
     content = protocol.content
     if first.payload.get("uncertain_answers") != content.get("uncertain_answers"):
         yield "the ledger registers another policy for uncertain answers"
+    rules = content.get("judging")
+    said = rules if isinstance(rules, Mapping) else {}
+    words = f"{said.get('measure')} {said.get('threshold')} ({said.get('rule')})"
+    if "judging" in first.payload and first.payload["judging"] != words:
+        yield "the protocol was registered with another claim of judges"
     for name in ("rule", "accuracy", "kappa", "no_finding"):
         if name in first.payload and first.payload[name] != str(content.get(name)):
             yield f"the protocol was registered with another {name}"

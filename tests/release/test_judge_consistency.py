@@ -189,3 +189,16 @@ def test_hostile_bytes_end_in_findings(judge_release, tmp_path):
     assert result.facts is None
     assert "rows.csv" in {one.check for one in result.broken}
     assert verify_folder(found.folder, {ready.key.keyid: ready.key}).holds
+
+
+def test_another_claim_than_the_registered_one_is_noticed(judge_release):
+    """Whoever lowers the bar afterwards is told by the ledger that is shipped."""
+    ready, found = judge_release
+    contents = read_contents(found.folder)
+    trusted = {ready.key.keyid: ready.key}
+    path = ("protocol", "content", "judging", "threshold")
+    lower = format_facts(changed(found.facts, path, 0.4))
+    files = {**contents.files, FACTS: lower}
+    result = verify_contents(contents._replace(files=files), trusted)
+    (history,) = (one for one in result.findings if one.check == "history")
+    assert "registered with another claim of judges" in history.what

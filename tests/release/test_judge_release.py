@@ -21,7 +21,7 @@ from loop.release.audit.audit import audit_workspace
 from loop.release.export import load_export
 from loop.release.folder import JUDGE_REQUIRED
 from loop.release.freeze import freeze
-from loop.release.judge_consistency import parse_rows
+from loop.release.judge_consistency import check_judge_numbers, parse_rows
 from loop.release.load import load_release, verify_release
 from loop.release.released import find_release, list_releases, withdraw_release
 from loop.release.verify import verify_folder
@@ -427,6 +427,18 @@ def test_the_next_version_is_held_against_the_release_in_use(second):
     ]
     assert "parent" not in [one.aspect for one in found.facts.evaluations[1].gate]
     assert verify_release(second.workspace, "mine-v2").holds
+    trusted = {second.key.keyid: second.key}
+    raw = (found.folder / "rows.csv").read_bytes()
+    forged = raw.replace(b",5.0,1.0\r\n", b",5.0,0.1\r\n", 1)
+    assert forged != raw
+    assert "not the numbers that its rows" in " ".join(
+        one.what for one in check_judge_numbers(found.facts, forged)
+    )
+    dropped = b"\r\n".join(line.rpartition(b",")[0] for line in raw.splitlines())
+    assert "parent's: the gate says PASS, its rows and counts give" in " ".join(
+        one.what for one in check_judge_numbers(found.facts, dropped + b"\r\n")
+    )
+    assert verify_folder(found.folder, trusted).holds
     remarks = " ".join(found.facts.separation.remarks)
     assert "left the vault before, with mine-v1" in remarks
     before = find_release(second.workspace, "mine-v1")
@@ -514,3 +526,26 @@ def test_radpref_cut_by_patient_becomes_a_release(workspace, data_folder):
         assert one["case_id"] not in released
         for words in one["texts"].values():
             assert len(words) < 60 or words[:60] not in released
+
+
+@pytest.mark.parametrize(
+    ("claim", "name"),
+    [
+        ("score: errors\n  threshold: 0.3", "GREEN-EC"),
+        ("score: green\n  threshold: 0.01\n  measure: alpha", "GREEN"),
+        ("score: formula\n  threshold: 0.3\n  rule: lower", "Formula"),
+    ],
+)
+def test_every_claim_is_made_again_from_the_rows(ready, claim, name):
+    """A score of which less is better, agreement of values, and lower limits."""
+    text = ready.workspace.protocol.read_text()
+    changed = text.replace("score: own\n  threshold: 0.5", claim)
+    assert changed != text
+    ready.workspace.protocol.write_text(changed)
+    found = ready.freeze(override="as a test")
+    if found.folder is None:
+        found = ready.freeze(override="as a test")
+    assert found.facts.score.title == name
+    held = verify_release(ready.workspace, "mine-v1")
+    assert held.holds, held.broken
+    assert audit_workspace(ready.workspace).holds
