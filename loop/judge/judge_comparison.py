@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import JudgingRules
-from loop.judge.counts import JudgeCounts, score_counts
+from loop.judge.counts import JudgeCounts, find_score, score_counts
 from loop.judge.judge_evaluation import (
     EMPTY,
     RESAMPLES,
     expert_table,
-    find_score,
     rated_points,
     run_counts,
     version_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from loop.judge.counts import (
     OwnAgainstCounts,
     answer_fields,
     compare_own,
+    find_score,
     read_counts,
     score_counts,
     weighs_errors,
@@ -46,7 +47,13 @@ from loop.judge.meta_evaluation import (
     evaluate_judge,
 )
 from loop.judge.meta_text import judge_meta_data, judge_meta_said
-from loop.judge.rated_rows import RatedRow, digest_rows, number_units, rated_rows
+from loop.judge.rated_rows import (
+    RatedRow,
+    digest_error_counts,
+    digest_rows,
+    number_units,
+    rated_rows,
+)
 from loop.judge.repeats import CopyTest
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
@@ -177,16 +184,6 @@ class JudgeEvaluation:
         )
 
 
-def digest_error_counts(
-    rows: Iterable[tuple[Sequence[str], float, float, float]],
-) -> str:
-    """Sha256 over categories, and errors that agree, that the judge and raters count.
-
-    As the ledger records it: two evaluations with this digest have the same F1.
-    """
-    return digest_json([[list(names), *counts] for names, *counts in rows])
-
-
 def evaluate_judge_run(
     workspace: WorkspacePaths, run_ref: str, *, opening: Opening | None = None
 ) -> JudgeEvaluation:
@@ -289,11 +286,6 @@ def evaluate_judge_run(
         own=compare_own(first, EMPTY),
         gate=gate,
     )
-
-
-def find_score(name: str) -> JudgeScore:
-    """Return the score that the protocol calls `name`."""
-    return next(one for one in SCORES if one.name == name)
 
 
 def version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:

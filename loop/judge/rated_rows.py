@@ -7,7 +7,7 @@ resampled takes the units in this order: who has the rows gets the same interval
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,3 +111,13 @@ def _place(row: RatedRow) -> tuple[float, ...]:
 def digest_rows(rows: Sequence[RatedRow]) -> str:
     """Sha256 over the rows in their order, as the ledger records it."""
     return digest_json([list(one) for one in rows])
+
+
+def digest_error_counts(
+    rows: Iterable[tuple[Sequence[str], float, float, float]],
+) -> str:
+    """Sha256 over categories, and errors that agree, that the judge and raters count.
+
+    As the ledger records it: two evaluations with this digest have the same F1.
+    """
+    return digest_json([[list(names), *counts] for names, *counts in rows])

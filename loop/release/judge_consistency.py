@@ -23,7 +23,7 @@ from loop.core.yaml_files import check_model
 from loop.documents.tables import neutralise
 from loop.evaluate.gates import combine_verdicts
 from loop.evaluate.protocol import JudgingRules, Protocol
-from loop.judge.judge_evaluation import digest_error_counts, find_score
+from loop.judge.counts import find_score
 from loop.judge.judge_gates import (
     CopyCounts,
     JudgeAspect,
@@ -31,7 +31,12 @@ from loop.judge.judge_gates import (
     JudgeGate,
     decide_judge_gate,
 )
-from loop.judge.rated_rows import RatedRow, digest_rows, in_row_order
+from loop.judge.rated_rows import (
+    RatedRow,
+    digest_error_counts,
+    digest_rows,
+    in_row_order,
+)
 from loop.release.consistency import differs, override_problems
 from loop.release.folder import ROWS, shown
 from loop.release.judge_facts import (
