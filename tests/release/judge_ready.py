@@ -48,8 +48,11 @@ class JudgeReady(Ready):
         wish = {"prompt": "mine@v1", "cohort": "rp", "holdout": "rp_test"}
         return super().request(**(wish | changes))
 
-    def add_pairs(self, name, role, texts, points=POINTS, prefix="p"):
-        """Import rated pairs; two pairs of one reference are of one patient."""
+    def add_pairs(self, name, role, texts, points=POINTS, prefix="p", second=None):
+        """Import rated pairs; two pairs of one reference are of one patient.
+
+        The second rater gives `second`, or a point more than the first.
+        """
         ids = [f"{prefix}{n}" for n in range(len(texts))]
         references = [reference for reference, _ in texts]
         path = table(
@@ -68,9 +71,12 @@ class JudgeReady(Ready):
             self.folder / f"{name}-ratings.csv",
             ("case_id", "rater", "dimension", "points", "scale"),
             [
-                (one, rater, "overall", min(5, score + step), "1-5")
-                for rater, step in (("r1", 0), ("r2", 1))
-                for one, score in zip(ids, points, strict=True)
+                (one, rater, "overall", score, "1-5")
+                for rater, given in (
+                    ("r1", points),
+                    ("r2", second or [min(5, score + 1) for score in points]),
+                )
+                for one, score in zip(ids, given, strict=True)
             ],
         )
         marked = table(

@@ -340,6 +340,28 @@ def test_it_is_run_as_a_release(released):
     assert json.loads(done.stdout)["answered"] == len(TEXTS)
 
 
+def test_it_judges_files_as_a_release(released, tmp_path):
+    """Verified first; with the answers of the version, and never an extractor's."""
+    table = tmp_path / "pairs.csv"
+    table.write_text("id,reference,candidate\n1,Left effusion.,Right effusion.\n")
+    asked = ("--pairs", table, "--json")
+    ((first,), (second,)) = (
+        json.loads(call(released.workspace, "judge", name, *asked).stdout)["systems"]
+        for name in ("mine-v1", "mine@v1")
+    )
+    assert first["errors"] == second["errors"]
+    assert (first["cached"], second["cached"]) == (0, 1)
+    other = call(
+        released.workspace, "judge", "mine-v1", "--pairs", table, "-e", "openai:m"
+    )
+    assert "This is not the engine that mine-v1 was released with" in other.stderr
+    withdraw_release(released.workspace, "mine-v1", APPROVER, "too lenient")
+    refused = call(released.workspace, "judge", "mine-v1", "--pairs", table)
+    assert "was withdrawn by" in str(refused.exception)
+    unknown = call(released.workspace, "judge", "mine-v9", "--pairs", table)
+    assert "there is no release mine-v9" in str(unknown.exception)
+
+
 def test_it_reads_no_labels(released, tmp_path):
     """Where an extractor is asked for, the refusal says what it is."""
     path = tmp_path / "s.csv"
@@ -388,6 +410,21 @@ def test_a_patient_on_both_sides_is_refused(ready):
     ready.add_pairs("again", "holdout", [TEXTS[2]], (1,), prefix="x")
     with pytest.raises(DataError, match="share 1 text"):
         ready.freeze(holdout="again", override="all the same")
+
+
+def test_a_suspicious_number_stops_it(ready):
+    """Raters who agree less with each other than with the judge were not met by it."""
+    ready.add_pairs("odd", "dev", TEXTS, prefix="o", second=(5, 5, 1, 1, 3, 3, 4, 2))
+    stopped = ready.freeze(cohort="odd", holdout="")
+    assert stopped.folder is None
+    assert any(
+        one.startswith("suspicious on odd: its tau-b") for one in stopped.objections
+    )
+    found = ready.freeze(cohort="odd", holdout="", override="the raters were new")
+    assert found.folder is not None
+    card = (found.folder / "card.md").read_text().replace("\\", "")
+    assert "Suspicious: its tau-b with one rater" in card
+    assert verify_release(ready.workspace, "mine-v1").holds
 
 
 @pytest.fixture
