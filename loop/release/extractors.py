@@ -20,6 +20,7 @@ from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import list_versions, read_aliases, read_known
 from loop.release.candidate import engine_facts
 from loop.release.facts import EvaluationFacts
+from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.load import (
     ENGINE,
     Release,
@@ -370,6 +371,11 @@ def _measured(
 
 def _of_release(release: Release, facts: ExtractorFacts) -> MeasuredErrors:
     """Return the counts that the release was frozen with."""
+    if isinstance(release.facts, JudgeReleaseFacts):
+        raise DataError(
+            f"{release.name} is a judge and reads no labels. Name the release of an "
+            "extractor."
+        )
     engine = release.facts.engine
     if engine.digest != facts.identity:
         raise DataError(
