@@ -164,15 +164,14 @@ def dr(
             "name a metric or a judge with --metric, or scores of your own with "
             "--scores"
         )
+    own = [
+        one
+        for path in scores or ()
+        for one in read_pair_scores(path, tested, lower or ())
+    ]
+    _check_own(own, lower or (), limits, chosen=other is not None)
     with ProgressBar("dr", quiet=as_json).shown():
-        held = [
-            *_score(tested, asked),
-            *(
-                one
-                for path in scores or ()
-                for one in read_pair_scores(path, tested, lower or ())
-            ),
-        ]
+        held = [*_score(tested, asked), *own]
         chosen = {} if other is None else _choose(other, asked)
         held = [_with_threshold(one, limits, chosen) for one in held]
         _require_used(limits, held)
@@ -190,6 +189,26 @@ def dr(
         print_json(data)
     else:
         _show(tested, found)
+
+
+def _check_own(
+    own: Sequence[PairScores],
+    lower: Sequence[str],
+    limits: Mapping[str, float],
+    *,
+    chosen: bool,
+) -> None:
+    """Refuse what is said of columns that are not there, or cannot be done."""
+    names = {one.name for one in own}
+    unknown = [name for name in lower if name not in names]
+    if unknown:
+        raise DataError(f"--scores have no column {quoted(unknown[0])}. Correct it.")
+    without = [name for name in names if name not in limits]
+    if chosen and without:
+        raise DataError(
+            f"--choose-on scores texts, and {quoted(min(without))} comes from a file "
+            "of scores. Name its threshold with --threshold."
+        )
 
 
 def _sort_names(
@@ -364,7 +383,7 @@ def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
     counts = count_pairs(pairs)
     say(
         f"{counts.significant:,} significant and {counts.harmless:,} harmless pairs of "
-        f"{counts.references:,} references"
+        f"{counts.references:,} reference{'' if counts.references == 1 else 's'}"
     )
     say()
     print_table(HEADER, discrimination_rows(found))

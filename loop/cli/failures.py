@@ -259,7 +259,7 @@ def _list_counts(
             (case, category or f"(all) {one.problem}", *rest)
             for one, (case, category, *rest) in zip(rows, cells, strict=True)
         ],
-        title=f"errors that run {found.run.id} counts otherwise than {found.ratings}",
+        title=f"errors that run {found.run.id} counts differently from {found.ratings}",
     )
     pairs = len({one.case_id for one in found.rows})
     say()

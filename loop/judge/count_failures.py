@@ -11,11 +11,16 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.evaluate.failures import open_for_review
-from loop.judge.judge_evaluation import expert_table, run_counts, version_of
+from loop.judge.judge_evaluation import (
+    expert_median,
+    expert_table,
+    run_counts,
+    version_of,
+)
 from loop.labels.expert_ratings import read_ratings_of
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
-from loop.score.experts.error_agreement import median_given
+from loop.score.experts.error_tables import SIGNIFICANCES
 
 
 class CountFailure(NamedTuple):
@@ -62,8 +67,8 @@ def find_count_failures(
 ) -> CountFailures:
     """Return where a judge's run and the readers' median counts differ.
 
-    Where the readers' median is no whole number, they do not decide, and it counts
-    all the same how far the judge is from it.
+    Where the readers' median is no whole number, they do not decide, and nothing is
+    listed.
 
     Parameters
     ----------
@@ -107,14 +112,14 @@ def find_count_failures(
         if status is not None and status is not Status.ANSWERED
     ]
     for place, name in wanted:
-        marked = experts.counts[:, :, experts.categories.index(name)]
-        right = np.stack(
-            [median_given(marked[..., n]) for n in range(marked.shape[-1])], axis=-1
-        )
         own = counted.by_weight[:, place]
-        if not counted.weighs:
+        if counted.weighs:
+            sides = [expert_median(experts, name, weight) for weight in SIGNIFICANCES]
+        else:
             # Readers weigh what this judge does not: either weight is an error.
-            right = np.stack([right.sum(axis=-1), np.zeros(len(right))], axis=-1)
+            either = expert_median(experts, name)
+            sides = [either, 0 * either]
+        right = np.stack(sides, axis=-1)
         apart = np.abs(own - right).sum(axis=-1)
         rows += [
             CountFailure(

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import fsum
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -37,6 +38,9 @@ PAIRS_FILE: Final = "pairs.csv"
 
 COLUMNS: Final = ("id", "reference_id", "reference", "candidate", "kind", "significant")
 """Columns that a file of marked pairs has; ``number`` may be there besides."""
+
+_ROUNDING: Final = 1e-12
+"""Up to which two scores are equal."""
 
 _YES = frozenset({"yes", "true", "1", "significant"})
 _NO = frozenset({"no", "false", "0", "insignificant"})
@@ -120,7 +124,11 @@ def read_marked_pairs(path: Path) -> MarkedPairs:
     twice = [name for name, times in Counter(found.ids).items() if times > 1]
     if twice:
         raise DataError(
-            f"{file}: the id {quoted(twice[0])} stands twice. Give every pair its own."
+            f"{file}: the id {quoted(twice[0])} appears twice. Give every pair its own."
+        )
+    if "" in found.ids or "" in found.reference_ids:
+        raise DataError(
+            f"{file}: a row has no id, or no reference_id. Give every pair both."
         )
     if found.significant.all() or not found.significant.any():
         raise DataError(
@@ -183,6 +191,8 @@ class PairScores:
         flags = np.where(np.isnan(good), np.nan, good < limit)
         side = "above" if self.lower else "below"
         decision = f"flagged {side} {threshold:.4g}, {chosen}"
+        if np.isinf(limit):
+            decision = f"every pair is flagged, {chosen}: no threshold parts them"
         return replace(self, flags=flags, decision=decision)
 
 
@@ -394,10 +404,15 @@ def _count_steps(
     for by_number in lines.values():
         numbers = sorted(by_number)
         for fewer, more in pairwise(numbers):
+            rise = _mean(by_number[more]) - _mean(by_number[fewer])
             steps += 1
-            violated += np.mean(by_number[more]) > np.mean(by_number[fewer])
+            violated += rise > _ROUNDING
     limits = clopper_pearson(int(violated), steps, confidence=confidence)
     return StepCount(int(violated), steps, limits)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
 
 
 def choose_threshold(pairs: MarkedPairs, scores: PairScores) -> float:
@@ -441,9 +456,10 @@ def require_apart(tested: MarkedPairs, chosen_on: MarkedPairs) -> None:
     if ids or texts:
         number = max(len(ids), len(texts))
         raise DataError(
-            f"{number} reference{'' if number == 1 else 's'} of the tested pairs stand "
-            "among those that thresholds would be chosen on, so that the numbers would "
-            "be too good. Choose them on variants of other reports."
+            f"{number} reference{' ' if number == 1 else 's '}of the tested pairs "
+            f"{'is' if number == 1 else 'are'} among those that thresholds would be "
+            "chosen on, so that the numbers would be too good. Choose them on variants "
+            "of other reports."
         )
 
 
@@ -457,13 +473,13 @@ def read_pair_scores(
     Parameters
     ----------
     lower
-        Columns in which lower is better.
+        Columns in which lower is better; others are left aside.
 
     Raises
     ------
     DataError
-        The file cannot be read, has no column of scores, an id that is none of the
-        pairs', or a cell that is no number.
+        The file cannot be read, has no column of scores, an id or a column twice, an
+        id that is none of the pairs', or a cell that is no number.
     """
     places = {name: place for place, name in enumerate(pairs.ids)}
     with csv_rows(path, find_encoding(path).name) as lines:
@@ -473,12 +489,22 @@ def read_pair_scores(
             raise DataError(
                 f"{path}, line 1: a column id and one for each metric are needed."
             )
-        unknown = [name for name in lower if name not in names]
-        if unknown:
-            raise DataError(f"{path} has no column {quoted(unknown[0])}. Correct it.")
+        if len(set(header)) < len(header):
+            raise DataError(f"{path}, line 1: a column appears twice. Keep one.")
         table = np.full((len(places), len(names)), np.nan)
+        seen: set[str] = set()
         for line, cells in lines:
-            row = dict(zip(header, cells, strict=False))
+            if len(cells) != len(header):
+                raise DataError(
+                    f"{path}, line {line}: {len(cells)} columns where the header has "
+                    f"{len(header)}. Correct the line."
+                )
+            row = dict(zip(header, cells, strict=True))
+            if row["id"].strip() in seen:
+                raise DataError(
+                    f"{path}, line {line}: its id appears twice. Keep one of the two."
+                )
+            seen.add(row["id"].strip())
             place = places.get(row.get("id", "").strip())
             if place is None:
                 raise DataError(

@@ -131,7 +131,7 @@ def discrimination_notes(found: Sequence[Discrimination]) -> list[str]:
         elif one.discrimination is None:
             told.append(
                 f"{one.scores.title} makes no decision, so it has no D and R; name a "
-                "threshold, or pairs to choose one on."
+                "threshold for it with --threshold."
             )
     return told
 

@@ -396,6 +396,20 @@ def expert_table(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable 
     )
 
 
+def expert_median(
+    experts: ErrorTable, category: str, weight: str = ""
+) -> NDArray[np.float64]:
+    """Return the experts' median count of each pair; NaN where they do not decide.
+
+    They do not where the median is no whole number. Without a weight errors of either
+    significance count.
+    """
+    both = experts.counts[:, :, experts.categories.index(category)]
+    chosen = both[..., SIGNIFICANCES.index(weight)] if weight else both.sum(axis=-1)
+    median = median_given(chosen)
+    return np.where(median == np.floor(median), median, np.nan)
+
+
 def _group_f1(
     experts: ErrorTable, judged: JudgedTexts, units: NDArray[Any], confidence: float
 ) -> dict[ErrorGroup, CountF1]:

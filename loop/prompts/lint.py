@@ -256,6 +256,8 @@ def _lint_values(version: PromptVersion) -> Iterator[Finding]:
             f"rules or exemplars say {', '.join(strange)}; this prompt's words are "
             f"{', '.join(wanted)}",
         )
+    if _judges(version):
+        yield from _lint_rulings(version)
     if version.contract != BinaryValues.name:
         return
     unsure = values.count(Value.UNCERTAIN)
@@ -266,6 +268,20 @@ def _lint_values(version: PromptVersion) -> Iterator[Finding]:
             f"{version.contract} does not offer: `rules` reads them as absent, and a "
             "model is shown a value that it cannot give",
         )
+
+
+def _lint_rulings(version: PromptVersion) -> Iterator[Finding]:
+    """Phrases of a judge's clarifications by which nothing can be found."""
+    for guide in version.guides:
+        for one in guide.clarifications:
+            if not any(sign.isalnum() for sign in one.phrase):
+                yield _error(guide.label, "a clarification's phrase has no word in it")
+            elif "*" in one.phrase:
+                yield _error(
+                    guide.label,
+                    "a clarification's phrase has a *, which stands for nothing in the "
+                    "guide of a judge: write the words as they are",
+                )
 
 
 def _lint_labels(

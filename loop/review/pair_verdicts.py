@@ -145,7 +145,8 @@ def name_verdicts(
 
     A category in which everything listed is right, or which the reviewer called wrong
     earlier, is recorded as right; one of which neither the judge nor the clinician
-    says anything has no verdict.
+    says anything has no verdict. So there is none where the judge rightly lists no
+    error.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def name_verdicts(
     Raises
     ------
     DataError
-        There is nothing to record, or a place is none of the answer's.
+        A place is none of the answer's.
     """
     unknown = [place for place in said.right if not 0 <= place < len(answer.errors)]
     if unknown:
@@ -169,11 +170,6 @@ def name_verdicts(
         _verdict(answer.case_id, name, by_category.get(name, ()), said, reviewer)
         for name in asked
     )
-    if not verdicts:
-        raise DataError(
-            "the judge lists no error here, and nothing was said against that, so "
-            "there is nothing to record. Go on with the next pair."
-        )
     return verdicts
 
 

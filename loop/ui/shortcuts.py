@@ -101,7 +101,7 @@ _ADJUDICATE = (
 
 _JUDGES = (
     *(
-        (str(one), f"#judges-sheet input[name=points][value='{one}']", f"{one} points")
+        (str(one), f"#judges-sheet input[name=points][value='{one}']", f"points: {one}")
         for one in range(1, 6)
     ),
     ("e", "#judges-sheet [data-add]", "add an error"),

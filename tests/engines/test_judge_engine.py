@@ -139,6 +139,47 @@ def test_of_several_rulings_the_longest_decides_and_then_the_last():
     assert count(other, "severity", *MODERATE)[:2] == (1, 0)
 
 
+def test_a_ruling_leaves_other_findings_of_its_sentence():
+    """However many the sentence lists."""
+    texts = (
+        "Trace left pleural effusion and large right pneumothorax.",
+        "The heart is normal.",
+    )
+    ruling = ruled("omission", ("trace left pleural effusion", ErrorWeight.NO_ERROR))
+    assert count(shipped("green"), "omission", *texts)[:2] != (1, 0)
+    assert count(ruling, "omission", *texts)[:2] == (1, 0)
+    texts = (
+        "Trace left effusion and large right pneumothorax.",
+        "Small left effusion and small right pneumothorax.",
+    )
+    before = count(shipped("green"), "severity", *texts)
+    ruling = ruled("severity", ("small for trace", ErrorWeight.NO_ERROR))
+    after = count(ruling, "severity", *texts)
+    assert before[0] == after[0] == 1
+
+
+@pytest.mark.parametrize("phrase", ["...", "for", " for ", "(", "... for ..."])
+def test_a_phrase_without_a_word_rules_nothing(phrase):
+    """Nor does one of which a half has none."""
+    assert count(
+        ruled("severity", (phrase, ErrorWeight.NO_ERROR)), "severity", *MODERATE
+    )[:2] == (1, 0)
+    assert count(
+        ruled("omission", (phrase, ErrorWeight.NO_ERROR)),
+        "omission",
+        "Right pneumothorax.",
+        "The lungs are clear.",
+    )[:2] == (1, 0)
+
+
+def test_brackets_in_a_report_are_no_hindrance():
+    """Of the phrase neither."""
+    texts = ("Small pleural effusion (left).", "Large pleural effusion (left).")
+    ruling = ruled("severity", ("large pleural effusion left", ErrorWeight.NO_ERROR))
+    assert count(shipped("green"), "severity", *texts)[0] == 1
+    assert count(ruling, "severity", *texts)[:2] == (0, 0)
+
+
 def test_a_ruling_reaches_its_own_sentence_only():
     """The other effusion of another sentence is as wrong as before."""
     texts = (

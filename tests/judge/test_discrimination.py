@@ -145,11 +145,12 @@ def test_a_file_or_a_folder_of_pairs_is_read(tmp_path):
     ("rows", "header", "message"),
     [
         (ROWS, ("id", *HEADER[2:], "x"), "no column reference_id"),
-        ([*ROWS, ("a1", *ROWS[3][1:])], HEADER, "'a1' stands twice"),
+        ([*ROWS, ("a1", *ROWS[3][1:])], HEADER, "'a1' appears twice"),
         (ROWS[:2], HEADER, "all of its pairs are of one group"),
         ([(*ROWS[0][:5], "maybe", "1"), ROWS[2]], HEADER, "line 2: significant is"),
         ([(*ROWS[0][:6], "-1"), ROWS[2]], HEADER, "line 2: number is no count"),
         ([ROWS[0][:-1], ROWS[2]], HEADER, "line 2: 6 columns"),
+        ([("", *ROWS[0][1:]), ROWS[2]], HEADER, "a row has no id"),
     ],
 )
 def test_a_file_that_says_too_little_is_refused(tmp_path, rows, header, message):
@@ -179,8 +180,52 @@ def test_scores_of_ones_own_are_read_by_id(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             read_pair_scores(table(path, header, rows), pairs())
-    with pytest.raises(DataError, match="has no column 'z'"):
-        read_pair_scores(table(path, ("id", "x"), [("a1", 1)]), pairs(), ["z"])
+    for header, rows, message in (
+        (("id", "x"), [("a1", 1), ("a1", 2)], "line 3: its id appears twice"),
+        (("id", "x", "x"), [("a1", 1, 2)], "a column appears twice"),
+        (("id", "x"), [("a1",)], "line 2: 1 columns where the header has 2"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_pair_scores(table(path, header, rows), pairs())
+
+
+def test_columns_of_ones_own_are_held_beside_metrics(workspace, tmp_path):
+    """From several files; lower where it is said; with a threshold of one's own."""
+    write(tmp_path)
+    one = table(tmp_path / "one.csv", ("id", "x"), [("a1", 1), ("b2", 0)])
+    two = table(tmp_path / "two.csv", ("id", "y"), [("a1", 1), ("b2", 3)])
+    files = ("-s", one, "-s", two, "--resamples", 20)
+    done = run(workspace, tmp_path, *files, "--lower", "x", "--threshold", "y=2")
+    assert done.exit_code == 0, done.output
+    assert "flagged below 2, as named" in done.output
+    unknown = run(workspace, tmp_path, *files, "--lower", "z")
+    assert "--scores have no column 'z'" in str(unknown.exception)
+    other = tmp_path / "other"
+    other.mkdir()
+    rows = [
+        (f"z{n}", f"z{row[1]}", f"Cough. {row[2]}", *row[3:])
+        for n, row in enumerate(ROWS)
+    ]
+    write(other, rows)
+    chosen = run(workspace, tmp_path, *files, "--choose-on", other)
+    assert "'x' comes from a file of scores" in str(chosen.exception)
+
+
+def test_rounding_is_no_rise():
+    """The mean of three equal scores may differ from one of them in the last digit."""
+    rows = [ROWS[0], *((f"c{n}", *ROWS[1][1:]) for n in range(3)), *ROWS[2:]]
+    found = measure_discrimination(
+        pairs(rows), scores([0.1, 0.1, 0.1, 0.1, 0.5, 0.1, 0.5]), resamples=5
+    )
+    assert (found.steps.violated, found.steps.steps) == (0, 1)
+
+
+def test_a_threshold_that_parts_nothing_says_so():
+    """Instead of infinity."""
+    one = scores([0.5] * 5)
+    said = one.flagged_below(float("inf"), "chosen on other pairs")
+    assert said.decision.startswith("every pair is flagged")
+    assert said.flags.tolist() == [1] * 5
 
 
 def test_the_figure_says_what_it_shows():
@@ -239,7 +284,7 @@ def test_thresholds_may_come_from_other_pairs(workspace, tmp_path):
     assert done.exit_code == 0, done.output
     assert "chosen on other pairs" in done.output
     refused = run(workspace, tmp_path, *more, tmp_path)
-    assert "stand among those that thresholds" in str(refused.exception)
+    assert "are among those that thresholds" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

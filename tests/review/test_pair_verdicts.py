@@ -10,10 +10,12 @@ from loop.core.records import (
     Entry,
     ErrorWeight,
     Field,
+    Item,
     Outcome,
     Status,
 )
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.judged import listed_field
 from loop.review.pair_verdicts import (
     JudgedAnswer,
     ListedError,
@@ -65,6 +67,14 @@ def test_what_a_judge_lists_is_read_with_its_places(workspace, tmp_path, monkeyp
         assert read_judged(store, run, version, "p0").errors == ()
         with pytest.raises(DataError, match="did not ask pair"):
             read_judged(store, run, version, "p99")
+
+
+def test_words_that_stand_twice_mark_nothing(workspace, tmp_path, monkeypatch):
+    """Nothing says which of the two is meant."""
+    text = "No left pleural effusion. Large right pleural effusion."
+    item = Item(id="a", variables={"reference": text, "candidate": "Clear lungs."})
+    found = listed_field(["pleural effusion", "Large"], item)
+    assert [len(one.spans) for one in found.entries] == [0, 1]
 
 
 def test_an_unreadable_answer_lists_nothing(workspace, tmp_path, monkeypatch):
@@ -132,8 +142,7 @@ def test_a_category_called_wrong_before_is_right_now():
 def test_nothing_said_of_nothing_is_no_verdict():
     """And a place beyond the list is no error of this answer."""
     empty = JudgedAnswer(case_id="p0", status=Status.ANSWERED, problem="")
-    with pytest.raises(DataError, match="nothing to record"):
-        say(PairVerdict(), empty)
+    assert say(PairVerdict(), empty) == {}
     with pytest.raises(DataError, match="fewer errors than were judged"):
         say(PairVerdict(right={3: NONE}))
 

@@ -130,14 +130,14 @@ def test_verdicts_are_kept_together_and_the_next_pair_opens(context):
     assert kept["location"].edits.clarifications[0].phrase == "right for left"
     assert {one.judgement for one in kept.values()} == {Judgement.GUIDELINE_AMBIGUOUS}
     again = act(context, events.move, act="open").sheet
-    assert "right are 0 significant and 0 insignificant" in again
+    assert "correct counts: 0 significant, 0 insignificant" in again
 
 
 def test_what_was_said_before_is_taken_over_or_taken_back(context):
     """A category that is called right now stands no longer as wrong."""
     act(context, events.reveal)
     act(context, events.judge, fields={"listed.0.right": "severity"})
-    act(context, events.judge, fields={})
+    act(context, events.judge, fields={"listed.0.right": "ok"})
     kept = read_kept(context.store, context.workspace, COHORT)
     states = [
         (one.verdict.label, one.verdict.judgement.value, one.state) for one in kept
@@ -161,17 +161,34 @@ def test_what_was_said_before_is_taken_over_or_taken_back(context):
                 "rule.phrase": "right for left",
                 "rule.value": "no_error",
             },
-            "no category of errors is called 'side'",
+            "a category is none that the judge is asked for",
         ),
         ({"missed.0.words": "x"}, "a missed error has no category"),
-        ({"listed.0.right": "nonsense"}, "no category of errors is called"),
+        ({"listed.0.right": "nonsense"}, "a category is none that the judge"),
+        ({"listed.0.right": ""}, "error 1 of the judge has no verdict of yours"),
+        (
+            {
+                "missed.0.category": "wording",
+                "missed.0.weight": "significant",
+            },
+            "a category is none that the judge is asked for",
+        ),
+        (
+            {
+                "missed.0.category": "severity",
+                "missed.0.weight": "significant",
+                "missed.0.words": "x" * 501,
+            },
+            "may have 500 characters",
+        ),
+        ({"rule.category": "location"}, "a clarification needs a category"),
     ],
 )
 def test_verdicts_that_cannot_be_meant_are_refused(context, fields, message):
     """All of them, with the reason."""
     act(context, events.reveal)
     with pytest.raises(DataError, match=message):
-        act(context, events.judge, fields=fields)
+        act(context, events.judge, fields={"listed.0.right": "ok"} | fields)
     assert read_kept(context.store, context.workspace, COHORT) == ()
 
 
@@ -184,9 +201,117 @@ def test_verdicts_are_on_the_run_that_was_shown(context):
         act(context, events.judge, fields={}, run="another")
     with pytest.raises(DataError, match="another cohort"):
         act(context, events.judge, fields={}, cohort="rp@0")
-    with pytest.raises(DataError, match="nothing to record"):
-        act(context, events.reveal, case="p0")
+
+
+def test_that_there_is_no_error_is_said_and_kept(context):
+    """Of a pair without one the judge is right only if that was ticked."""
+    act(context, events.reveal, case="p0")
+    with pytest.raises(DataError, match="Tick that it missed none"):
         act(context, events.judge, fields={}, case="p0")
+    done = act(context, events.judge, fields={"complete": "yes"}, case="p0")
+    assert "Kept on p0: there is no error" in done.status
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    assert not desk.waits("p0") and desk.stage("p0").value == "judged"
+    again = act(context, events.move, act="open", case="p0").sheet
+    assert 'name="complete" checked' in again
+
+
+def test_a_judged_pair_opens_as_it_was_judged(context):
+    """So that handing it in again changes nothing."""
+    said = {
+        "listed.0.right": "no_error",
+        "missed.0.category": "severity",
+        "missed.0.weight": "insignificant",
+        "missed.0.words": "grade",
+        "rule.category": "location",
+        "rule.phrase": "right for left",
+        "rule.value": "no_error",
+        "rule.note": "why not",
+        "judgement": "guideline_ambiguous",
+        "comment": "why",
+        "anchor": "yes",
+    }
+    act(context, events.reveal)
+    act(context, events.judge, fields=said)
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    answer = events.read_judged(context.store, desk.run, desk.version, "p1")
+    fields = events.fields_of_verdicts(answer, desk.own_verdicts("p1"))
+    assert fields == said
+    act(context, events.judge, fields=fields)
+    kept = read_kept(context.store, context.workspace, COHORT)
+    assert len(kept) == 2 and {one.state for one in kept} == {VerdictState.OPEN}
+
+
+def test_what_the_form_cannot_show_is_not_taken_over(context, tmp_path):
+    """A file may ask for more than one rule."""
+    act(context, events.reveal)
+    path = tmp_path / "v.yaml"
+    path.write_text(
+        "reviewer: Dr A\nverdicts:\n- case: p1\n  label: location\n"
+        "  judgement: model_wrong\n  clarifications:\n"
+        "  - {phrase: right for left, value: no_error}\n"
+        "  - {phrase: left for right, value: no_error}\n"
+    )
+    added = call(context.workspace, "verdict", "add", path, "--run", "latest:mine")
+    assert added.exit_code == 0, added.output
+    with pytest.raises(DataError, match="more wording than this form"):
+        act(context, events.judge, fields={"listed.0.right": "ok"})
+
+
+def test_a_rating_that_was_begun_is_not_lost_to_a_look(context):
+    """It is handed in or emptied first; and one that was given comes back."""
+    with pytest.raises(DataError, match="you have begun a rating"):
+        act(context, events.reveal, fields=SIDE)
+    assert "Your own rating" not in act(context, events.move, act="open").sheet
+    reader = {"right": Right.READ, "fields": SIDE}
+    events.rate(come(context, UserRole.READER, **reader), PROMPT, COHORT)
+    page = events.move(
+        come(context, UserRole.READER, right=Right.READ, act="open"), PROMPT, COHORT
+    ).sheet
+    assert 'value="zebra side"' in page and 'value="2" checked' in page
+
+
+def test_after_other_texts_were_imported_no_old_answer_is_shown(context, tmp_path):
+    """Nor does what was said of them count."""
+    act(context, events.reveal)
+    act(context, events.judge, fields={"listed.0.right": "no_error"})
+    pairs = tmp_path / "again.csv"
+    pairs.write_text("id,reference,candidate\np1,Left mass.,Left mass.\n")
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    done = call(
+        context.workspace,
+        *("cohort", "import", pairs, "--name", "rp", *options),
+        *("--replace", "--why", "new texts"),
+    )
+    assert done.exit_code == 0, done.output
+    shown = events.refresh(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    assert "judged other texts of rp" in shown.pairs
+    assert "What the judge says" not in shown.sheet
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    assert desk.verdicts == {}
+
+
+def test_others_verdicts_stay_hidden_until_ones_own(context):
+    """Who judges first is not led."""
+    act(context, events.reveal)
+    act(context, events.judge, fields={"listed.0.right": "no_error"})
+    other = {"case": "p1", "right": Right.JUDGE, "name": "Dr B"}
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    sent = other | {"cohort": desk.task.key, "run": desk.run.id}
+    page = events.reveal(visit(context, **sent), PROMPT, COHORT).sheet
+    assert "Verdicts on this pair" not in page
+    said = sent | {"fields": {"listed.0.right": "ok"}}
+    events.judge(visit(context, **said), PROMPT, COHORT)
+    page = events.move(visit(context, **sent, act="open"), PROMPT, COHORT).sheet
+    assert "Verdicts on this pair" in page and "disputed" in page
+
+
+def test_a_forged_name_of_a_field_is_left_aside(context):
+    """One's own page opens again."""
+    forged = {f"marked.{'9' * 5000}.words": "x", "marked.x.words": "y", "points": "2"}
+    act(context, events.keep, fields=forged)
+    page = act(context, events.move, act="open").sheet
+    assert 'value="2" checked' in page
 
 
 def test_a_form_that_was_begun_is_there_again(context):
@@ -265,14 +390,18 @@ def test_an_unreadable_answer_has_no_form(context, monkeypatch):
     page = act(context, events.reveal).sheet
     assert "No readable answer (unparsed)" in page
     assert 'data-send="judge"' not in page
+    with pytest.raises(DataError, match="no readable answer about this pair"):
+        act(context, events.judge, fields={})
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    assert not desk.waits("p1")
 
 
 @pytest.mark.parametrize(
     ("prompt", "said"),
     [
-        ("extractor", "is no judge"),
+        ("extractor", "is not a judge"),
         ("listed", "has not judged rp yet"),
-        (None, "is no judge"),
+        (None, "is not a judge"),
     ],
 )
 def test_without_a_judge_pairs_are_rated_all_the_same(context, prompt, said):
@@ -293,6 +422,14 @@ def test_a_holdout_is_rated_and_its_judge_stays_unseen(context, tmp_path):
     assert done.exit_code == 0, done.output
     shown = events.refresh(visit(context, right=Right.JUDGE), PROMPT, "held")
     assert "stays unseen" in shown.pairs and "judges-reveal" not in shown.sheet
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, "held")
+    sent = {"case": "h0", "cohort": desk.task.key, "fields": SIDE}
+    kept = events.keep(visit(context, right=Right.JUDGE, **sent), PROMPT, "held")
+    assert "not kept until you hand it in" in kept.status
+    events.rate(visit(context, right=Right.JUDGE, **sent), PROMPT, "held")
+    for table in ("working", "readings"):
+        rows = context.store.read(f"SELECT * FROM {table}")
+        assert not any("zebra" in str(row) for row in rows)
 
 
 def test_other_pages_say_where_pairs_are(context):

@@ -1,9 +1,11 @@
 """What a judge's guides say of wordings: that an error is significant, or none at all.
 
-A clarification of a category rules on its errors by the sentences they are about. One
-such as "small for trace" rules where the candidate's sentence has the words before
-"for" and the reference's those after it; any other where one of the two has its words.
-Of several the longest rules, of equally long ones the last.
+A clarification of a category rules on its errors by the words around the finding they
+are about: those of its clause, between commas, "and", "with" and "but", so that another
+finding of the sentence keeps its own. One such as "small for trace" rules where the
+candidate's clause has the words before "for" and the reference's those after it; any
+other where one of the two has its words. Of several the longest rules, of equally long
+ones the last.
 """
 
 from __future__ import annotations
@@ -17,6 +19,27 @@ from loop.engines.rules.sections import sentences
 from loop.engines.rules.vocabulary import GAP, MAX_GAP_WORDS, fold, tidy
 
 _FOR = " for "
+_BORDER = re.compile(r"[,;:]|(?<!\w)(?:and|or|with|without|but|which|while)(?!\w)")
+_MARKS = str.maketrans(dict.fromkeys("()[]{}\"'", " "))
+
+
+class _Around(NamedTuple):
+    """A sentence, folded, and the clause of what an error is about in it."""
+
+    sentence: str
+    start: int
+    end: int
+
+    def has(self, words: re.Pattern[str]) -> bool:
+        """Whether the words stand in the clause, or reach into it."""
+        return any(
+            found.start() < self.end and found.end() > self.start
+            for found in words.finditer(self.sentence)
+        )
+
+
+_NOWHERE = _Around("", 0, 0)
+"""Of a text that says nothing of what an error is about: it has no words."""
 
 
 class _Ruling(NamedTuple):
@@ -26,12 +49,12 @@ class _Ruling(NamedTuple):
 
     weight: ErrorWeight
 
-    def holds(self, reference: str, candidate: str) -> bool:
-        """Whether it rules on an error about these sentences, both folded."""
-        if self.whole.search(candidate) or self.whole.search(reference):
+    def holds(self, reference: _Around, candidate: _Around) -> bool:
+        """Whether it rules on an error about these places."""
+        if candidate.has(self.whole) or reference.has(self.whole):
             return True
         return any(
-            given.search(candidate) and wanted.search(reference)
+            candidate.has(given) and reference.has(wanted)
             for given, wanted in self.halves
         )
 
@@ -71,7 +94,7 @@ class Rulings:
         if not rulings:
             return None
         reference, candidate = (
-            fold(_sentence(text, span)) if span else ""
+            _around(text, span) if span else _NOWHERE
             for text, span in zip(texts, spans, strict=True)
         )
         ruling = next((one for one in rulings if one.holds(reference, candidate)), None)
@@ -81,18 +104,27 @@ class Rulings:
 def _read_rulings(guide: Guide) -> Iterator[_Ruling]:
     """Yield the rulings of a guide, those first that go before others."""
     known = [
-        (tidy(one.phrase), one.value)
+        (" ".join(tidy(one.phrase).translate(_MARKS).split()), one.value)
         for one in reversed(guide.clarifications)
-        if isinstance(one.value, ErrorWeight)
+        if isinstance(one.value, ErrorWeight) and has_words(one.phrase)
     ]
     for phrase, weight in sorted(known, key=lambda one: -len(one[0])):
         cuts = [one.start() for one in re.finditer(_FOR, phrase)]
         halves = [(phrase[:cut], phrase[cut + len(_FOR) :]) for cut in cuts]
         yield _Ruling(
             _pattern(phrase),
-            tuple((_pattern(given), _pattern(wanted)) for given, wanted in halves),
+            tuple(
+                (_pattern(given), _pattern(wanted))
+                for given, wanted in halves
+                if has_words(given) and has_words(wanted)
+            ),
             weight,
         )
+
+
+def has_words(phrase: str) -> bool:
+    """Whether a phrase has a letter or a digit: nothing is found by others."""
+    return any(one.isalnum() for one in phrase)
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:
@@ -103,9 +135,18 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){words}(?!\w)")
 
 
-def _sentence(text: str, span: Span) -> str:
-    """Return the sentence in which a span begins."""
+def _around(text: str, span: Span) -> _Around:
+    """Return the sentence in which a span begins, and the clause around the span."""
+    begin, end = span.start, span.end
     for offset, sentence in sentences(text, 0, len(text)):
         if offset <= span.start < offset + len(sentence):
-            return sentence
-    return text[span.start : span.end]
+            begin, end = offset, offset + len(sentence)
+            break
+    words = fold(text[begin:end]).translate(_MARKS)
+    start, stop = span.start - begin, span.end - begin
+    borders = [found.span() for found in _BORDER.finditer(words)]
+    return _Around(
+        words,
+        max((after for _, after in borders if after <= start), default=0),
+        min((before for before, _ in borders if before >= stop), default=len(words)),
+    )

@@ -87,11 +87,12 @@ def listed_field(
     entries = []
     for one in words:
         # Only the very words count: a judge describes an error more than it quotes.
+        # Where they stand twice, nothing says which of the two is meant.
         spans = tuple(
             [
                 Span(start, start + len(one), name)
                 for name, text in texts
-                if (start := text.find(one)) >= 0
+                if (start := text.find(one)) >= 0 and text.find(one, start + 1) < 0
             ]
         )
         # A named tuple's own `__new__` is Python code and takes three times as long.

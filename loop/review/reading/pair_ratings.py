@@ -17,6 +17,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.people.roster import require_distinct
 from loop.core.safe_text import quoted
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_record
 from loop.labels.error_categories import ErrorCategories, read_errors
@@ -44,8 +45,9 @@ LONGEST_WORDS: Final = 500
 MOST_ERRORS: Final = 60
 """Errors that one rater may mark in one pair."""
 
-_RATING, _SHOWN = "rating", "shown"
-"""Names under which the store keeps a rating, and that a judge's answer was shown."""
+_RATING, _SHOWN, _AGREED = "rating", "shown", "agreed"
+"""Names under which the store keeps a rating, that a judge's answer was shown, and
+that one without an error was found right."""
 
 _BLOCK = 256
 """Sealed ratings are filled up to a multiple of this, in bytes: nothing is told by
@@ -209,11 +211,54 @@ def mark_shown(
     StoreError
         The store cannot be written.
     """
-    who = check_reader(rater)
-    if case_id not in shown_pairs(store, task, who):
+    _mark(store, task, (check_reader(rater), case_id, _SHOWN), "yes", now)
+
+
+def _mark(
+    store: Store, task: RatingTask, place: tuple[str, str, str], word: str, now: Clock
+) -> None:
+    """Keep a mark that is not kept yet; `place` is rater, case and what it is."""
+    found = store.read(
+        "SELECT value FROM readings WHERE cohort = ? AND reader = ? AND case_id = ? "
+        "AND label = ? ORDER BY number DESC LIMIT 1",
+        [task.key, *place],
+    )
+    if not found or (task.words is None and found[0][0] != word):
         with store.writing() as connection:
-            row = _row(task, (who, case_id, _SHOWN), "yes", format_time(now()))
-            connection.execute(_INSERT, row)
+            connection.execute(_INSERT, _row(task, place, word, format_time(now())))
+
+
+def mark_agreed(
+    store: Store,
+    task: RatingTask,
+    rater: str,
+    case_id: str,
+    run: str,
+    now: Clock = utc_now,
+) -> None:
+    """Keep that `rater` finds a run's answer right that lists no error of a pair.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be written.
+    """
+    _mark(store, task, (check_reader(rater), case_id, _AGREED), run, now)
+
+
+def agreed_pairs(
+    store: Store, task: RatingTask, rater: str, run: str
+) -> frozenset[str]:
+    """Return the pairs whose answer without an error `rater` found right.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    where = LATEST.format(where="AND reader = ? AND label = ?")
+    rows = store.read(where, [task.key, check_reader(rater), _AGREED])
+    return frozenset(case_id for _, case_id, _, value, *_ in rows if value == run)
 
 
 def shown_pairs(store: Store, task: RatingTask, rater: str) -> frozenset[str]:
@@ -336,6 +381,10 @@ def publish_ratings(
             "ratings become part of the cohort now."
         )
     found = read_all_ratings(store, task)
+    record = read_record(workspace, task.cohort.name)
+    others: tuple[str, ...] = ()
+    if record.ratings and task.cohort.role is not CohortRole.HOLDOUT:
+        others = read_ratings_of(workspace, task.cohort.name).given.raters
     names = [check_reader(name) for name in wanted.raters] or sorted(found)
     nobody = [name for name in names if name not in found]
     if nobody or not names:
@@ -344,8 +393,9 @@ def publish_ratings(
             f"cohort {task.cohort.name!r}: no rating of {who} to publish. Pairs are "
             "rated on the page Judges of the workbench (`ranloop review`)."
         )
+    require_distinct(workspace, *sorted(found), others=others)
     if not wanted.replace:
-        _refuse_loss(workspace, task, {name: found[name] for name in names})
+        _refuse_loss(workspace, store, task, {name: found[name] for name in names})
     parts = [_judgements(task, name, found[name]) for name in sorted(set(names))]
     given = Judgements(
         tuple(one for part in parts for one in part.ratings),
@@ -356,9 +406,12 @@ def publish_ratings(
 
 
 def _refuse_loss(
-    workspace: WorkspacePaths, task: RatingTask, found: dict[str, dict[str, PairRating]]
+    workspace: WorkspacePaths,
+    store: Store,
+    task: RatingTask,
+    found: dict[str, dict[str, PairRating]],
 ) -> None:
-    """Refuse to take away what raters said of pairs that they did not rate again.
+    """Refuse to take away what raters said elsewhere than in the workbench.
 
     What is sealed is not looked at: of a holdout nobody is published twice unasked.
     """
@@ -368,22 +421,43 @@ def _refuse_loss(
     if task.cohort.role is CohortRole.HOLDOUT:
         raise DataError(
             f"holdout {task.cohort.name!r} has ratings, which are sealed: whether one "
-            "would be lost cannot be seen. Publish with --replace if all that these "
-            "raters say is in the workbench."
+            "would be lost cannot be seen. If all that these raters say is in the "
+            f"workbench, publish with `ranloop cohort ratings {task.cohort.name} "
+            "--collected --replace --why REASON`."
         )
-    kept = read_ratings_of(workspace, task.cohort.name).given.rows
+    kept = read_ratings_of(workspace, task.cohort.name).given
+    said = _ever_said(store, task)
     lost = {
         one.rater
-        for one in kept
-        if one.rater in found and one.case_id not in found[one.rater]
+        for one in kept.ratings
+        if one.rater in found
+        and one.points not in said.get((one.rater, one.case_id), ())
+    }
+    lost |= {
+        one.rater
+        for one in kept.errors
+        if one.rater in found and (one.rater, one.case_id) not in said
     }
     if lost:
         raise DataError(
-            f"{_listed(sorted(lost))} rated pairs before, in a file or another "
-            "version, that they did not rate in the workbench: these ratings would be "
-            "lost. Rate them here too, leave these raters out, or publish with "
-            "--replace."
+            f"{_listed(sorted(lost))} rated pairs before, in a file, and these ratings "
+            "would be lost. Leave these raters out, let them rate under another name, "
+            f"or replace theirs with `ranloop cohort ratings {task.cohort.name} "
+            "--collected --replace --why REASON`."
         )
+
+
+def _ever_said(store: Store, task: RatingTask) -> dict[tuple[str, str], set[float]]:
+    """Return every rater's points of every pair, those that were replaced too."""
+    rows = store.read(
+        "SELECT reader, case_id, value FROM readings WHERE cohort = ? AND label = ?",
+        [task.key, _RATING],
+    )
+    said: dict[tuple[str, str], set[float]] = {}
+    for rater, case_id, kept in rows:
+        points = _read(task, (rater, case_id), kept).points
+        said.setdefault((rater, case_id), set()).add(points)
+    return said
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from loop.core.records import Status
 from loop.evaluate.distances import DistanceTable, Mask, count_distances
 from loop.evaluate.protocol import read_protocol
 from loop.judge.counts import JudgeCounts
-from loop.judge.judge_evaluation import expert_table, run_counts
+from loop.judge.judge_evaluation import expert_median, expert_table, run_counts
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.prompts.outputs.error_list import UnweightedErrorList
 from loop.prompts.outputs.judged import error_field
@@ -38,8 +38,7 @@ from loop.review.revise.check import (
 from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
 from loop.run.store import Store
-from loop.score.experts.error_agreement import median_given
-from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
+from loop.score.experts.error_tables import SIGNIFICANCES
 
 
 class JudgeRuns(NamedTuple):
@@ -102,7 +101,9 @@ def measure_judge(
     )
     weights = ("",) if plain else SIGNIFICANCES
     fields = [(name, weight) for weight in weights for name in asked]
-    right = np.column_stack([_right(experts, *field) for field in fields])
+    right = np.column_stack([expert_median(experts, *field) for field in fields])
+    rows = {case: row for row, case in enumerate(given.case_ids)}
+    _overrule(right, rows, fields, verdicts)
     counted = [_median(store, one, fields) for one in (before, after)]
     table = DistanceTable(
         fields=tuple(error_field(*field) for field in fields),
@@ -114,7 +115,7 @@ def measure_judge(
     protocol = read_protocol(workspace)
     was, now = (float(np.isinf(one).any(axis=1).mean()) for one in counted)
     counts = _CountTable(
-        {case: row for row, case in enumerate(given.case_ids)},
+        rows,
         fields,
         right,
         counted[0],
@@ -236,15 +237,24 @@ class _CountedCategory(NamedTuple):
         return ", ".join(f"{int(count)} {weight}".rstrip() for count, weight in said)
 
 
-def _right(experts: ErrorTable, category: str, weight: str) -> NDArray[np.float64]:
-    """Return the experts' count of each pair; NaN where they do not decide.
+def _overrule(
+    right: NDArray[np.float64],
+    rows: Mapping[str, int],
+    fields: Sequence[tuple[str, str]],
+    verdicts: Sequence[Verdict],
+) -> None:
+    """Put what verdicts count in place of what the experts do, where they say so.
 
-    Without a weight errors of either significance count.
+    Nobody corrects what raters say, so that a reviewer who is right against them could
+    never put a judge right otherwise.
     """
-    both = experts.counts[:, :, experts.categories.index(category)]
-    chosen = both[..., SIGNIFICANCES.index(weight)] if weight else both.sum(axis=-1)
-    median = median_given(chosen)
-    return np.where(median == np.floor(median), median, np.nan)
+    for verdict in verdicts:
+        counts = verdict.correct_counts
+        for case_id, category in verdict.targets if counts is not None else ():
+            columns = [n for n, (name, _) in enumerate(fields) if name == category]
+            if case_id in rows and columns and counts is not None:
+                wanted = counts if len(columns) > 1 else (sum(counts),)
+                right[rows[case_id], columns] = wanted
 
 
 def _median(

@@ -17,6 +17,8 @@ window.ranloopJudges = (element, trigger, watch) => {
   const send = (name, more = {}) => {
     clearTimeout(timer);
     timer = 0;
+    const said = document.querySelector('.judges-said');
+    if (said && name !== 'keep') said.textContent = '';
     trigger(name, {...pair().dataset, ...more, fields: gather()});
   };
 
@@ -38,6 +40,12 @@ window.ranloopJudges = (element, trigger, watch) => {
     const button = event.target.closest('button');
     if (!button || !element.contains(button)) return;
     const {add: kind, move, send: act, verdict} = button.dataset;
+    if (button.dataset.allRight !== undefined) {
+      event.preventDefault();
+      for (const one of element.querySelectorAll('select[name^="listed."]')) if (!one.value) one.value = 'ok';
+      keepSoon();
+      return;
+    }
     if (kind) { event.preventDefault(); add(kind); keepSoon(); }
     else if (button.dataset.remove !== undefined) {
       event.preventDefault();
@@ -50,6 +58,11 @@ window.ranloopJudges = (element, trigger, watch) => {
     else if (move) { event.preventDefault(); if (timer) send('keep'); trigger('move', {...pair().dataset, act: move}); }
     else if (act) { event.preventDefault(); send(act, verdict ? {verdict} : {}); }
   });
+
+  // What was typed last is kept before one leaves, but not behind what is handed in.
+  const flush = () => { if (timer && pair()) send('keep'); };
+  element.addEventListener('focusout', (event) => { if (!event.relatedTarget?.closest?.('[data-send]')) flush(); });
+  window.addEventListener('pagehide', flush);
 
   element.addEventListener('input', (event) => { if (event.target.name) keepSoon(); });
   element.addEventListener('change', (event) => { if (event.target.name) keepSoon(); });
@@ -65,5 +78,9 @@ window.ranloopJudges = (element, trigger, watch) => {
     }
   });
 
-  window.ranloopJudgesSettled = () => requestAnimationFrame(() => pair()?.scrollIntoView({block: 'nearest'}));
+  window.ranloopJudgesSettled = () => requestAnimationFrame(() => {
+    const heading = element.querySelector('h2');
+    heading?.focus({preventScroll: true});
+    document.getElementById('judges-status')?.scrollIntoView({block: 'start'});
+  });
 };

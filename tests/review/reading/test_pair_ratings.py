@@ -143,6 +143,39 @@ def test_nobody_loses_what_they_said_in_a_file(workspace, tmp_path, store):
     assert points.points[0].tolist() == [2.0, 5.0]
 
 
+def test_a_rater_of_a_file_is_not_replaced_by_a_namesake(workspace, tmp_path, store):
+    """Also who rates every pair; one's own earlier ratings are replaced."""
+    rate(workspace, tmp_path)
+    task = read_rating_task(workspace, "rp")
+    for case_id in task.cohort.case_ids:
+        keep_rating(store, task, "r1", case_id, PairRating(4.0, ()))
+    wanted = RatingsPublication(reason="all")
+    with pytest.raises(DataError, match="'r1' rated pairs before, in a file"):
+        publish_ratings(workspace, store, task, wanted, EDITOR)
+    for points in (2.0, 3.0):
+        keep_rating(store, task, "Ann", "p0", PairRating(points, ()))
+        publish_ratings(
+            workspace, store, task, wanted._replace(raters=("Ann",)), EDITOR
+        )
+    found = read_ratings_of(workspace, "rp").points()
+    assert found.points[0, found.raters.index("Ann")] == 3.0
+
+
+@pytest.mark.parametrize("other", ["\u0410nn", "ann", "Ann\u00a0"])
+def test_a_rater_who_looks_like_another_one_is_refused(
+    workspace, tmp_path, store, other
+):
+    """Nobody could tell their ratings apart."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", FINE)
+    keep_rating(store, task, other, "p1", FINE)
+    if other.strip() == "Ann":
+        assert set(read_all_ratings(store, task)) == {"Ann"}
+        return
+    with pytest.raises(DataError, match="looks like"):
+        publish_ratings(workspace, store, task, RatingsPublication(reason="x"), EDITOR)
+
+
 def test_on_a_holdout_they_are_sealed(workspace, tmp_path, store):
     """In the store and in the version, and by their length nothing is told."""
     task = pairs(workspace, tmp_path, "holdout")

@@ -208,6 +208,27 @@ def test_verdicts_on_a_judge_make_its_next_version(verdicts):
     assert {one["addressed_by"] for one in kept} == {"mine@v2"}
 
 
+def test_a_reviewer_may_overrule_the_readers(verdicts):
+    """In the pair the verdict is about, and nowhere else."""
+    workspace, path = verdicts
+    text = """\
+reviewer: Dr Ann
+verdicts:
+- case: q1
+  label: location
+  judgement: model_wrong
+  errors:
+  - {words: side, said: significant, right: no_error}
+  clarifications: {phrase: right for left, value: no_error}
+"""
+    assert add(workspace, path, text).exit_code == 0
+    done = call(workspace, "revise", "mine", "--cohort", "rp", "--kept", "--json")
+    assert done.exit_code == 0, done.output
+    check = json.loads(done.stdout)["check"]
+    assert [one["progress"] for one in check["targets"]] == ["fixed"]
+    assert latest_version(workspace, "mine").number == 2
+
+
 def test_a_pinned_pair_that_breaks_stops_a_draft(verdicts):
     """A later ruling takes away what was right, and pinned."""
     workspace, path = verdicts

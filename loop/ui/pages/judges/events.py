@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Clarification, ErrorWeight
@@ -16,18 +16,21 @@ from loop.review.pair_verdicts import (
     read_judged,
 )
 from loop.review.reading.pair_ratings import (
+    LONGEST_WORDS,
     MOST_ERRORS,
     PairRating,
     RatedError,
     RatingsPublication,
     keep_rating,
+    mark_agreed,
     mark_shown,
     publish_ratings,
 )
 from loop.review.revise.blocked import refuse_blocked
+from loop.review.status import KeptVerdict
 from loop.review.submit import VerdictContext, submit_verdicts, withdraw_verdict
 from loop.review.verdict import Edits, Judgement, check_verdicts
-from loop.review.working import keep_working, read_working
+from loop.review.working import drop_working, keep_working, read_working
 from loop.ui.pages.base import SAME
 from loop.ui.pages.judges.state import Desk, PairRow, list_pairs, open_desk
 from loop.ui.pages.judges.view import (
@@ -46,6 +49,10 @@ TAKEN_BACK = "taken back on the page Judges"
 
 _FIELD = re.compile(
     r"(listed|marked|missed)\.([0-9]{1,3})\.(right|category|weight|words)"
+)
+_NAMES = frozenset(
+    {"points", "none", "comment", "judgement", "anchor", "complete"}
+    | {f"rule.{name}" for name in ("category", "phrase", "value", "note")}
 )
 _MOST_FIELDS = 600
 _LONGEST = 4000
@@ -109,8 +116,12 @@ def keep(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
     """Keep the form as it is being filled in."""
     desk = open_desk(visit, prompt, cohort)
     case_id, fields = _sent(visit, desk)
+    if desk.task.words is not None:
+        # What is said of a holdout is kept sealed, which a draft is not.
+        said = "not kept until you hand it in: this is a holdout"
+        return JudgesOutputs(status=render_status(said))
     _keep(visit, desk, case_id, fields)
-    return JudgesOutputs(status=render_status("kept, not handed in"))
+    return JudgesOutputs(status=render_status("Draft saved; not handed in yet."))
 
 
 def rate(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
@@ -129,7 +140,7 @@ def rate(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
     rating = _read_rating(fields)
     store, now = visit.context.store, visit.context.now
     keep_rating(store, desk.task, desk.person, case_id, rating, now)
-    _keep(visit, desk, case_id, {})
+    _forget(visit, desk, case_id)
     if desk.run is not None and desk.judges:
         mark_shown(store, desk.task, desk.person, case_id, now)
         return _again(
@@ -141,11 +152,19 @@ def rate(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
 def reveal(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs:
     """Show what the judge says of a pair without a rating of one's own."""
     desk = open_desk(visit, prompt, cohort)
-    case_id, _ = _sent(visit, desk)
-    _require(desk.judges and desk.run is not None, "see a judge's errors here")
+    case_id, fields = _sent(visit, desk)
+    if not desk.judges or desk.run is None:
+        raise DataError(desk.why or "you may not see a judge's errors.")
+    if fields.get("points") or any(
+        any(row.values()) for row in _rows(fields, "marked").values()
+    ):
+        raise DataError(
+            "you have begun a rating, which would be lost: once you see the judge's "
+            "errors, the pair cannot be rated any more. Hand it in, or empty it first."
+        )
     store, now = visit.context.store, visit.context.now
     mark_shown(store, desk.task, desk.person, case_id, now)
-    _keep(visit, desk, case_id, {})
+    _forget(visit, desk, case_id)
     return _again(visit, prompt, cohort, case_id, "")
 
 
@@ -173,10 +192,23 @@ def judge(visit: Visit, prompt: str | None, cohort: str | None) -> JudgesOutputs
     if case_id not in desk.shown:
         raise DataError("the judge's errors were not shown yet. Open the pair again.")
     answer = read_judged(context.store, run, version, case_id)
-    earlier = {one.verdict.label for one in desk.own_verdicts(case_id)}
-    verdicts = name_verdicts(
-        answer, _read_verdict(answer, fields), visit.actor.name, earlier=earlier
-    )
+    if answer.problem:
+        raise DataError(
+            "the judge has no readable answer about this pair, so there is nothing to "
+            "judge. Go on with the next pair."
+        )
+    own = desk.own_verdicts(case_id)
+    _refuse_wider(own)
+    said_of = _read_verdict(answer, fields, version.labels)
+    earlier = {one.verdict.label for one in own}
+    verdicts = name_verdicts(answer, said_of, visit.actor.name, earlier=earlier)
+    if not verdicts:
+        _require_complete(fields)
+        store, now = context.store, context.now
+        mark_agreed(store, desk.task, desk.person, case_id, run.id, now)
+        _forget(visit, desk, case_id)
+        said = f"Kept on {case_id}: there is no error."
+        return _on(visit, prompt, cohort, case_id, said)
     cohort_read = read_cohort(context.workspace, desk.task.cohort.name)
     try:
         checked = check_verdicts(
@@ -287,6 +319,27 @@ def _next(rows: list[PairRow], case_id: str) -> str:
     return waiting or case_id or next(iter(ids), "")
 
 
+def _refuse_wider(own: Sequence[KeptVerdict]) -> None:
+    """Refuse to take over verdicts that ask for more than the form can show."""
+    edits = [one.verdict.edits for one in own]
+    rules = sum(len(one.clarifications) for one in edits)
+    if rules > 1 or sum(one.count for one in edits) > rules:
+        raise DataError(
+            "a verdict of yours on this pair asks for more wording than this form "
+            "shows, which would be lost. Withdraw it below first, or change it with "
+            "`ranloop verdict add`."
+        )
+
+
+def _require_complete(fields: Fields) -> None:
+    """Refuse that nothing is wrong unless it was said so."""
+    if not fields.get("complete"):
+        raise DataError(
+            "the judge lists no error here. Tick that it missed none, or add those "
+            "that it missed."
+        )
+
+
 def _place(cohort: str) -> str:
     return f"judges:{cohort}"
 
@@ -302,12 +355,76 @@ def _read_page(visit: Visit, desk: Desk, case_id: str) -> PairPage:
     if desk.run is not None and desk.version is not None and desk.is_revealed(case_id):
         answer = read_judged(context.store, desk.run, desk.version, case_id)
     begun = read_working(context.store, visit.actor, _form(desk, case_id))
+    fields: Fields = {}
+    if begun:
+        fields = {key: str(one) for key, one in begun.payload.items()}
+    elif answer is not None:
+        fields = fields_of_verdicts(answer, desk.own_verdicts(case_id))
+        if case_id in desk.agreed:
+            fields = {"complete": "yes"}
+    elif case_id in desk.ratings:
+        fields = fields_of_rating(desk.ratings[case_id])
     return PairPage(
         desk=desk,
         item=find_item(context.workspace, desk.task.cohort.name, case_id),
         answer=answer,
-        fields={key: str(one) for key, one in begun.payload.items()} if begun else {},
+        fields=fields,
     )
+
+
+def fields_of_rating(rating: PairRating) -> dict[str, str]:
+    """Return the form that says what a rating says."""
+    fields = {"points": f"{rating.points:g}"}
+    if not rating.errors:
+        fields["none"] = "yes"
+    for number, one in enumerate(rating.errors):
+        fields |= {
+            f"marked.{number}.category": one.category,
+            f"marked.{number}.weight": one.significance,
+            f"marked.{number}.words": one.words,
+        }
+    return fields
+
+
+def fields_of_verdicts(
+    answer: JudgedAnswer, own: Sequence[KeptVerdict]
+) -> dict[str, str]:
+    """Return the form that says what one's verdicts on an answer say."""
+    fields: dict[str, str] = {}
+    missed = 0
+    for kept in own:
+        verdict = kept.verdict
+        listed = [
+            place
+            for place, one in enumerate(answer.errors)
+            if one.category == verdict.label
+        ]
+        known = [one for one in verdict.errors if one.said is not ErrorWeight.NO_ERROR]
+        for place, one in zip(listed, known, strict=False):
+            right = "ok" if one.right is one.said else one.right.value
+            fields[f"listed.{place}.right"] = right
+        if verdict.judgement is Judgement.ANSWER_RIGHT:
+            fields |= {f"listed.{place}.right": "ok" for place in listed}
+        else:
+            fields["judgement"] = verdict.judgement.value
+        for one in verdict.errors:
+            if one.said is ErrorWeight.NO_ERROR:
+                fields |= {
+                    f"missed.{missed}.category": verdict.label,
+                    f"missed.{missed}.weight": one.right.value,
+                    f"missed.{missed}.words": one.words,
+                }
+                missed += 1
+        for rule in verdict.edits.clarifications[:1]:
+            fields |= {
+                "rule.category": verdict.label,
+                "rule.phrase": rule.phrase,
+                "rule.value": rule.value.value,
+                "rule.note": rule.note,
+            }
+        fields |= {"comment": verdict.comment} if verdict.comment else {}
+        fields |= {"anchor": "yes"} if verdict.anchor else {}
+    return fields
 
 
 def _require(allowed: bool, what: str) -> None:
@@ -339,11 +456,15 @@ def _sent(visit: Visit, desk: Desk) -> tuple[str, Fields]:
         raise DataError("the page sent no form. Load it again.")
     found: dict[str, str] = {}
     for name, value in fields.items():
-        if not isinstance(value, str) or len(value) > _LONGEST:
+        if not isinstance(value, str):
+            raise DataError("the page sent no form. Load it again.")
+        if len(value) > _LONGEST:
             raise DataError(
                 f"a field of the form has more than {_LONGEST:,} characters. Shorten "
                 "it; nothing was kept."
             )
+        if str(name) not in _NAMES and not _FIELD.fullmatch(str(name)):
+            continue
         # A browser may send an unpaired surrogate, which is no text.
         found[str(name)] = value.encode("utf-8", "replace").decode("utf-8").strip()
     return case_id, found
@@ -353,6 +474,10 @@ def _keep(visit: Visit, desk: Desk, case_id: str, fields: Fields) -> None:
     context = visit.context
     subject = _form(desk, case_id)
     keep_working(context.store, visit.actor, subject, dict(fields), context.now)
+
+
+def _forget(visit: Visit, desk: Desk, case_id: str) -> None:
+    drop_working(visit.context.store, visit.actor, _form(desk, case_id))
 
 
 def _rows(fields: Fields, kind: str) -> dict[int, dict[str, str]]:
@@ -393,7 +518,9 @@ def _read_rating(fields: Fields) -> PairRating:
     return PairRating(points, tuple(errors))
 
 
-def _read_verdict(answer: JudgedAnswer, fields: Fields) -> PairVerdict:
+def _read_verdict(
+    answer: JudgedAnswer, fields: Fields, categories: Sequence[str]
+) -> PairVerdict:
     """Return what a form says of a judge's answer.
 
     Of a listed error it says ``ok``, a weight, ``no_error``, or the category that it
@@ -401,9 +528,15 @@ def _read_verdict(answer: JudgedAnswer, fields: Fields) -> PairVerdict:
     """
     right: dict[int, ErrorWeight] = {}
     missed: list[MissedError] = []
-    for place, row in _rows(fields, "listed").items():
-        said = row.get("right", "")
-        if said in ("", "ok") or place >= len(answer.errors):
+    listed = _rows(fields, "listed")
+    for place in range(len(answer.errors)):
+        said = listed.get(place, {}).get("right", "")
+        if not said:
+            raise DataError(
+                f"error {place + 1} of the judge has no verdict of yours. Choose one "
+                "for each, or press All right."
+            )
+        if said == "ok":
             continue
         if said in tuple(ErrorWeight):
             right[place] = ErrorWeight(said)
@@ -414,6 +547,14 @@ def _read_verdict(answer: JudgedAnswer, fields: Fields) -> PairVerdict:
     for row in _rows(fields, "missed").values():
         if any(row.values()):
             missed.append(_read_missed(row))
+    if len(missed) > MOST_ERRORS:
+        raise DataError(f"at most {MOST_ERRORS} missed errors are kept. Remove some.")
+    edits = _read_rule(fields)
+    for name in (*(one.category for one in missed), *edits):
+        if name not in categories:
+            raise DataError(
+                "a category is none that the judge is asked for. Load the page again."
+            )
     open_guide = fields.get("judgement") == Judgement.GUIDELINE_AMBIGUOUS
     return PairVerdict(
         right=right,
@@ -421,7 +562,7 @@ def _read_verdict(answer: JudgedAnswer, fields: Fields) -> PairVerdict:
         judgement=(
             Judgement.GUIDELINE_AMBIGUOUS if open_guide else Judgement.MODEL_WRONG
         ),
-        edits=_read_rule(fields),
+        edits=edits,
         comment=fields.get("comment", ""),
         anchor=bool(fields.get("anchor")),
     )
@@ -437,7 +578,13 @@ def _read_missed(row: Mapping[str, str]) -> MissedError:
             "a missed error has no category, or does not say whether it is "
             "significant. Choose both, or take the row away."
         )
-    return MissedError(category, ErrorWeight(weight), row.get("words", ""))
+    words = row.get("words", "")
+    if len(words) > LONGEST_WORDS:
+        raise DataError(
+            f"the words of an error may have {LONGEST_WORDS} characters. Name the "
+            "finding."
+        )
+    return MissedError(category, ErrorWeight(weight), words)
 
 
 def _read_rule(fields: Fields) -> dict[str, Edits]:
@@ -446,7 +593,7 @@ def _read_rule(fields: Fields) -> dict[str, Edits]:
         fields.get(f"rule.{name}", "")
         for name in ("category", "phrase", "value", "note")
     )
-    if not (phrase or note):
+    if not (category or phrase or value or note):
         return {}
     if not (category and phrase) or value not in tuple(ErrorWeight):
         raise DataError(

@@ -16,6 +16,7 @@ from loop.prompts.version import PromptVersion
 from loop.review.reading.pair_ratings import (
     PairRating,
     RatingTask,
+    agreed_pairs,
     read_own_ratings,
     read_rating_task,
     shown_pairs,
@@ -65,6 +66,12 @@ class Desk:
     shown: frozenset[str]
     """Pairs of which the visitor was shown what a judge says."""
 
+    agreed: frozenset[str]
+    """Pairs whose answer without an error the visitor found right."""
+
+    unread: frozenset[str]
+    """Pairs of which the run has no readable answer."""
+
     verdicts: Mapping[str, tuple[KeptVerdict, ...]]
     """Open verdicts on this prompt, by case id, everybody's."""
 
@@ -78,7 +85,7 @@ class Desk:
 
     def stage(self, case_id: str) -> PairStage:
         """Return how far the visitor is with a pair."""
-        if self.own_verdicts(case_id):
+        if case_id in self.agreed or self.own_verdicts(case_id):
             return PairStage.JUDGED
         if case_id in self.shown:
             return PairStage.SHOWN
@@ -94,7 +101,8 @@ class Desk:
         """Whether there is something left to do with a pair."""
         stage = self.stage(case_id)
         if self.judges and self.run is not None:
-            return stage is not PairStage.JUDGED
+            done = stage is PairStage.SHOWN and case_id in self.unread
+            return not done and stage is not PairStage.JUDGED
         return self.rates and stage is PairStage.OPEN
 
 
@@ -124,8 +132,24 @@ def open_desk(visit: Visit, prompt: str | None, cohort: str | None) -> Desk:
         why=why,
         ratings=read_own_ratings(store, task, person) if rates else {},
         shown=shown_pairs(store, task, person) if rates else frozenset(),
-        verdicts=_verdicts(context, prompt, cohort) if user.may(Right.SEE) else {},
+        agreed=agreed_pairs(store, task, person, run.id) if run else frozenset(),
+        unread=_unread(context, run) if run else frozenset(),
+        verdicts=_verdicts(context, prompt, task) if user.may(Right.SEE) else {},
     )
+
+
+def _unread(context: AppContext, run: RunRecord) -> frozenset[str]:
+    """Return the pairs of which a run has no readable answer."""
+
+    def find() -> frozenset[str]:
+        rows = context.store.read(
+            "SELECT item_id FROM outcomes WHERE run = ? AND status <> 'answered'",
+            [run.number],
+        )
+        return frozenset(case_id for (case_id,) in rows)
+
+    found: frozenset[str] = context.cache.get(("unread", run.id), find)
+    return found
 
 
 def _find_run(
@@ -139,23 +163,42 @@ def _find_run(
         return None, "This is a holdout: what a judge says of it stays unseen."
     version = latest_version(context.workspace, prompt) if prompt else None
     if version is None or task_of(version) is not PromptTask.JUDGE:
-        return None, "The prompt at the top is no judge. Choose one to see its errors."
-    try:
-        return context.latest_run(version.name, name), ""
-    except DataError:
         return None, (
-            f"{version.name} has not judged {name} yet: start a run on the page Runs, "
-            f"or with `ranloop run {version.name} --cohort {name}`."
+            "The prompt at the top is not a judge. Choose one to see its errors."
         )
+    again = f"start a run on the page Runs, or with `ranloop run {version.name} "
+    try:
+        run = context.latest_run(version.name, name)
+    except DataError:
+        why = f"{version.name} has not judged {name} yet: {again}--cohort {name}`."
+        return None, why
+    if run.spec.cohort_digest != task.cohort.digest:
+        return None, (
+            f"{version.name} judged other texts of {name}, which was imported anew "
+            f"since: {again}--cohort {name}`."
+        )
+    return run, ""
 
 
 def _verdicts(
-    context: AppContext, prompt: str | None, cohort: str
+    context: AppContext, prompt: str | None, task: RatingTask
 ) -> dict[str, tuple[KeptVerdict, ...]]:
+    """Return the open verdicts on a prompt, but those on other texts of the cohort."""
+    kept = [
+        one
+        for one in context.kept_verdicts(task.cohort.name)
+        if one.state is VerdictState.OPEN
+    ]
+    runs = {one.circumstances.run for one in kept} - {""}
+    other = {
+        run.id
+        for run in context.store.find_runs(ids=tuple(runs))
+        if run.spec.cohort_digest != task.cohort.digest
+    }
     found: dict[str, list[KeptVerdict]] = {}
-    for one in context.kept_verdicts(cohort):
+    for one in kept:
         named = one.circumstances.prompt.partition("@")[0] in ("", prompt or "")
-        if named and one.state is VerdictState.OPEN:
+        if named and one.circumstances.run not in other:
             for case_id in dict.fromkeys(case for case, _ in one.pairs):
                 found.setdefault(case_id, []).append(one)
     return {case_id: tuple(verdicts) for case_id, verdicts in found.items()}

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from loop.core.people.users import Right
 from loop.core.records import ErrorWeight, Item, Span
+from loop.prompts.outputs.error_list import UnweightedErrorList
 from loop.review.pair_verdicts import JudgedAnswer
 from loop.review.reading.pair_ratings import LONGEST_WORDS, read_all_ratings
+from loop.review.status import KeptVerdict
 from loop.ui.html import notice, show
 from loop.ui.pages.base import SAME
 from loop.ui.pages.judges.state import Desk, PairRow
@@ -108,10 +110,11 @@ def render_pair(page: PairPage) -> str:
         weights=_WEIGHTS,
         values=[one.value for one in ErrorWeight],
         names={one.id: one.name for one in desk.task.categories.categories},
-        categories=_asked(desk),
+        categories=_asked(desk, answer),
+        weighs=_weighs(desk),
         marked=_form_rows(page, "marked"),
         missed=_form_rows(page, "missed"),
-        verdicts=desk.verdicts.get(page.item.id, ()),
+        verdicts=_verdicts_shown(page),
         longest=LONGEST_WORDS,
         judgeable=answer is not None and desk.judges and not answer.problem,
     )
@@ -132,12 +135,27 @@ def render_publication(visit: Visit, desk: Desk, said: str = "") -> str:
     )
 
 
-def _asked(desk: Desk) -> tuple[tuple[str, str], ...]:
+def _weighs(desk: Desk) -> bool:
+    """Whether the judge tells significant errors from others."""
+    return desk.version is None or desk.version.contract != UnweightedErrorList.name
+
+
+def _verdicts_shown(page: PairPage) -> tuple[KeptVerdict, ...]:
+    """Return the verdicts on a pair: others' only beside one's own."""
+    desk, case_id = page.desk, page.item.id
+    if desk.judges and not desk.own_verdicts(case_id):
+        return ()
+    return desk.verdicts.get(case_id, ())
+
+
+def _asked(desk: Desk, answer: JudgedAnswer | None) -> tuple[tuple[str, str], ...]:
     """Return id and name of each category that may be marked.
 
-    Of a judge that was run, those that it is asked for.
+    Beside a judge's errors, those that it is asked for; a blind rating has all.
     """
-    asked = desk.version.labels if desk.version else desk.task.categories.ids
+    asked = desk.task.categories.ids
+    if answer is not None and desk.version is not None:
+        asked = desk.version.labels
     return tuple(
         (one.id, one.name) for one in desk.task.categories.categories if one.id in asked
     )
