@@ -1,0 +1,731 @@
+"""The six kinds of error: where a report has a place for each, and what it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Final, NamedTuple
+
+from loop.engines.rules.judging import GreenCategory
+from loop.engines.rules.report_findings import ReportFinding
+from loop.judge.injection.injection_bank import (
+    DegreeShift,
+    FalseFinding,
+    InjectionBank,
+    ModalityBank,
+)
+from loop.judge.injection.report_lines import (
+    LinedReport,
+    RelatedPlaces,
+    ReportLine,
+    find_related,
+    keys_of,
+)
+from loop.judge.injection.text_changes import (
+    CLAUSE,
+    NEGATED,
+    RENUMBERED,
+    SENTENCE,
+    EditOption,
+    TextChange,
+    tight_change,
+)
+
+KINDS: Final[dict[str, GreenCategory]] = dict(zip("abcdef", GreenCategory, strict=True))
+"""Letter of ``labels/errors.yaml`` to category."""
+
+_CHANGED = frozenset({"new", "worse", "better"})
+_MOST_OPTIONS = 200
+"""Of one kind and report, so that a long report takes no longer than many short."""
+
+_SHORT_NORMAL = 8
+"""Words up to which a normal sentence may be of one topic only."""
+
+_JOINED = re.compile(r"[,;:/]|\b(?:and|or|but|with|while|although)\b", re.IGNORECASE)
+_SPLIT = re.compile(r",?\s+(?:with|and|along with|as well as)\s+", re.IGNORECASE)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|may|which|that|appears?|seen|noted)\b",
+    re.IGNORECASE,
+)
+_PLURAL = re.compile(r"\b(?:are|were|have)\b", re.IGNORECASE)
+_DANGLING = re.compile(r"(?:^|\W)(?:of|in|the|and|or|with|versus|vs|a|an|to|by)$", re.I)
+_ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
+_MEASURE = re.compile(
+    r"(?<![\d.])\d+(?:\.\d+)?(?:\s*(?:cm|mm))?"
+    r"(?:\s*(?:x|by)\s*\d+(?:\.\d+)?(?:\s*(?:cm|mm))?)*",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"(cm|mm)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+(?:\.(\d+))?")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class _Removal(NamedTuple):
+    """What goes of a sentence, and what its list then needs."""
+
+    changes: tuple[TextChange, ...]
+    lines: frozenset[int]
+
+
+class ErrorEditor:
+    """Finds places for errors.
+
+    Parameters
+    ----------
+    bank, modality
+        What is written.
+    negated
+        Whether an omission denies the finding instead of leaving it out.
+    """
+
+    def __init__(
+        self, bank: InjectionBank, modality: ModalityBank, *, negated: bool = False
+    ) -> None:
+        self._bank = bank
+        self._modality = modality
+        self._negated = negated
+        self._make = {
+            GreenCategory.FALSE_FINDING: self._false_findings,
+            GreenCategory.OMISSION: self._omissions,
+            GreenCategory.LOCATION: self._locations,
+            GreenCategory.SEVERITY: self._severities,
+            GreenCategory.COMPARISON: self._comparisons,
+            GreenCategory.OMITTED_CHANGE: self._omitted_changes,
+        }
+
+    def options(self, kind: str, report: LinedReport) -> list[EditOption]:
+        """Return the places that a report has for errors of a kind."""
+        found: list[EditOption] = []
+        for one in self._make[GreenCategory(kind)](report):
+            found.append(one)
+            if len(found) >= _MOST_OPTIONS:
+                break
+        return found
+
+    def _targets(
+        self, report: LinedReport, kind: str
+    ) -> Iterator[tuple[int, ReportFinding, RelatedPlaces]]:
+        """Yield stated findings that matter for a kind, once each, and their places."""
+        matters = self._bank.matters[kind]  # type: ignore[index]
+        minor = self._bank.patterns.minor
+        seen: set[int] = set()
+        for at, line in enumerate(report.lines):
+            for finding in line.findings:
+                if not finding.certain or finding.key not in matters:
+                    continue
+                if id(finding) in seen or line.odd:
+                    continue
+                related = find_related(report, self._bank, at, finding)
+                if related is None:
+                    continue
+                seen.update(id(one) for _, one in related.same)
+                places = {number for number, _ in related.same}
+                if kind != GreenCategory.SEVERITY and any(
+                    minor.search(report.lines[number].text) for number in places
+                ):
+                    continue
+                if any(report.lines[number].odd for number in places):
+                    continue
+                yield at, finding, related
+
+    # False findings
+
+    def _false_findings(self, report: LinedReport) -> Iterator[EditOption]:
+        known = report.stated
+        for place, one in enumerate(self._modality.false_findings):
+            kin = frozenset().union(*map(self._bank.kin, one.keys))
+            if kin & known:
+                continue
+            against = [
+                number
+                for number, line in enumerate(report.lines)
+                if line.denied & kin or self._contradicts(one, line)
+            ]
+            sentences = list(self._filled(one))
+            if not against:
+                after = self._insertion_place(report, one)
+                if after is not None:
+                    # One sentence each: which one is drawn with the rest.
+                    for sentence in sentences:
+                        yield self._inserted(report, after, sentence, kin, place)
+            elif len(against) == 1 and self._is_of_one_topic(
+                report, against[0], one, kin
+            ):
+                for sentence in sentences:
+                    yield self._instead(report, against[0], sentence, kin, place)
+
+    def _contradicts(self, one: FalseFinding, line: ReportLine) -> bool:
+        topics = self._bank.topics
+        return any(topics[name].speaks(line.text) for name in one.contradicts)
+
+    def _filled(self, one: FalseFinding) -> Iterator[str]:
+        """Yield the sentence with every choice of words."""
+        names = tuple(dict.fromkeys(one.slots))
+        for words in product(*(self._modality.slots[name] for name in names)):
+            yield one.sentence.format(**dict(zip(names, words, strict=True)))
+
+    @staticmethod
+    def _insertion_place(report: LinedReport, one: FalseFinding) -> int | None:
+        """Return the sentence after which a false finding can stand."""
+        lines = report.lines
+        first_list = next((n for n, line in enumerate(lines) if line.listed), None)
+        free = [
+            number
+            for number, line in enumerate(lines[:first_list])
+            if report.text[line.end : line.stop] == "."
+            and not line.odd
+            and not line.advises
+            and (number + 1 == len(lines) or not lines[number + 1].refers)
+            and _same_paragraph(report, line)
+        ]
+        near = [number for number in free if one.place.search(lines[number].text)]
+        if near:
+            return near[0]
+        return free[0] if free else None
+
+    def _inserted(
+        self,
+        report: LinedReport,
+        after: int,
+        sentence: str,
+        kin: frozenset[str],
+        place: int,
+    ) -> EditOption:
+        at = report.lines[after].stop
+        change = TextChange(
+            kind=GreenCategory.FALSE_FINDING,
+            tag="added",
+            start=at,
+            end=at,
+            before="",
+            after=f" {sentence}",
+        )
+        return EditOption((change,), frozenset({after}), kin, f"false {place}")
+
+    def _is_of_one_topic(
+        self, report: LinedReport, at: int, one: FalseFinding, kin: frozenset[str]
+    ) -> bool:
+        """Whether a sentence says nothing but that this finding is not there."""
+        line = report.lines[at]
+        following = report.lines[at + 1 :][:1]
+        return (
+            not line.findings
+            and line.denied <= kin
+            and not line.odd
+            and not line.refers
+            and not any(each.leads for each in following)
+            and report.text[line.end : line.stop] == "."
+            and len(line.text.split()) <= _SHORT_NORMAL
+            and not _JOINED.search(line.text)
+            and not self._bank.topics["whole"].speaks(line.text)
+        )
+
+    @staticmethod
+    def _instead(
+        report: LinedReport, at: int, sentence: str, kin: frozenset[str], place: int
+    ) -> EditOption:
+        line = report.lines[at]
+        change = TextChange(
+            kind=GreenCategory.FALSE_FINDING,
+            tag="instead_of_normal",
+            start=line.start,
+            end=line.end,
+            before=line.text,
+            after=sentence.rstrip("."),
+        )
+        return EditOption((change,), frozenset({at}), kin, f"false {place}")
+
+    # Omissions
+
+    def _omissions(self, report: LinedReport) -> Iterator[EditOption]:
+        for _, finding, related in self._targets(report, GreenCategory.OMISSION):
+            if self._negated:
+                found = self._denied_instead(report, finding, related)
+            else:
+                found = self._left_out(report, related)
+            if found is not None:
+                keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
+                yield EditOption(found.changes, found.lines, keys)
+
+    def _left_out(
+        self, report: LinedReport, related: RelatedPlaces
+    ) -> _Removal | None:
+        """Return how every mention of a finding is taken out; None if it leaves a trace."""
+        group = {id(one) for _, one in related.same}
+        changes: dict[int, TextChange] = {}
+        lines: set[int] = set()
+        for number in sorted({number for number, _ in related.same}):
+            if number in lines:
+                continue
+            found = self._take_out(report, number, group, related)
+            if found is None:
+                return None
+            changes |= {one.start: one for one in found.changes}
+            lines |= found.lines
+        rest = [line for n, line in enumerate(report.lines) if n not in lines]
+        if any(line.advises for line in rest):
+            return None
+        return _Removal(tuple(changes.values()), frozenset(lines))
+
+    def _take_out(
+        self, report: LinedReport, at: int, group: set[int], related: RelatedPlaces
+    ) -> _Removal | None:
+        line = report.lines[at]
+        if line.leads:
+            return None
+        alone = all(id(one) in group for one in line.findings)
+        if not alone or line.denied or line.normal:
+            return self._without_clause(report, at, group)
+        kin = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
+        last = at
+        for number in range(at + 1, len(report.lines)):
+            following = report.lines[number]
+            goes_on = following.leads or following.advises
+            if following.number or not goes_on:
+                break
+            if any(one.key not in kin for one in following.findings) or following.odd:
+                return None
+            last = number
+        return _without_sentences(report, at, last)
+
+    def _without_clause(
+        self, report: LinedReport, at: int, group: set[int]
+    ) -> _Removal | None:
+        """Take out the last part of a sentence: "with ..." or "and ..."."""
+        line = report.lines[at]
+        following = report.lines[at + 1 :][:1]
+        if any(one.leads or one.advises for one in following):
+            return None
+        mine = [one for one in line.findings if id(one) in group]
+        first = min(one.span.start for one in mine) - line.start
+        cuts = [cut for cut in _SPLIT.finditer(line.text) if cut.end() <= first]
+        if not cuts:
+            return None
+        cut = cuts[-1]
+        gone, kept = line.text[cut.end() :], line.text[: cut.start()]
+        others = [one for one in line.findings if id(one) not in group]
+        joins = "with" not in cut[0].casefold()
+        if (
+            any(one.span.end - line.start > cut.start() for one in others)
+            or _VERB.search(gone)
+            or self._bank.patterns.normal.search(gone)
+            or _JOINED.search(gone)
+            or _DANGLING.search(kept)
+            or len(kept.split()) < 2
+            or (joins and (_PLURAL.search(line.text) or "," in kept))
+        ):
+            return None
+        change = TextChange(
+            kind=GreenCategory.OMISSION,
+            tag=CLAUSE,
+            start=line.start + cut.start(),
+            end=line.end,
+            before=line.text[cut.start() :],
+            after="",
+        )
+        return _Removal((change,), frozenset({at}))
+
+    def _denied_instead(
+        self, report: LinedReport, finding: ReportFinding, related: RelatedPlaces
+    ) -> _Removal | None:
+        """Return the finding's one sentence as a denial of it."""
+        denial = self._bank.denials.get(finding.key)
+        numbers = {number for number, _ in related.same}
+        if denial is None or len(numbers) != 1 or related.opposite:
+            return None
+        (at,) = numbers
+        line = report.lines[at]
+        group = {id(one) for _, one in related.same}
+        following = report.lines[at + 1 :][:1]
+        if (
+            line.leads
+            or line.denied
+            or line.normal
+            or any(id(one) not in group for one in line.findings)
+            or any(one.leads for one in following)
+            or any(one.advises for one in report.lines)
+        ):
+            return None
+        change = TextChange(
+            kind=GreenCategory.OMISSION,
+            tag=NEGATED,
+            start=line.start,
+            end=line.end,
+            before=line.text,
+            after=denial,
+        )
+        return _Removal((change,), frozenset({at}))
+
+    # Sides
+
+    def _locations(self, report: LinedReport) -> Iterator[EditOption]:
+        sides = self._bank.sides
+        for at, finding, related in self._targets(report, GreenCategory.LOCATION):
+            if related.opposite or finding.said.side not in (1, 2):
+                continue
+            wanted = self._side_of(report.lines[at])
+            if wanted is None:
+                continue
+            changes = []
+            for number in sorted({number for number, _ in related.same}):
+                line = report.lines[number]
+                if not sides.found.search(line.text):
+                    continue
+                if self._side_of(line) is not wanted or not _sided_alike(line, related):
+                    break
+                changes.append(self._mirrored(report, line))
+            else:
+                lines = frozenset(number for number, _ in related.same)
+                if not self._other_side_is_told(report, lines, wanted):
+                    keys = frozenset().union(
+                        *map(self._bank.kin, keys_of(related.same))
+                    )
+                    yield EditOption(tuple(changes), lines, keys)
+
+    def _side_of(self, line: ReportLine) -> bool | None:
+        """Return whether the one side that a sentence says is the left one."""
+        sides = self._bank.sides
+        if sides.ties.search(line.text):
+            return None
+        found = {
+            match[0].casefold() in sides.left
+            for match in sides.found.finditer(line.text)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _mirrored(self, report: LinedReport, line: ReportLine) -> TextChange:
+        mirror = self._bank.sides.mirror
+        new = self._bank.sides.found.sub(
+            lambda match: _cased(match[0], mirror[match[0].casefold()]), line.text
+        )
+        return tight_change(
+            GreenCategory.LOCATION, "side", report.text, (line.start, line.end), new
+        )
+
+    def _other_side_is_told(
+        self, report: LinedReport, own: frozenset[int], left: bool
+    ) -> bool:
+        """Whether a normal sentence speaks of the side that would be said."""
+        sides = self._bank.sides
+        return any(
+            (match[0].casefold() in sides.left) is not left
+            for number, line in enumerate(report.lines)
+            if number not in own and (not line.findings or line.denied or line.normal)
+            for match in sides.found.finditer(line.text)
+        )
+
+    # Severity
+
+    def _severities(self, report: LinedReport) -> Iterator[EditOption]:
+        for _, _, related in self._targets(report, GreenCategory.SEVERITY):
+            keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
+            for make in (self._other_degree, self._other_size):
+                changes = []
+                lines = set()
+                for number in sorted({number for number, _ in related.same}):
+                    line = report.lines[number]
+                    says = any(
+                        one.said.degree or one.said.size_mm
+                        for place, one in related.same
+                        if place == number
+                    )
+                    if not says:
+                        continue
+                    change = make(report, line, related)
+                    if change is None:
+                        break
+                    changes.append(change)
+                    lines.add(number)
+                else:
+                    if changes and len({one.after.casefold() for one in changes}) == 1:
+                        yield EditOption(tuple(changes), frozenset(lines), keys)
+                        break
+
+    def _other_degree(
+        self,
+        report: LinedReport,
+        line: ReportLine,
+        related: RelatedPlaces,
+    ) -> TextChange | None:
+        words = self._bank.severity
+        mine = {id(one) for _, one in related.same}
+        graded = [one for one in line.findings if one.said.degree]
+        found = list(words.found.finditer(line.text))
+        if (
+            len(found) != 1
+            or len(graded) != 1
+            or id(graded[0]) not in mine
+            or any(one.said.size_mm for one in line.findings)
+            or line.denied
+            or words.relative.search(line.text)
+        ):
+            return None
+        (match,) = found
+        before = line.text[: match.start()].split()[-1:]
+        after = line.text[match.end() :].lstrip(" -")
+        first = _WORD.match(after)
+        if first is None or first[0].casefold() in words.never_before:
+            return None
+        if before and before[0].strip(",").casefold() in words.never_after:
+            return None
+        shift = _shift_for(words.shifts[match[0].casefold()], after)
+        if shift is None:
+            return None
+        start, new = match.start(), _cased(match[0], shift.to)
+        article = _ARTICLE.search(line.text[:start])
+        if article:
+            start = article.start()
+            new = f"{_cased(article[1], _article(shift.to))} {new}"
+        return tight_change(
+            GreenCategory.SEVERITY,
+            "degree",
+            report.text,
+            (line.start + start, line.start + match.end()),
+            new,
+        )
+
+    def _other_size(
+        self,
+        report: LinedReport,
+        line: ReportLine,
+        related: RelatedPlaces,
+    ) -> TextChange | None:
+        words = self._bank.severity
+        mine = {id(one) for _, one in related.same}
+        sized = [one for one in line.findings if one.said.size_mm]
+        if (
+            len(sized) != 1
+            or id(sized[0]) not in mine
+            or sized[0].key not in words.sized
+            or any(one.said.degree for one in line.findings)
+            or len(line.findings) != 1
+        ):
+            return None
+        found = [
+            match
+            for match in _MEASURE.finditer(line.text)
+            if _UNIT.search(match[0])
+        ]
+        if len(found) != 1 or words.far.search(line.text[found[0].end() :]):
+            return None
+        (match,) = found
+        grows = sized[0].said.size_mm * words.times <= words.largest_mm
+        new = _NUMBER.sub(lambda one: _scaled(one, words.times, grows), match[0])
+        return TextChange(
+            kind=GreenCategory.SEVERITY,
+            tag="size",
+            start=line.start + match.start(),
+            end=line.start + match.end(),
+            before=match[0],
+            after=new,
+        )
+
+    # Comparisons
+
+    def _comparisons(self, report: LinedReport) -> Iterator[EditOption]:
+        words = self._bank.comparisons
+        if words.first_time.search(report.text):
+            return
+        if any(line.compares and not line.findings for line in report.lines):
+            return
+        for at, finding, related in self._targets(report, GreenCategory.COMPARISON):
+            numbers = {number for number, _ in related.same}
+            line = report.lines[at]
+            if (
+                any(report.lines[number].compares for number in numbers)
+                or any(one.said.change for _, one in related.same)
+                or len(line.findings) != 1
+                or line.denied
+                or line.refers
+                or line.normal
+                or line.advises
+                or words.unfit.search(line.text)
+                or line.end == line.stop
+                or not line.text[-1].isalpha()
+            ):
+                continue
+            keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
+            for phrase in words.of.get(finding.key, words.phrases):
+                change = TextChange(
+                    kind=GreenCategory.COMPARISON,
+                    tag="phrase",
+                    start=line.end,
+                    end=line.end,
+                    before="",
+                    after=phrase,
+                )
+                yield EditOption((change,), frozenset({at}), keys, f"at {at}")
+
+    # Changes
+
+    def _omitted_changes(self, report: LinedReport) -> Iterator[EditOption]:
+        for _, _, related in self._targets(report, GreenCategory.OMITTED_CHANGE):
+            if not any(
+                one.said.change in _CHANGED and not one.said.weak
+                for _, one in related.same
+            ):
+                continue
+            numbers = sorted({number for number, _ in related.same})
+            changes, lines = [], set()
+            for number in numbers:
+                line = report.lines[number]
+                if not line.compares:
+                    continue
+                change = self._without_change(report, line)
+                following = report.lines[number + 1 :][:1]
+                goes_on = any(one.leads and one.compares for one in following)
+                if change is None or line.leads or goes_on:
+                    break
+                changes.append(change)
+                lines.add(number)
+            else:
+                if changes:
+                    keys = frozenset().union(
+                        *map(self._bank.kin, keys_of(related.same))
+                    )
+                    yield EditOption(tuple(changes), frozenset(lines), keys)
+
+    def _without_change(
+        self, report: LinedReport, line: ReportLine
+    ) -> TextChange | None:
+        """Return a sentence without its change, if none is left in it then."""
+        for one in self._bank.changes.patterns:
+            match = one.found.search(line.text)
+            written = one.write(match) if match else None
+            if match is None or written is None:
+                continue
+            rest = line.text[match.end() :]
+            if written.casefold() in ("a ", "an ") and rest:
+                written = f"{_article(rest)} "
+            new = f"{line.text[: match.start()]}{written}{rest}".strip()
+            if not match.start():
+                new = new[:1].upper() + new[1:]
+            if len(new.split()) < 2 or _DANGLING.search(new):
+                continue
+            if self._bank.patterns.comparing.search(new):
+                continue
+            return tight_change(
+                GreenCategory.OMITTED_CHANGE,
+                "words",
+                report.text,
+                (line.start, line.end),
+                new,
+            )
+        return None
+
+
+def _same_paragraph(report: LinedReport, line: ReportLine) -> bool:
+    """Whether a sentence stands in running text, so that another can follow it."""
+    before = report.text[: line.begin].rstrip(" ")
+    return not before.endswith(("\n-", "•")) and line.begin == line.start
+
+
+def _without_sentences(report: LinedReport, first: int, last: int) -> _Removal | None:
+    """Return how sentences go; None where an empty heading or list would stay."""
+    text, lines = report.text, report.lines
+    one = lines[first]
+    item = next(
+        (n for n in range(first, -1, -1) if lines[n].number is not None), None
+    )
+    whole_item = (
+        one.number is not None
+        and item == first
+        and (last + 1 == len(lines) or lines[last + 1].number is not None)
+    )
+    if one.listed and any(line.odd for line in lines):
+        return None
+    starts = one.begin if whole_item or one.number is None else one.start
+    stops = lines[last].stop
+    nxt = stops + len(text[stops:]) - len(text[stops:].lstrip())
+    behind = text[stops:nxt]
+    back = len(text[:starts].rstrip())
+    ahead = text[back:starts]
+    heading = text[:back].endswith(":")
+    if nxt == len(text) or "\n" in behind:
+        if heading:
+            return None
+        span = (back, stops) if ahead else (starts, nxt)
+    else:
+        span = (starts, nxt)
+    rest = text[: span[0]] + text[span[1] :]
+    if not _WORD.search(rest):
+        return None
+    change = TextChange(
+        kind=GreenCategory.OMISSION,
+        tag=SENTENCE,
+        start=span[0],
+        end=span[1],
+        before=text[span[0] : span[1]],
+        after="",
+    )
+    changes = [change]
+    if whole_item:
+        renumbered = _renumbered(report, last)
+        if renumbered is None:
+            return None
+        changes += renumbered
+    return _Removal(tuple(changes), frozenset(range(first, last + 1)))
+
+
+def _renumbered(report: LinedReport, last: int) -> list[TextChange] | None:
+    """Return the numbers of the items after one that goes, each one less."""
+    changes = []
+    before = None
+    for line in report.lines[: last + 1]:
+        if line.number is not None:
+            before = line.number.value
+    for line in report.lines[last + 1 :]:
+        number = line.number
+        if number is None:
+            continue
+        if number.value == 1:
+            break
+        if before is None or number.value != before + 1:
+            return None
+        before = number.value
+        changes.append(
+            TextChange(
+                kind=GreenCategory.OMISSION,
+                tag=RENUMBERED,
+                start=number.start,
+                end=number.end,
+                before=report.text[number.start : number.end],
+                after=str(number.value - 1),
+            )
+        )
+    return changes
+
+
+def _sided_alike(line: ReportLine, related: RelatedPlaces) -> bool:
+    """Whether all that has a side in a sentence is the finding in question."""
+    mine = {id(one) for _, one in related.same}
+    return all(id(one) in mine or not one.said.side for one in line.findings)
+
+
+def _shift_for(shifts: object, after: str) -> DegreeShift | None:
+    """Return the first shift that fits what follows a degree."""
+    for one in shifts:  # type: ignore[attr-defined]
+        if not one.before or one.followers.match(after):
+            return one  # type: ignore[no-any-return]
+    return None
+
+
+def _scaled(number: re.Match[str], times: int, grows: bool) -> str:
+    """Return a number of a size many times larger or smaller, as exact as it was."""
+    digits = len(number[1] or "")
+    value = float(number[0]) * times if grows else float(number[0]) / times
+    if not grows and not digits:
+        value = max(1.0, value)
+    return f"{value:.{digits}f}"
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].casefold() in "aeiou" else "a"
+
+
+def _cased(like: str, word: str) -> str:
+    """Return a word in the case of the one that it stands for."""
+    if like.isupper() and len(like) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word

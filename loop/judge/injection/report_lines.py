@@ -1,0 +1,203 @@
+"""A report as injection sees it: its sentences, what each says, what hangs together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from loop.engines.rules.attributes import Attributes
+from loop.engines.rules.report_findings import FindingReader, ReportFinding
+from loop.judge.injection.injection_bank import InjectionBank
+
+_MARKER = re.compile(r"\d{1,2}")
+_INLINE = re.compile(r"(\d{1,2})[.)]\s+(?=\S)")
+_BULLET = re.compile(r"[-*•]\s+")
+_GLUED = re.compile(r"\s\d{1,2}$")
+_LETTER = re.compile(r"[^\W\d_]")
+_STOPS = ".!;"
+
+
+class ListNumber(NamedTuple):
+    """The number of an item in a list."""
+
+    value: int
+    start: int
+    end: int
+    """Where its digits end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportLine:
+    """One sentence of a report."""
+
+    start: int
+    """Where its words begin, after a number or bullet."""
+
+    end: int
+    """Where they end, without the full stop."""
+
+    stop: int
+    """Where it ends, with the full stop."""
+
+    begin: int
+    """Where it begins, with its number or bullet."""
+
+    text: str
+    findings: tuple[ReportFinding, ...]
+    denied: frozenset[str]
+    number: ListNumber | None
+    listed: bool
+    """Whether it stands in a numbered list."""
+
+    odd: bool
+    """Whether the number of the next item is glued to it."""
+
+    leads: bool
+    """Whether it begins with a word for something said before."""
+
+    refers: bool
+    """Whether it speaks of something said elsewhere."""
+
+    advises: bool
+    compares: bool
+    normal: bool
+    """Whether it calls something normal."""
+
+
+ReadFinding = tuple[str, bool, Attributes, frozenset[str]]
+"""A finding as read, without its place: key, certain, attributes, words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinedReport:
+    """A report, its sentences, and what it says as a whole."""
+
+    text: str
+    lines: tuple[ReportLine, ...]
+    read: Counter[ReadFinding]
+    denied: frozenset[str]
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """Findings that it states or leaves open."""
+        return frozenset(one[0] for one in self.read)
+
+
+class RelatedPlaces(NamedTuple):
+    """Where a report speaks of one finding."""
+
+    same: tuple[tuple[int, ReportFinding], ...]
+    """Sentences and findings that are the same thing, the one asked for included."""
+
+    opposite: bool
+    """Whether the like is on the other side, too."""
+
+
+def read_findings(reader: FindingReader, text: str) -> Counter[ReadFinding]:
+    """Return all findings of a text, each as often as there are such."""
+    return Counter(
+        (one.key, one.certain, one.said, one.words)
+        for one in reader.read(text).findings
+    )
+
+
+def line_report(reader: FindingReader, bank: InjectionBank, text: str) -> LinedReport:
+    """Return a report as injection sees it.
+
+    Raises
+    ------
+    EngineError
+        It is not in the reader's language, or holds nothing to read.
+    """
+    whole = reader.read(text)
+    return LinedReport(
+        text=text,
+        lines=tuple(_lines(reader, bank, text)),
+        read=Counter(
+            (one.key, one.certain, one.said, one.words) for one in whole.findings
+        ),
+        denied=frozenset(whole.denied),
+    )
+
+
+def _lines(
+    reader: FindingReader, bank: InjectionBank, text: str
+) -> Iterator[ReportLine]:
+    look = bank.patterns
+    number: ListNumber | None = None
+    listed = False
+    for one in reader.read_sentences(text):
+        raw = text[one.start : one.end]
+        start = one.start + len(raw) - len(raw.lstrip())
+        end = one.start + len(raw.rstrip())
+        words = text[start:end]
+        if _MARKER.fullmatch(words) and text[end : end + 1] == ".":
+            number, listed = ListNumber(int(words), start, end), True
+            continue
+        if not _LETTER.search(words):
+            continue
+        begin = number.start if number else start
+        inline = None if number else _INLINE.match(text, start, end)
+        if inline:
+            number, listed = ListNumber(int(inline[1]), start, inline.end(1)), True
+            start = inline.end()
+        elif bullet := _BULLET.match(text, start, end):
+            start = bullet.end()
+        words = text[start:end]
+        stop = end
+        while stop < len(text) and text[stop] in _STOPS:
+            stop += 1
+        leads = bool(look.leading.match(words) or look.referring.match(words))
+        yield ReportLine(
+            start=start,
+            end=end,
+            stop=stop,
+            begin=begin,
+            text=words,
+            findings=one.findings,
+            denied=one.denied,
+            number=number,
+            listed=listed,
+            odd=bool(_GLUED.search(words)),
+            leads=leads or one.continues,
+            refers=leads or one.continues or bool(look.referring.search(words)),
+            advises=bool(look.advising.search(words)),
+            compares=bool(look.comparing.search(words)),
+            normal=bool(look.normal.search(words)),
+        )
+        number = None
+
+
+def find_related(
+    report: LinedReport, bank: InjectionBank, at: int, finding: ReportFinding
+) -> RelatedPlaces | None:
+    """Return where else a report speaks of a finding; None where that is not clear.
+
+    What has the same name and can be the same thing is; what has a name that may be
+    of the same thing is where both have a side, and else is not clear.
+    """
+    kin = bank.kin(finding.key)
+    same = [(at, finding)]
+    opposite = False
+    for number, line in enumerate(report.lines):
+        for one in line.findings:
+            if one is finding or one.key not in kin:
+                continue
+            sides = finding.said.side, one.said.side
+            if all(sides) and not sides[0] & sides[1]:
+                opposite = True
+            elif not finding.said.may_be(one.said):
+                continue
+            elif one.key == finding.key or number == at or all(sides):
+                same.append((number, one))
+            else:
+                return None
+    return RelatedPlaces(tuple(sorted(same, key=lambda each: each[1].span)), opposite)
+
+
+def keys_of(places: Sequence[tuple[int, ReportFinding]]) -> frozenset[str]:
+    """Return the names of the findings at some places."""
+    return frozenset(one.key for _, one in places)
