@@ -39,10 +39,21 @@ _CHANGED = frozenset({"new", "worse", "better"})
 _MOST_OPTIONS = 200
 """Of one kind and report, so that a long report takes no longer than many short."""
 
+_NEARBY = 2
+"""Sentences after one that goes, which must not speak of it."""
+
 _SHORT_NORMAL = 8
 """Words up to which a normal sentence may be of one topic only."""
 
 _JOINED = re.compile(r"[,;:/]|\b(?:and|or|but|with|while|although)\b", re.IGNORECASE)
+_DENIAL = re.compile(
+    r"(?P<head>(?:There (?:is|are) no |No )(?:evidence of |evidence for )?)"
+    r"(?P<items>.+?)"
+    r"(?P<tail> (?:is|are) (?:seen|noted|identified|present|visualized)| identified"
+    r"| seen)?$",
+    re.IGNORECASE,
+)
+_ITEMS = re.compile(r",\s*(?:or|nor)\s+|,\s*|\s+(?:or|nor)\s+", re.IGNORECASE)
 _SPLIT = re.compile(r",?\s+(?:with|and|along with|as well as)\s+", re.IGNORECASE)
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|may|which|that|appears?|seen|noted)\b",
@@ -66,6 +77,60 @@ class _Removal(NamedTuple):
 
     changes: tuple[TextChange, ...]
     lines: frozenset[int]
+
+
+class _Room(NamedTuple):
+    """Where a false finding can stand."""
+
+    main: int | None
+    """The sentence that gives way to it."""
+
+    rest: str
+    """What stays of that sentence."""
+
+    after: int | None
+    """The sentence that it follows, where none gives way."""
+
+    summary: int | None
+    """The sentence by which there is nothing acute."""
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """All of them."""
+        places = (self.main, self.after, self.summary)
+        return frozenset(one for one in places if one is not None)
+
+    def write(
+        self, report: LinedReport, sentence: str, summary: str
+    ) -> tuple[TextChange, ...] | None:
+        """Return the changes; None where there is no summary and one is needed."""
+        kind, changes = GreenCategory.FALSE_FINDING, []
+        if self.main is not None:
+            line = report.lines[self.main]
+            new = f"{sentence} {self.rest}" if self.rest else sentence.rstrip(".")
+            span = (line.start, line.end)
+            tag = "out_of_list" if self.rest else "instead_of_normal"
+            changes.append(tight_change(kind, tag, report.text, span, new))
+        elif self.after is not None:
+            at = report.lines[self.after].stop
+            changes.append(
+                TextChange(
+                    kind=kind,
+                    tag="added",
+                    start=at,
+                    end=at,
+                    before="",
+                    after=f" {sentence}",
+                )
+            )
+        if self.summary is not None:
+            if not summary:
+                return None
+            line = report.lines[self.summary]
+            new = summary[:1].upper() + summary[1:]
+            span = (line.start, line.end)
+            changes.append(tight_change(kind, "summary", report.text, span, new))
+        return tuple(changes)
 
 
 class ErrorEditor:
@@ -108,7 +173,7 @@ class ErrorEditor:
     ) -> Iterator[tuple[int, ReportFinding, RelatedPlaces]]:
         """Yield stated findings that matter for a kind, once each, and their places."""
         matters = self._bank.matters[kind]  # type: ignore[index]
-        minor = self._bank.patterns.minor
+        look = self._bank.patterns
         seen: set[int] = set()
         for at, line in enumerate(report.lines):
             for finding in line.findings:
@@ -117,15 +182,13 @@ class ErrorEditor:
                 if id(finding) in seen or line.odd:
                     continue
                 related = find_related(report, self._bank, at, finding)
-                if related is None:
-                    continue
                 seen.update(id(one) for _, one in related.same)
-                places = {number for number, _ in related.same}
-                if kind != GreenCategory.SEVERITY and any(
-                    minor.search(report.lines[number].text) for number in places
-                ):
+                places = [report.lines[number] for number in related.lines]
+                if any(one.odd or look.benign.search(one.text) for one in places):
                     continue
-                if any(report.lines[number].odd for number in places):
+                if kind != GreenCategory.SEVERITY and any(
+                    look.slight.search(one.text) for one in places
+                ):
                     continue
                 yield at, finding, related
 
@@ -135,35 +198,113 @@ class ErrorEditor:
         known = report.stated
         for place, one in enumerate(self._modality.false_findings):
             kin = frozenset().union(*map(self._bank.kin, one.keys))
-            if kin & known:
+            if (kin | one.unlikely_with) & known:
                 continue
-            against = [
-                number
-                for number, line in enumerate(report.lines)
-                if line.denied & kin or self._contradicts(one, line)
-            ]
-            sentences = list(self._filled(one))
-            if not against:
-                after = self._insertion_place(report, one)
-                if after is not None:
-                    # One sentence each: which one is drawn with the rest.
-                    for sentence in sentences:
-                        yield self._inserted(report, after, sentence, kin, place)
-            elif len(against) == 1 and self._is_of_one_topic(
-                report, against[0], one, kin
-            ):
-                for sentence in sentences:
-                    yield self._instead(report, against[0], sentence, kin, place)
+            room = self._make_room(report, one, kin)
+            if room is None:
+                continue
+            for sentence, summary in self._filled(one):
+                changes = room.write(report, sentence, summary)
+                if changes is not None:
+                    yield EditOption(
+                        changes, room.lines, kin, f"false {place}", one.weight
+                    )
+
+    def _make_room(
+        self, report: LinedReport, one: FalseFinding, kin: frozenset[str]
+    ) -> _Room | None:
+        """Return where a false finding can stand; None where it would contradict.
+
+        A sentence that denies it, and nothing else, gives way to it; a list of what is
+        not there loses it; and "no acute disease" becomes what there is.
+        """
+        main: int | None = None
+        rest, summary = "", None
+        for number, line in enumerate(report.lines):
+            if not (line.denied & kin or self._contradicts(one, line)):
+                continue
+            if self._is_summary(report, number, kin):
+                if summary is not None:
+                    return None
+                summary = number
+                continue
+            if main is not None:
+                return None
+            main = number
+            if not self._is_of_one_topic(report, number, one, kin):
+                rest = self._others_denied(report, number, one)
+                if not rest:
+                    return None
+        after = None if main is not None else self._insertion_place(report, one)
+        if main is None and after is None:
+            return None
+        return _Room(main, rest, after, summary)
 
     def _contradicts(self, one: FalseFinding, line: ReportLine) -> bool:
         topics = self._bank.topics
         return any(topics[name].speaks(line.text) for name in one.contradicts)
 
-    def _filled(self, one: FalseFinding) -> Iterator[str]:
-        """Yield the sentence with every choice of words."""
-        names = tuple(dict.fromkeys(one.slots))
-        for words in product(*(self._modality.slots[name] for name in names)):
-            yield one.sentence.format(**dict(zip(names, words, strict=True)))
+    def _is_summary(self, report: LinedReport, at: int, kin: frozenset[str]) -> bool:
+        """Whether a sentence says that there is nothing acute, and nothing else."""
+        line, topics = report.lines[at], self._bank.topics
+        return (
+            any(topics[name].speaks(line.text) for name in ("acute", "calm"))
+            and not topics["bones"].speaks(line.text)
+            and self._says_one_thing(report, at)
+            and line.denied <= kin
+        )
+
+    def _is_of_one_topic(
+        self, report: LinedReport, at: int, one: FalseFinding, kin: frozenset[str]
+    ) -> bool:
+        """Whether a sentence says nothing but that this finding is not there."""
+        line = report.lines[at]
+        others = [
+            name
+            for name, topic in self._bank.topics.items()
+            if name not in one.contradicts and topic.speaks(line.text)
+        ]
+        return (
+            self._says_one_thing(report, at)
+            and line.denied <= kin
+            and not others
+            and not self._bank.topics["whole"].speaks(line.text)
+        )
+
+    @staticmethod
+    def _says_one_thing(report: LinedReport, at: int) -> bool:
+        line = report.lines[at]
+        following = report.lines[at + 1 :][:1]
+        return (
+            not line.findings
+            and not line.odd
+            and not line.refers
+            and not any(each.leads for each in following)
+            and report.text[line.end : line.stop] in (".", "")
+            and len(line.text.split()) <= _SHORT_NORMAL
+            and not _JOINED.search(line.text)
+        )
+
+    def _others_denied(self, report: LinedReport, at: int, one: FalseFinding) -> str:
+        """Return a list of what is not there without a finding; empty if it is none."""
+        line = report.lines[at]
+        match = _DENIAL.match(line.text)
+        if line.findings or line.odd or line.refers or match is None:
+            return ""
+        items = _ITEMS.split(match["items"])
+        listed = self._bank.listed
+        others = [item for item in items if not one.names.search(item)]
+        if not others or len(others) != len(items) - 1 or not all(map(listed.fullmatch, items)):
+            return ""
+        *first, last = others
+        joined = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}"
+        return f"{match['head']}{joined if first else last}{match['tail'] or ''}"
+
+    def _filled(self, one: FalseFinding) -> Iterator[tuple[str, str]]:
+        """Yield the sentence and its summary with every choice of words."""
+        for words in product(*(self._modality.slots[name] for name in one.slots)):
+            chosen = dict(zip(one.slots, words, strict=True))
+            yield one.sentence.format(**chosen), one.summary.format(**chosen)
 
     @staticmethod
     def _insertion_place(report: LinedReport, one: FalseFinding) -> int | None:
@@ -176,70 +317,18 @@ class ErrorEditor:
             if report.text[line.end : line.stop] == "."
             and not line.odd
             and not line.advises
+            and line.begin == line.start
             and (number + 1 == len(lines) or not lines[number + 1].refers)
-            and _same_paragraph(report, line)
         ]
         near = [number for number in free if one.place.search(lines[number].text)]
-        if near:
-            return near[0]
-        return free[0] if free else None
-
-    def _inserted(
-        self,
-        report: LinedReport,
-        after: int,
-        sentence: str,
-        kin: frozenset[str],
-        place: int,
-    ) -> EditOption:
-        at = report.lines[after].stop
-        change = TextChange(
-            kind=GreenCategory.FALSE_FINDING,
-            tag="added",
-            start=at,
-            end=at,
-            before="",
-            after=f" {sentence}",
-        )
-        return EditOption((change,), frozenset({after}), kin, f"false {place}")
-
-    def _is_of_one_topic(
-        self, report: LinedReport, at: int, one: FalseFinding, kin: frozenset[str]
-    ) -> bool:
-        """Whether a sentence says nothing but that this finding is not there."""
-        line = report.lines[at]
-        following = report.lines[at + 1 :][:1]
-        return (
-            not line.findings
-            and line.denied <= kin
-            and not line.odd
-            and not line.refers
-            and not any(each.leads for each in following)
-            and report.text[line.end : line.stop] == "."
-            and len(line.text.split()) <= _SHORT_NORMAL
-            and not _JOINED.search(line.text)
-            and not self._bank.topics["whole"].speaks(line.text)
-        )
-
-    @staticmethod
-    def _instead(
-        report: LinedReport, at: int, sentence: str, kin: frozenset[str], place: int
-    ) -> EditOption:
-        line = report.lines[at]
-        change = TextChange(
-            kind=GreenCategory.FALSE_FINDING,
-            tag="instead_of_normal",
-            start=line.start,
-            end=line.end,
-            before=line.text,
-            after=sentence.rstrip("."),
-        )
-        return EditOption((change,), frozenset({at}), kin, f"false {place}")
+        return next(iter(near or free), None)
 
     # Omissions
 
     def _omissions(self, report: LinedReport) -> Iterator[EditOption]:
         for _, finding, related in self._targets(report, GreenCategory.OMISSION):
+            if related.unclear:
+                continue
             if self._negated:
                 found = self._denied_instead(report, finding, related)
             else:
@@ -255,7 +344,7 @@ class ErrorEditor:
         group = {id(one) for _, one in related.same}
         changes: dict[int, TextChange] = {}
         lines: set[int] = set()
-        for number in sorted({number for number, _ in related.same}):
+        for number in related.lines:
             if number in lines:
                 continue
             found = self._take_out(report, number, group, related)
@@ -287,6 +376,9 @@ class ErrorEditor:
             if any(one.key not in kin for one in following.findings) or following.odd:
                 return None
             last = number
+        following = report.lines[last + 1 : last + 1 + _NEARBY]
+        if any(one.refers for one in following):
+            return None
         return _without_sentences(report, at, last)
 
     def _without_clause(
@@ -295,7 +387,7 @@ class ErrorEditor:
         """Take out the last part of a sentence: "with ..." or "and ..."."""
         line = report.lines[at]
         following = report.lines[at + 1 :][:1]
-        if any(one.leads or one.advises for one in following):
+        if any(one.refers or one.advises for one in following):
             return None
         mine = [one for one in line.findings if id(one) in group]
         first = min(one.span.start for one in mine) - line.start
@@ -331,7 +423,7 @@ class ErrorEditor:
     ) -> _Removal | None:
         """Return the finding's one sentence as a denial of it."""
         denial = self._bank.denials.get(finding.key)
-        numbers = {number for number, _ in related.same}
+        numbers = related.lines
         if denial is None or len(numbers) != 1 or related.opposite:
             return None
         (at,) = numbers
@@ -364,11 +456,16 @@ class ErrorEditor:
         for at, finding, related in self._targets(report, GreenCategory.LOCATION):
             if related.opposite or finding.said.side not in (1, 2):
                 continue
+            if any(
+                sides.found.search(report.lines[number].text)
+                for number in related.unclear
+            ):
+                continue
             wanted = self._side_of(report.lines[at])
             if wanted is None:
                 continue
             changes = []
-            for number in sorted({number for number, _ in related.same}):
+            for number in related.lines:
                 line = report.lines[number]
                 if not sides.found.search(line.text):
                     continue
@@ -376,7 +473,7 @@ class ErrorEditor:
                     break
                 changes.append(self._mirrored(report, line))
             else:
-                lines = frozenset(number for number, _ in related.same)
+                lines = frozenset(related.lines)
                 if not self._other_side_is_told(report, lines, wanted):
                     keys = frozenset().union(
                         *map(self._bank.kin, keys_of(related.same))
@@ -419,11 +516,13 @@ class ErrorEditor:
 
     def _severities(self, report: LinedReport) -> Iterator[EditOption]:
         for _, _, related in self._targets(report, GreenCategory.SEVERITY):
+            if any(self._has_degree(report.lines[at]) for at in related.unclear):
+                continue
             keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
             for make in (self._other_degree, self._other_size):
                 changes = []
                 lines = set()
-                for number in sorted({number for number, _ in related.same}):
+                for number in related.lines:
                     line = report.lines[number]
                     says = any(
                         one.said.degree or one.said.size_mm
@@ -441,6 +540,12 @@ class ErrorEditor:
                     if changes and len({one.after.casefold() for one in changes}) == 1:
                         yield EditOption(tuple(changes), frozenset(lines), keys)
                         break
+
+    def _has_degree(self, line: ReportLine) -> bool:
+        found = self._bank.severity.found.search(line.text)
+        return bool(found) or any(
+            _UNIT.search(match[0]) for match in _MEASURE.finditer(line.text)
+        )
 
     def _other_degree(
         self,
@@ -530,7 +635,7 @@ class ErrorEditor:
         if any(line.compares and not line.findings for line in report.lines):
             return
         for at, finding, related in self._targets(report, GreenCategory.COMPARISON):
-            numbers = {number for number, _ in related.same}
+            numbers = {*related.lines, *related.unclear}
             line = report.lines[at]
             if (
                 any(report.lines[number].compares for number in numbers)
@@ -566,16 +671,16 @@ class ErrorEditor:
                 for _, one in related.same
             ):
                 continue
-            numbers = sorted({number for number, _ in related.same})
+            numbers = related.lines
+            if self._change_is_told(report, related):
+                continue
             changes, lines = [], set()
             for number in numbers:
                 line = report.lines[number]
-                if not line.compares:
+                if not line.moves:
                     continue
                 change = self._without_change(report, line)
-                following = report.lines[number + 1 :][:1]
-                goes_on = any(one.leads and one.compares for one in following)
-                if change is None or line.leads or goes_on:
+                if change is None or line.leads:
                     break
                 changes.append(change)
                 lines.add(number)
@@ -585,6 +690,20 @@ class ErrorEditor:
                         *map(self._bank.kin, keys_of(related.same))
                     )
                     yield EditOption(tuple(changes), frozenset(lines), keys)
+
+    @staticmethod
+    def _change_is_told(report: LinedReport, related: RelatedPlaces) -> bool:
+        """Whether another sentence may speak of the same change."""
+        return any(
+            line.moves
+            and number not in related.lines
+            and (
+                number in related.unclear
+                or line.leads
+                or not any(one.key for one in line.findings)
+            )
+            for number, line in enumerate(report.lines)
+        )
 
     def _without_change(
         self, report: LinedReport, line: ReportLine
@@ -601,9 +720,9 @@ class ErrorEditor:
             new = f"{line.text[: match.start()]}{written}{rest}".strip()
             if not match.start():
                 new = new[:1].upper() + new[1:]
-            if len(new.split()) < 2 or _DANGLING.search(new):
+            if not _WORD.search(new) or _DANGLING.search(new):
                 continue
-            if self._bank.patterns.comparing.search(new):
+            if self._bank.patterns.moving.search(new):
                 continue
             return tight_change(
                 GreenCategory.OMITTED_CHANGE,
@@ -613,12 +732,6 @@ class ErrorEditor:
                 new,
             )
         return None
-
-
-def _same_paragraph(report: LinedReport, line: ReportLine) -> bool:
-    """Whether a sentence stands in running text, so that another can follow it."""
-    before = report.text[: line.begin].rstrip(" ")
-    return not before.endswith(("\n-", "•")) and line.begin == line.start
 
 
 def _without_sentences(report: LinedReport, first: int, last: int) -> _Removal | None:

@@ -113,7 +113,8 @@ class InjectionOptions:
     def kinds(self) -> tuple[str, ...]:
         """Ids of the kinds of change, errors first."""
         made = tuple(KINDS[letter].value for letter in sorted(self.errors))
-        return made + tuple(HarmlessKind) if self.harmless else made
+        harmless = tuple(one.value for one in HarmlessKind)
+        return made + harmless if self.harmless else made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,8 +406,10 @@ class _Maker:
         options = source.options(kind, report)
         seed = self._options.seed
         groups = {
-            name: _digest(seed, case, kind, name)
-            for name in {one.group or one.name for one in options}
+            name: min(_digest(seed, case, kind, name, str(n)) for n in range(weight))
+            for name, weight in {
+                one.group or one.name: one.weight for one in options
+            }.items()
         }
         ordered = sorted(
             options,

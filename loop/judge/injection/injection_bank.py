@@ -219,13 +219,22 @@ class FalseFinding(BaseModel):
     keys: Annotated[tuple[_Phrase, ...], Field(alias="is", min_length=1)]
     contradicts: tuple[_Phrase, ...]
     near: _Words = ()
+    called: _Words = ()
+    unlikely_with: frozenset[str] = frozenset()
+    weight: Annotated[int, Field(ge=1, le=20)] = 1
     sentence: _Phrase
+    summary: str = ""
 
     @property
     def slots(self) -> tuple[str, ...]:
         """Names of what is filled in, in order."""
-        parsed = string.Formatter().parse(self.sentence)
-        return tuple(name for _, name, _, _ in parsed if name is not None)
+        parsed = string.Formatter().parse(self.sentence + self.summary)
+        return tuple(dict.fromkeys(name for _, name, _, _ in parsed if name))
+
+    @cached_property
+    def names(self) -> re.Pattern[str]:
+        """Finds what it is called."""
+        return phrase_pattern(self.called)
 
     @cached_property
     def place(self) -> re.Pattern[str]:
@@ -265,9 +274,11 @@ class InjectionBank(BaseModel):
     matters: Mapping[_Kind, frozenset[str]]
     referring: _Words
     leading: _Words
-    minor: _Words
+    slight: _Words
+    benign: _Words
     advising: _Words
     comparing: _Words
+    moving: _Words
     normal: _Words
     sides: BodySideWords
     severity: SeverityWords
@@ -278,6 +289,7 @@ class InjectionBank(BaseModel):
     modalities: Annotated[Mapping[str, ModalityBank], Field(min_length=1)]
     synonyms: Pairs
     abbreviations: Pairs
+    qualified: _Words
     lists: _Words
     style: tuple[Rewrite, ...]
     numbers: tuple[Rewrite, ...]
@@ -288,10 +300,20 @@ class InjectionBank(BaseModel):
         return BankPatterns(
             referring=phrase_pattern(self.referring),
             leading=phrase_pattern(self.leading),
-            minor=phrase_pattern(self.minor),
+            slight=phrase_pattern(self.slight),
+            benign=phrase_pattern(self.benign),
             advising=phrase_pattern(self.advising),
             comparing=phrase_pattern(self.comparing),
+            moving=phrase_pattern(self.moving),
             normal=phrase_pattern(self.normal),
+        )
+
+    @cached_property
+    def listed(self) -> re.Pattern[str]:
+        """What a thing in a list of what is not there is called, and nothing else."""
+        before = phrase_pattern(self.qualified).pattern
+        return re.compile(
+            rf"(?:{before}\s+)?{phrase_pattern(self.lists).pattern}", re.IGNORECASE
         )
 
     @cached_property
@@ -341,9 +363,11 @@ class BankPatterns(NamedTuple):
 
     referring: re.Pattern[str]
     leading: re.Pattern[str]
-    minor: re.Pattern[str]
+    slight: re.Pattern[str]
+    benign: re.Pattern[str]
     advising: re.Pattern[str]
     comparing: re.Pattern[str]
+    moving: re.Pattern[str]
     normal: re.Pattern[str]
 
 

@@ -18,6 +18,14 @@ _BULLET = re.compile(r"[-*•]\s+")
 _GLUED = re.compile(r"\s\d{1,2}$")
 _LETTER = re.compile(r"[^\W\d_]")
 _STOPS = ".!;"
+_LONG = re.compile(r"[^\W\d_]{5,}")
+_STEM = 6
+"""Letters by which two words are the same: "opacity", "opacities"."""
+
+_ANATOMY = frozenset(
+    {"cardia", "pulmon", "pleura", "medias", "right", "lower", "upper", "heart"}
+)
+"""Stems that are shared without speaking of the same finding."""
 
 
 class ListNumber(NamedTuple):
@@ -63,6 +71,9 @@ class ReportLine:
 
     advises: bool
     compares: bool
+    moves: bool
+    """Whether it says that something is not as it was."""
+
     normal: bool
     """Whether it calls something normal."""
 
@@ -94,6 +105,14 @@ class RelatedPlaces(NamedTuple):
 
     opposite: bool
     """Whether the like is on the other side, too."""
+
+    unclear: frozenset[int]
+    """Sentences that may speak of it, without it being clear."""
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Sentences that speak of it, in order."""
+        return tuple(sorted({number for number, _ in self.same}))
 
 
 def read_findings(reader: FindingReader, text: str) -> Counter[ReadFinding]:
@@ -166,6 +185,7 @@ def _lines(
             refers=leads or one.continues or bool(look.referring.search(words)),
             advises=bool(look.advising.search(words)),
             compares=bool(look.comparing.search(words)),
+            moves=bool(look.moving.search(words)),
             normal=bool(look.normal.search(words)),
         )
         number = None
@@ -173,14 +193,17 @@ def _lines(
 
 def find_related(
     report: LinedReport, bank: InjectionBank, at: int, finding: ReportFinding
-) -> RelatedPlaces | None:
-    """Return where else a report speaks of a finding; None where that is not clear.
+) -> RelatedPlaces:
+    """Return where else a report speaks of a finding.
 
     What has the same name and can be the same thing is; what has a name that may be
-    of the same thing is where both have a side, and else is not clear.
+    of the same thing is where both have a side, and else it is not clear. Nor is a
+    sentence clear that has a word of it and neither states nor denies the like.
     """
     kin = bank.kin(finding.key)
     same = [(at, finding)]
+    unclear: set[int] = set()
+    others: set[int] = set()
     opposite = False
     for number, line in enumerate(report.lines):
         for one in line.findings:
@@ -189,13 +212,24 @@ def find_related(
             sides = finding.said.side, one.said.side
             if all(sides) and not sides[0] & sides[1]:
                 opposite = True
+                others.add(number)
             elif not finding.said.may_be(one.said):
-                continue
+                others.add(number)
             elif one.key == finding.key or number == at or all(sides):
                 same.append((number, one))
             else:
-                return None
-    return RelatedPlaces(tuple(sorted(same, key=lambda each: each[1].span)), opposite)
+                unclear.add(number)
+    same.sort(key=lambda each: each[1].span)
+    own = {number for number, _ in same}
+    words = report.text[finding.span.start : finding.span.end].casefold()
+    stems = {word[:_STEM] for word in _LONG.findall(words)} - _ANATOMY
+    for number, line in enumerate(report.lines):
+        if number in own or number in others or line.denied & kin:
+            continue
+        folded = line.text.casefold()
+        if any(stem in folded for stem in stems):
+            unclear.add(number)
+    return RelatedPlaces(tuple(same), opposite, frozenset(unclear))
 
 
 def keys_of(places: Sequence[tuple[int, ReportFinding]]) -> frozenset[str]:

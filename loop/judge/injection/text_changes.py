@@ -59,6 +59,9 @@ class EditOption(NamedTuple):
     group: str = ""
     """Options of one group differ in their words only: which group is drawn first."""
 
+    weight: int = 1
+    """How many times its group takes part in the draw."""
+
     @property
     def name(self) -> str:
         """What tells it from the other options of a report and kind."""
