@@ -298,7 +298,7 @@ class ErrorEditor:
             return ""
         *first, last = others
         joined = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}"
-        return f"{match['head']}{joined if first else last}{match['tail'] or ''}"
+        return f"{match['head']}{joined if first else last}"
 
     def _filled(self, one: FalseFinding) -> Iterator[tuple[str, str]]:
         """Yield the sentence and its summary with every choice of words."""
