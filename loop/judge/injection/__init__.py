@@ -1,1 +1,1 @@
-"""Errors and harmless rewriting put into reports, without a model, and checked by code."""
+"""Errors and harmless rewriting put into reports without a model, checked by code."""

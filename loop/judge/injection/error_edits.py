@@ -294,7 +294,11 @@ class ErrorEditor:
         items = _ITEMS.split(match["items"])
         listed = self._bank.listed
         others = [item for item in items if not one.names.search(item)]
-        if not others or len(others) != len(items) - 1 or not all(map(listed.fullmatch, items)):
+        if (
+            not others
+            or len(others) != len(items) - 1
+            or not all(map(listed.fullmatch, items))
+        ):
             return ""
         *first, last = others
         joined = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}"
@@ -337,10 +341,8 @@ class ErrorEditor:
                 keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
                 yield EditOption(found.changes, found.lines, keys)
 
-    def _left_out(
-        self, report: LinedReport, related: RelatedPlaces
-    ) -> _Removal | None:
-        """Return how every mention of a finding is taken out; None if it leaves a trace."""
+    def _left_out(self, report: LinedReport, related: RelatedPlaces) -> _Removal | None:
+        """Return how every mention of a finding goes; None if that leaves a trace."""
         group = {id(one) for _, one in related.same}
         changes: dict[int, TextChange] = {}
         lines: set[int] = set()
@@ -363,21 +365,20 @@ class ErrorEditor:
         line = report.lines[at]
         if line.leads:
             return None
-        alone = all(id(one) in group for one in line.findings)
-        if not alone or line.denied or line.normal:
+        if not _says_only(line, group):
             return self._without_clause(report, at, group)
         kin = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
         last = at
         for number in range(at + 1, len(report.lines)):
-            following = report.lines[number]
-            goes_on = following.leads or following.advises
-            if following.number or not goes_on:
+            further = report.lines[number]
+            if further.number or not (further.leads or further.advises):
                 break
-            if any(one.key not in kin for one in following.findings) or following.odd:
+            told = any(one.key not in kin for one in further.findings)
+            if told or further.odd or further.denied or further.normal:
                 return None
             last = number
-        following = report.lines[last + 1 : last + 1 + _NEARBY]
-        if any(one.refers for one in following):
+        nearby = report.lines[last + 1 : last + 1 + _NEARBY]
+        if any(one.refers for one in nearby):
             return None
         return _without_sentences(report, at, last)
 
@@ -432,9 +433,7 @@ class ErrorEditor:
         following = report.lines[at + 1 :][:1]
         if (
             line.leads
-            or line.denied
-            or line.normal
-            or any(id(one) not in group for one in line.findings)
+            or not _says_only(line, group)
             or any(one.leads for one in following)
             or any(one.advises for one in report.lines)
         ):
@@ -457,8 +456,10 @@ class ErrorEditor:
             if related.opposite or finding.said.side not in (1, 2):
                 continue
             if any(
-                sides.found.search(report.lines[number].text)
-                for number in related.unclear
+                sides.found.search(line.text)
+                for number, line in enumerate(report.lines)
+                if number in related.unclear
+                or (number not in related.lines and _is_unnamed(line))
             ):
                 continue
             wanted = self._side_of(report.lines[at])
@@ -608,9 +609,7 @@ class ErrorEditor:
         ):
             return None
         found = [
-            match
-            for match in _MEASURE.finditer(line.text)
-            if _UNIT.search(match[0])
+            match for match in _MEASURE.finditer(line.text) if _UNIT.search(match[0])
         ]
         if len(found) != 1 or words.far.search(line.text[found[0].end() :]):
             return None
@@ -722,7 +721,7 @@ class ErrorEditor:
                 new = new[:1].upper() + new[1:]
             if not _WORD.search(new) or _DANGLING.search(new):
                 continue
-            if self._bank.patterns.moving.search(new):
+            if self._bank.patterns.against.search(new):
                 continue
             return tight_change(
                 GreenCategory.OMITTED_CHANGE,
@@ -738,9 +737,7 @@ def _without_sentences(report: LinedReport, first: int, last: int) -> _Removal |
     """Return how sentences go; None where an empty heading or list would stay."""
     text, lines = report.text, report.lines
     one = lines[first]
-    item = next(
-        (n for n in range(first, -1, -1) if lines[n].number is not None), None
-    )
+    item = next((n for n in range(first, -1, -1) if lines[n].number is not None), None)
     whole_item = (
         one.number is not None
         and item == first
@@ -808,6 +805,17 @@ def _renumbered(report: LinedReport, last: int) -> list[TextChange] | None:
             )
         )
     return changes
+
+
+def _says_only(line: ReportLine, group: set[int]) -> bool:
+    """Whether a sentence says nothing but one finding."""
+    alone = all(id(one) in group for one in line.findings)
+    return alone and not line.denied and not line.normal
+
+
+def _is_unnamed(line: ReportLine) -> bool:
+    """Whether a sentence reports something that has no name."""
+    return any(not one.key for one in line.findings)
 
 
 def _sided_alike(line: ReportLine, related: RelatedPlaces) -> bool:

@@ -1,4 +1,4 @@
-"""Errors and harmless rewriting put into reports: what is drawn, checked and counted."""
+"""Errors and harmless rewriting put into reports: drawn, checked and counted."""
 
 from __future__ import annotations
 
@@ -56,13 +56,6 @@ EMPTY: Final = "empty"
 FOREIGN: Final = "not in English"
 SILENT: Final = "holds nothing to read"
 TOO_LONG: Final = f"longer than {LONGEST:,} characters"
-
-_MAY_CHANGE: Mapping[str, str] = {
-    GreenCategory.LOCATION: "said",
-    GreenCategory.SEVERITY: "said",
-    GreenCategory.COMPARISON: "said",
-    GreenCategory.OMITTED_CHANGE: "said",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +133,7 @@ class LeftOut(NamedTuple):
     kind: str
     number: int
     reason: str
-    count: int
+    variants: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -347,7 +340,7 @@ def _digest(seed: int, *parts: str) -> bytes:
 
 
 class _Maker:
-    """Makes the variants of one report after the other, and counts what it could not."""
+    """Makes the variants of report after report, and counts what it could not."""
 
     def __init__(
         self, options: InjectionOptions, bank: InjectionBank, reader: FindingReader
@@ -455,15 +448,17 @@ class _Maker:
         if kind == GreenCategory.OMISSION:
             same = after <= before and after.total() < before.total()
             return "" if same else UNREAD
-        if kind in _MAY_CHANGE:
-            before, after = _only_names(before, keys), _only_names(after, keys)
-        return "" if before == after else UNREAD
+        if kind in self._letters:
+            same = _only_names(before, keys) == _only_names(after, keys)
+        else:
+            same = before == after
+        return "" if same else UNREAD
 
 
 def _only_names(
     found: Counter[ReadFinding], keys: frozenset[str]
 ) -> Counter[tuple[object, ...]]:
-    """Return findings as read; of those in `keys` only what they are and how certain."""
+    """Return findings as read; of `keys` only what they are and how certain."""
     names = Counter[tuple[object, ...]]()
     for one, count in found.items():
         names[one[:2] if one[0] in keys else one] += count

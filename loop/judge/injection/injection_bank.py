@@ -1,4 +1,4 @@
-"""What is written into reports: ``labels/injection.yaml``, and its words to look for."""
+"""What is written into reports, and what is looked for: ``labels/injection.yaml``."""
 
 from __future__ import annotations
 
@@ -279,6 +279,7 @@ class InjectionBank(BaseModel):
     advising: _Words
     comparing: _Words
     moving: _Words
+    against: _Words
     normal: _Words
     sides: BodySideWords
     severity: SeverityWords
@@ -305,6 +306,7 @@ class InjectionBank(BaseModel):
             advising=phrase_pattern(self.advising),
             comparing=phrase_pattern(self.comparing),
             moving=phrase_pattern(self.moving),
+            against=phrase_pattern((*self.moving, *self.against)),
             normal=phrase_pattern(self.normal),
         )
 
@@ -368,6 +370,9 @@ class BankPatterns(NamedTuple):
     advising: re.Pattern[str]
     comparing: re.Pattern[str]
     moving: re.Pattern[str]
+    against: re.Pattern[str]
+    """Finds either that something moved, or against what."""
+
     normal: re.Pattern[str]
 
 

@@ -18,6 +18,9 @@ _BULLET = re.compile(r"[-*•]\s+")
 _GLUED = re.compile(r"\s\d{1,2}$")
 _LETTER = re.compile(r"[^\W\d_]")
 _STOPS = ".!;"
+_FEWEST = 3
+"""Words below which a sentence without a finding only goes on: "Increased."."""
+
 _LONG = re.compile(r"[^\W\d_]{5,}")
 _STEM = 6
 """Letters by which two words are the same: "opacity", "opacities"."""
@@ -169,7 +172,10 @@ def _lines(
         stop = end
         while stop < len(text) and text[stop] in _STOPS:
             stop += 1
-        leads = bool(look.leading.match(words) or look.referring.match(words))
+        fragment = len(words.split()) < _FEWEST and not (one.findings or one.denied)
+        leads = fragment or bool(
+            look.leading.match(words) or look.referring.match(words)
+        )
         yield ReportLine(
             start=start,
             end=end,

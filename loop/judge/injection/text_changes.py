@@ -70,9 +70,9 @@ class EditOption(NamedTuple):
         )
 
 
-def tight_change(kind: str, tag: str, text: str, span: tuple[int, int], new: str) -> (
-    TextChange
-):
+def tight_change(
+    kind: str, tag: str, text: str, span: tuple[int, int], new: str
+) -> TextChange:
     """Return the change of `span` to `new` without the words that stay at its ends."""
     start, end = span
     old = text[start:end]
