@@ -27,6 +27,7 @@ from loop.judge.injection.text_changes import (
     NEGATED,
     RENUMBERED,
     SENTENCE,
+    Choose,
     EditOption,
     TextChange,
     tight_change,
@@ -41,6 +42,12 @@ _MOST_OPTIONS = 200
 
 _NEARBY = 2
 """Sentences after one that goes, which must not speak of it."""
+
+_MEMO = 50_000
+"""Distinct sentences whose topics are remembered."""
+
+_SUMMARIES = ("acute", "calm")
+"""Topics of a sentence that says that there is nothing at all."""
 
 _SHORT_NORMAL = 8
 """Words up to which a normal sentence may be of one topic only."""
@@ -149,6 +156,14 @@ class ErrorEditor:
     ) -> None:
         self._bank = bank
         self._modality = modality
+        self._kin = [
+            frozenset().union(*map(bank.kin, one.keys))
+            for one in modality.false_findings
+        ]
+        self._fillings = [
+            list(_fillings(one, modality)) for one in modality.false_findings
+        ]
+        self._known: dict[str, frozenset[str]] = {}
         self._negated = negated
         self._make = {
             GreenCategory.FALSE_FINDING: self._false_findings,
@@ -159,10 +174,18 @@ class ErrorEditor:
             GreenCategory.OMITTED_CHANGE: self._omitted_changes,
         }
 
-    def options(self, kind: str, report: LinedReport) -> list[EditOption]:
-        """Return the places that a report has for errors of a kind."""
+    def options(
+        self, kind: str, report: LinedReport, choose: Choose
+    ) -> list[EditOption]:
+        """Return the places that a report has for errors of a kind.
+
+        Parameters
+        ----------
+        choose
+            Draws the words where a place can be worded in several ways.
+        """
         found: list[EditOption] = []
-        for one in self._make[GreenCategory(kind)](report):
+        for one in self._make[GreenCategory(kind)](report, choose):
             found.append(one)
             if len(found) >= _MOST_OPTIONS:
                 break
@@ -194,21 +217,22 @@ class ErrorEditor:
 
     # False findings
 
-    def _false_findings(self, report: LinedReport) -> Iterator[EditOption]:
+    def _false_findings(
+        self, report: LinedReport, choose: Choose
+    ) -> Iterator[EditOption]:
         known = report.stated
         for place, one in enumerate(self._modality.false_findings):
-            kin = frozenset().union(*map(self._bank.kin, one.keys))
+            kin = self._kin[place]
             if (kin | one.unlikely_with) & known:
                 continue
             room = self._make_room(report, one, kin)
             if room is None:
                 continue
-            for sentence, summary in self._filled(one):
-                changes = room.write(report, sentence, summary)
-                if changes is not None:
-                    yield EditOption(
-                        changes, room.lines, kin, f"false {place}", one.weight
-                    )
+            fillings = self._fillings[place]
+            sentence, summary = fillings[choose(f"words {place}", len(fillings))]
+            changes = room.write(report, sentence, summary)
+            if changes is not None:
+                yield EditOption(changes, room.lines, kin, one.weight)
 
     def _make_room(
         self, report: LinedReport, one: FalseFinding, kin: frozenset[str]
@@ -241,15 +265,28 @@ class ErrorEditor:
         return _Room(main, rest, after, summary)
 
     def _contradicts(self, one: FalseFinding, line: ReportLine) -> bool:
-        topics = self._bank.topics
-        return any(topics[name].speaks(line.text) for name in one.contradicts)
+        return not self._topics(line.text).isdisjoint(one.contradicts)
+
+    def _topics(self, sentence: str) -> frozenset[str]:
+        """Return the topics that a sentence calls normal."""
+        known = self._known.get(sentence)
+        if known is None:
+            topics = self._bank.topics
+            known = frozenset(
+                name for name, topic in topics.items() if topic.speaks(sentence)
+            )
+            if len(self._known) >= _MEMO:
+                self._known.clear()
+            self._known[sentence] = known
+        return known
 
     def _is_summary(self, report: LinedReport, at: int, kin: frozenset[str]) -> bool:
         """Whether a sentence says that there is nothing acute, and nothing else."""
-        line, topics = report.lines[at], self._bank.topics
+        line = report.lines[at]
+        topics = self._topics(line.text)
         return (
-            any(topics[name].speaks(line.text) for name in ("acute", "calm"))
-            and not topics["bones"].speaks(line.text)
+            not topics.isdisjoint(_SUMMARIES)
+            and "bones" not in topics
             and self._says_one_thing(report, at)
             and line.denied <= kin
         )
@@ -259,16 +296,12 @@ class ErrorEditor:
     ) -> bool:
         """Whether a sentence says nothing but that this finding is not there."""
         line = report.lines[at]
-        others = [
-            name
-            for name, topic in self._bank.topics.items()
-            if name not in one.contradicts and topic.speaks(line.text)
-        ]
+        topics = self._topics(line.text)
         return (
             self._says_one_thing(report, at)
             and line.denied <= kin
-            and not others
-            and not self._bank.topics["whole"].speaks(line.text)
+            and topics <= {*one.contradicts}
+            and "whole" not in topics
         )
 
     @staticmethod
@@ -304,12 +337,6 @@ class ErrorEditor:
         joined = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}"
         return f"{match['head']}{joined if first else last}"
 
-    def _filled(self, one: FalseFinding) -> Iterator[tuple[str, str]]:
-        """Yield the sentence and its summary with every choice of words."""
-        for words in product(*(self._modality.slots[name] for name in one.slots)):
-            chosen = dict(zip(one.slots, words, strict=True))
-            yield one.sentence.format(**chosen), one.summary.format(**chosen)
-
     @staticmethod
     def _insertion_place(report: LinedReport, one: FalseFinding) -> int | None:
         """Return the sentence after which a false finding can stand."""
@@ -329,7 +356,7 @@ class ErrorEditor:
 
     # Omissions
 
-    def _omissions(self, report: LinedReport) -> Iterator[EditOption]:
+    def _omissions(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
         for _, finding, related in self._targets(report, GreenCategory.OMISSION):
             if related.unclear:
                 continue
@@ -450,7 +477,7 @@ class ErrorEditor:
 
     # Sides
 
-    def _locations(self, report: LinedReport) -> Iterator[EditOption]:
+    def _locations(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
         sides = self._bank.sides
         for at, finding, related in self._targets(report, GreenCategory.LOCATION):
             if related.opposite or finding.said.side not in (1, 2):
@@ -515,7 +542,7 @@ class ErrorEditor:
 
     # Severity
 
-    def _severities(self, report: LinedReport) -> Iterator[EditOption]:
+    def _severities(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
         for _, _, related in self._targets(report, GreenCategory.SEVERITY):
             if any(self._has_degree(report.lines[at]) for at in related.unclear):
                 continue
@@ -627,7 +654,7 @@ class ErrorEditor:
 
     # Comparisons
 
-    def _comparisons(self, report: LinedReport) -> Iterator[EditOption]:
+    def _comparisons(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
         words = self._bank.comparisons
         if words.first_time.search(report.text):
             return
@@ -650,20 +677,22 @@ class ErrorEditor:
             ):
                 continue
             keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
-            for phrase in words.of.get(finding.key, words.phrases):
-                change = TextChange(
-                    kind=GreenCategory.COMPARISON,
-                    tag="phrase",
-                    start=line.end,
-                    end=line.end,
-                    before="",
-                    after=phrase,
-                )
-                yield EditOption((change,), frozenset({at}), keys, f"at {at}")
+            phrases = words.of.get(finding.key, words.phrases)
+            change = TextChange(
+                kind=GreenCategory.COMPARISON,
+                tag="phrase",
+                start=line.end,
+                end=line.end,
+                before="",
+                after=phrases[choose(f"phrase {at}", len(phrases))],
+            )
+            yield EditOption((change,), frozenset({at}), keys)
 
     # Changes
 
-    def _omitted_changes(self, report: LinedReport) -> Iterator[EditOption]:
+    def _omitted_changes(
+        self, report: LinedReport, choose: Choose
+    ) -> Iterator[EditOption]:
         for _, _, related in self._targets(report, GreenCategory.OMITTED_CHANGE):
             if not any(
                 one.said.change in _CHANGED and not one.said.weak
@@ -731,6 +760,13 @@ class ErrorEditor:
                 new,
             )
         return None
+
+
+def _fillings(one: FalseFinding, modality: ModalityBank) -> Iterator[tuple[str, str]]:
+    """Yield a sentence and its summary with every choice of words."""
+    for words in product(*(modality.slots[name] for name in one.slots)):
+        chosen = dict(zip(one.slots, words, strict=True))
+        yield one.sentence.format(**chosen), one.summary.format(**chosen)
 
 
 def _without_sentences(report: LinedReport, first: int, last: int) -> _Removal | None:

@@ -14,7 +14,12 @@ from loop.judge.injection.injection_bank import (
     phrase_pattern,
 )
 from loop.judge.injection.report_lines import LinedReport, ReportLine
-from loop.judge.injection.text_changes import EditOption, TextChange, tight_change
+from loop.judge.injection.text_changes import (
+    Choose,
+    EditOption,
+    TextChange,
+    tight_change,
+)
 
 _MOST_OPTIONS = 100
 """Of one kind and report."""
@@ -52,8 +57,13 @@ class HarmlessRewriter:
             HarmlessKind.NUMBER_FORMAT: self._numbers,
         }
 
-    def options(self, kind: str, report: LinedReport) -> list[EditOption]:
-        """Return the places that a report has for a kind of rewriting."""
+    def options(
+        self, kind: str, report: LinedReport, choose: Choose
+    ) -> list[EditOption]:
+        """Return the places that a report has for a kind of rewriting.
+
+        There is nothing to choose: each way to word a place is an option.
+        """
         found: list[EditOption] = []
         for one in self._make[HarmlessKind(kind)](report):
             found.append(one)
@@ -106,7 +116,7 @@ class HarmlessRewriter:
                     before=old,
                     after=new,
                 )
-                yield EditOption((change,), frozenset({at}), group=f"at {at}")
+                yield EditOption((change,), frozenset({at}))
 
     def _orders(self, report: LinedReport) -> Iterator[EditOption]:
         lines, text = report.lines, report.text
@@ -122,7 +132,7 @@ class HarmlessRewriter:
                     (line.start + match.start(), line.start + match.end()),
                     new,
                 )
-                yield EditOption((change,), frozenset({at}), group=f"list {at}")
+                yield EditOption((change,), frozenset({at}))
         for at in range(len(lines) - 1):
             one, other = lines[at], lines[at + 1]
             third = lines[at + 2 : at + 3]
@@ -144,9 +154,7 @@ class HarmlessRewriter:
                     before=text[one.start : other.stop],
                     after=f"{second} {first}",
                 )
-                yield EditOption(
-                    (change,), frozenset({at, at + 1}), group=f"sentence {at}"
-                )
+                yield EditOption((change,), frozenset({at, at + 1}))
 
     def _styles(self, report: LinedReport) -> Iterator[EditOption]:
         for at, line in enumerate(report.lines):
@@ -172,7 +180,7 @@ class HarmlessRewriter:
                         before=match[0],
                         after=new,
                     )
-                    yield EditOption((change,), frozenset({at}), group=f"at {at}")
+                    yield EditOption((change,), frozenset({at}))
 
     @staticmethod
     def _rewritten(
@@ -189,7 +197,7 @@ class HarmlessRewriter:
                 continue
             place = (line.start + match.start(), line.start + match.end())
             change = tight_change(kind, "pattern", report.text, place, written)
-            yield EditOption((change,), frozenset({at}), group=f"at {at}")
+            yield EditOption((change,), frozenset({at}))
 
 
 def _table(pairs: Pairs) -> tuple[re.Pattern[str], Mapping[str, str]]:

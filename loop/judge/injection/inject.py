@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loop.core.digests import digest_text, framed
 from loop.core.errors import DataError, EngineError
@@ -158,6 +158,10 @@ class Injection:
     source_digest: str
     """Sha256 over ids and text digests, as of a cohort of the same cases."""
 
+    language: str
+    """Of the bank and of all reports that were used."""
+
+    bank_version: int
     bank_digest: str
     reader: Mapping[str, str] = field(default_factory=dict)
     """By what reports were read: revision, prompt version and its digest."""
@@ -217,7 +221,7 @@ def _open_reader() -> _OpenReader:
 
 
 def inject_errors(
-    texts: Mapping[str, str],
+    texts: Mapping[str, str | None] | pd.Series[Any],
     options: InjectionOptions | None = None,
     *,
     languages: Mapping[str, str] | None = None,
@@ -233,7 +237,7 @@ def inject_errors(
     Parameters
     ----------
     texts
-        Case id to report; a pandas Series is one, too.
+        Case id to report; a pandas Series is one, too. No text is an empty report.
     options
         What is made; None for one error of each of the six kinds.
     languages
@@ -252,7 +256,8 @@ def inject_errors(
     Raises
     ------
     DataError
-        No report is in the language of the bank, or the bank is wrong.
+        No report is in the language of the bank, two have the same id, or the bank is
+        wrong.
 
     Examples
     --------
@@ -267,7 +272,14 @@ def inject_errors(
     read = read_bank(bank)
     opened = _open_reader()
     maker = _Maker(options, read.bank, opened.reader)
-    known = {str(case): text for case, text in texts.items()}
+    known = {
+        str(case): text if isinstance(text, str) else "" for case, text in texts.items()
+    }
+    if len(known) != len(texts):
+        raise DataError(
+            f"{len(texts) - len(known)} of the {len(texts)} reports have an id that "
+            "another one has. Give every report its own."
+        )
     unused = Counter[str]()
     pairs: list[InjectedPair] = []
     for case in watch(known):
@@ -302,6 +314,8 @@ def inject_errors(
         source_digest=cases_digest(
             CohortCase(case, "", digest_text(text)) for case, text in known.items()
         ),
+        language=read.bank.language,
+        bank_version=read.bank.version,
         bank_digest=read.sha256,
         reader=opened.about,
     )
@@ -374,7 +388,10 @@ class _Maker:
                 candidate = apply_changes(report.text, changes)
                 reason = why_wrong(
                     report.text, candidate, changes, kind=kind, number=number
-                ) or self._read_wrongly(kind, report, taken[:number], candidate)
+                )
+                if not reason and number > 1:
+                    # One alone was read when it was taken.
+                    reason = self._read_wrongly(kind, report, taken[:number], candidate)
                 if reason:
                     self._missing[kind, number, reason] += 1
                     continue
@@ -396,19 +413,16 @@ class _Maker:
         Each one alone leaves all else as the reader reads it.
         """
         source = self._errors if kind in self._letters else self._harmless
-        options = source.options(kind, report)
         seed = self._options.seed
-        groups = {
-            name: min(_digest(seed, case, kind, name, str(n)) for n in range(weight))
-            for name, weight in {
-                one.group or one.name: one.weight for one in options
-            }.items()
-        }
+
+        def choose(what: str, of: int) -> int:
+            drawn = _digest(seed, case, kind, what)
+            return int.from_bytes(drawn[:8], "big") % of
+
         ordered = sorted(
-            options,
-            key=lambda one: (
-                groups[one.group or one.name],
-                _digest(seed, case, kind, one.name),
+            source.options(kind, report, choose),
+            key=lambda one: min(
+                _digest(seed, case, kind, one.name, str(n)) for n in range(one.weight)
             ),
         )
         taken: list[EditOption] = []

@@ -23,6 +23,9 @@ INJECTION: Final = "injection.yaml"
 _FROZEN = ConfigDict(extra="forbid", frozen=True)
 _Words = tuple[str, ...]
 _Phrase = Annotated[str, Field(pattern=r"\S")]
+_MEMO = 50_000
+"""Distinct sentences that are remembered."""
+
 _NEVER = re.compile(r"(?!)")
 
 
@@ -263,6 +266,17 @@ _Kind = Literal["omission", "location", "severity", "comparison", "omitted_chang
 Pairs = tuple[tuple[_Phrase, _Phrase], ...]
 
 
+class ToldWords(NamedTuple):
+    """What the words of a sentence tell of it."""
+
+    leads: bool
+    refers: bool
+    advises: bool
+    compares: bool
+    moves: bool
+    normal: bool
+
+
 class InjectionBank(BaseModel):
     """The file; its comments explain each part."""
 
@@ -309,6 +323,30 @@ class InjectionBank(BaseModel):
             against=phrase_pattern((*self.moving, *self.against)),
             normal=phrase_pattern(self.normal),
         )
+
+    def look_at(self, sentence: str) -> ToldWords:
+        """Return what the words of a sentence tell of it; the like is remembered."""
+        known = self._told.get(sentence)
+        if known is None:
+            look = self.patterns
+            known = ToldWords(
+                leads=bool(
+                    look.leading.match(sentence) or look.referring.match(sentence)
+                ),
+                refers=bool(look.referring.search(sentence)),
+                advises=bool(look.advising.search(sentence)),
+                compares=bool(look.comparing.search(sentence)),
+                moves=bool(look.moving.search(sentence)),
+                normal=bool(look.normal.search(sentence)),
+            )
+            if len(self._told) >= _MEMO:
+                self._told.clear()
+            self._told[sentence] = known
+        return known
+
+    @cached_property
+    def _told(self) -> dict[str, ToldWords]:
+        return {}
 
     @cached_property
     def listed(self) -> re.Pattern[str]:

@@ -231,7 +231,11 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
             "modality": options.modality,
             "most": options.most,
         },
-        "bank": {"sha256": injection.bank_digest},
+        "bank": {
+            "version": injection.bank_version,
+            "language": injection.language,
+            "sha256": injection.bank_digest,
+        },
         "reader": dict(injection.reader),
         "source": {
             **source.about,

@@ -19,11 +19,14 @@ _GLUED = re.compile(r"\s\d{1,2}$")
 _LETTER = re.compile(r"[^\W\d_]")
 _STOPS = ".!;"
 _FEWEST = 3
-"""Words below which a sentence without a finding only goes on: "Increased."."""
+"""Words below which a sentence that says nothing only goes on: "Increased."."""
 
 _LONG = re.compile(r"[^\W\d_]{5,}")
 _STEM = 6
 """Letters by which two words are the same: "opacity", "opacities"."""
+
+_ALIKE = 3
+"""Words that two sentences share where they may be of the same thing."""
 
 _ANATOMY = frozenset(
     {"cardia", "pulmon", "pleura", "medias", "right", "lower", "upper", "heart"}
@@ -148,7 +151,6 @@ def line_report(reader: FindingReader, bank: InjectionBank, text: str) -> LinedR
 def _lines(
     reader: FindingReader, bank: InjectionBank, text: str
 ) -> Iterator[ReportLine]:
-    look = bank.patterns
     number: ListNumber | None = None
     listed = False
     for one in reader.read_sentences(text):
@@ -172,10 +174,10 @@ def _lines(
         stop = end
         while stop < len(text) and text[stop] in _STOPS:
             stop += 1
-        fragment = len(words.split()) < _FEWEST and not (one.findings or one.denied)
-        leads = fragment or bool(
-            look.leading.match(words) or look.referring.match(words)
-        )
+        told = bank.look_at(words)
+        says = bool(one.findings or one.denied or told.normal)
+        fragment = len(words.split()) < _FEWEST and not says
+        leads = fragment or told.leads or one.continues
         yield ReportLine(
             start=start,
             end=end,
@@ -187,12 +189,12 @@ def _lines(
             number=number,
             listed=listed,
             odd=bool(_GLUED.search(words)),
-            leads=leads or one.continues,
-            refers=leads or one.continues or bool(look.referring.search(words)),
-            advises=bool(look.advising.search(words)),
-            compares=bool(look.comparing.search(words)),
-            moves=bool(look.moving.search(words)),
-            normal=bool(look.normal.search(words)),
+            leads=leads,
+            refers=leads or told.refers,
+            advises=told.advises,
+            compares=told.compares,
+            moves=told.moves,
+            normal=told.normal,
         )
         number = None
 
@@ -204,7 +206,8 @@ def find_related(
 
     What has the same name and can be the same thing is; what has a name that may be
     of the same thing is where both have a side, and else it is not clear. Nor is a
-    sentence clear that has a word of it and neither states nor denies the like.
+    sentence clear that has a word of it and neither states nor denies the like, or
+    that reports something without a name in much the same words.
     """
     kin = bank.kin(finding.key)
     same = [(at, finding)]
@@ -227,15 +230,22 @@ def find_related(
                 unclear.add(number)
     same.sort(key=lambda each: each[1].span)
     own = {number for number, _ in same}
-    words = report.text[finding.span.start : finding.span.end].casefold()
-    stems = {word[:_STEM] for word in _LONG.findall(words)} - _ANATOMY
+    stems = _stems(report.text[finding.span.start : finding.span.end])
+    around = _stems(report.lines[at].text)
     for number, line in enumerate(report.lines):
         if number in own or number in others or line.denied & kin:
             continue
         folded = line.text.casefold()
-        if any(stem in folded for stem in stems):
+        unnamed = any(not one.key for one in line.findings)
+        alike = unnamed and len(around & _stems(line.text)) >= _ALIKE
+        if alike or any(stem in folded for stem in stems):
             unclear.add(number)
     return RelatedPlaces(tuple(same), opposite, frozenset(unclear))
+
+
+def _stems(text: str) -> set[str]:
+    """Return the beginnings of the long words of a text."""
+    return {word[:_STEM] for word in _LONG.findall(text.casefold())} - _ANATOMY
 
 
 def keys_of(places: Sequence[tuple[int, ReportFinding]]) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 SENTENCE: Final = "sentence"
 CLAUSE: Final = "clause"
@@ -46,6 +46,10 @@ class TextChange:
         }
 
 
+Choose: TypeAlias = Callable[[str, int], int]
+"""Given what is chosen for, and of how many: the place of the one that is drawn."""
+
+
 class EditOption(NamedTuple):
     """One error, or one harmless rewriting, that a report has a place for."""
 
@@ -56,11 +60,8 @@ class EditOption(NamedTuple):
     keys: frozenset[str] = frozenset()
     """Findings that it is about, under any of their names; empty of a rewriting."""
 
-    group: str = ""
-    """Options of one group differ in their words only: which group is drawn first."""
-
     weight: int = 1
-    """How many times its group takes part in the draw."""
+    """How many times it takes part in the draw."""
 
     @property
     def name(self) -> str:
