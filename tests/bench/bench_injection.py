@@ -1,11 +1,11 @@
 """Error injection against the bare string work of the same variants.
 
-Run: ``python -m tests.bench.bench_injection``. Reports are those of Open-i in the folder
-named by RANLOOP_DATA, else of the synthetic demo cohort. Every pass begins cold: a fresh
-reader and bank that remember no sentence yet; to open them is not counted. The bare work
-makes each variant from its changes, takes them back, and compares both texts. Prints
-variants a second on one core, and the ratio of the times in the same process; the wanted
-rate is at least 1,000 variants a second.
+Run: ``python -m tests.bench.bench_injection``. Reports are those of Open-i in the
+folder named by RANLOOP_DATA, else of the synthetic demo cohort. Every pass begins cold:
+a fresh reader and bank that remember no sentence yet; opening them is not counted. The
+bare work makes each variant from its changes, takes them back, and compares the texts.
+Prints variants a second on one core, and the ratio of the times in one process; the
+wanted rate is at least 1,000 variants a second.
 """
 
 from __future__ import annotations

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
 from typing import Final, NamedTuple
 
 from loop.engines.rules.judging import GreenCategory
 from loop.engines.rules.report_findings import ReportFinding
+from loop.judge.injection.chance import Chance
 from loop.judge.injection.injection_bank import (
     DegreeShift,
     FalseFinding,
@@ -27,7 +28,6 @@ from loop.judge.injection.text_changes import (
     NEGATED,
     RENUMBERED,
     SENTENCE,
-    Choose,
     EditOption,
     TextChange,
     tight_change,
@@ -42,6 +42,9 @@ _MOST_OPTIONS = 200
 
 _NEARBY = 2
 """Sentences after one that goes, which must not speak of it."""
+
+_MOST_AGAINST = 2
+"""Sentences that give way to one false finding: a denial, and "no acute disease"."""
 
 _MEMO = 50_000
 """Distinct sentences whose topics are remembered."""
@@ -166,7 +169,6 @@ class ErrorEditor:
         self._known: dict[str, frozenset[str]] = {}
         self._negated = negated
         self._make = {
-            GreenCategory.FALSE_FINDING: self._false_findings,
             GreenCategory.OMISSION: self._omissions,
             GreenCategory.LOCATION: self._locations,
             GreenCategory.SEVERITY: self._severities,
@@ -175,21 +177,16 @@ class ErrorEditor:
         }
 
     def options(
-        self, kind: str, report: LinedReport, choose: Choose
-    ) -> list[EditOption]:
-        """Return the places that a report has for errors of a kind.
-
-        Parameters
-        ----------
-        choose
-            Draws the words where a place can be worded in several ways.
-        """
-        found: list[EditOption] = []
-        for one in self._make[GreenCategory(kind)](report, choose):
-            found.append(one)
-            if len(found) >= _MOST_OPTIONS:
-                break
-        return found
+        self, kind: str, report: LinedReport, chance: Chance
+    ) -> Iterator[EditOption]:
+        """Yield the places that a report has for errors of a kind, as drawn."""
+        if kind == GreenCategory.FALSE_FINDING:
+            # Most are not looked at: the first ones that fit are taken.
+            yield from self._false_findings(report, chance)
+            return
+        make = self._make[GreenCategory(kind)]
+        found = list(islice(make(report, chance), _MOST_OPTIONS))
+        yield from sorted(found, key=lambda one: chance.rank(one.name))
 
     def _targets(
         self, report: LinedReport, kind: str
@@ -218,24 +215,42 @@ class ErrorEditor:
     # False findings
 
     def _false_findings(
-        self, report: LinedReport, choose: Choose
+        self, report: LinedReport, chance: Chance
     ) -> Iterator[EditOption]:
         known = report.stated
-        for place, one in enumerate(self._modality.false_findings):
-            kin = self._kin[place]
+        topics = [self._topics(line.text) for line in report.lines]
+        entries = self._modality.false_findings
+        drawn = sorted(
+            range(len(entries)),
+            key=lambda place: chance.rank(f"entry {place}", entries[place].weight),
+        )
+        for place in drawn:
+            one, kin = entries[place], self._kin[place]
             if (kin | one.unlikely_with) & known:
                 continue
-            room = self._make_room(report, one, kin)
+            against = [
+                number
+                for number, line in enumerate(report.lines)
+                if not topics[number].isdisjoint(one.contradicts)
+                or not kin.isdisjoint(line.denied)
+            ]
+            if len(against) > _MOST_AGAINST:
+                continue
+            room = self._make_room(report, one, kin, against)
             if room is None:
                 continue
             fillings = self._fillings[place]
-            sentence, summary = fillings[choose(f"words {place}", len(fillings))]
+            sentence, summary = fillings[chance.choose(f"words {place}", len(fillings))]
             changes = room.write(report, sentence, summary)
             if changes is not None:
-                yield EditOption(changes, room.lines, kin, one.weight)
+                yield EditOption(changes, room.lines, kin)
 
     def _make_room(
-        self, report: LinedReport, one: FalseFinding, kin: frozenset[str]
+        self,
+        report: LinedReport,
+        one: FalseFinding,
+        kin: frozenset[str],
+        against: Sequence[int],
     ) -> _Room | None:
         """Return where a false finding can stand; None where it would contradict.
 
@@ -244,9 +259,7 @@ class ErrorEditor:
         """
         main: int | None = None
         rest, summary = "", None
-        for number, line in enumerate(report.lines):
-            if not (line.denied & kin or self._contradicts(one, line)):
-                continue
+        for number in against:
             if self._is_summary(report, number, kin):
                 if summary is not None:
                     return None
@@ -263,9 +276,6 @@ class ErrorEditor:
         if main is None and after is None:
             return None
         return _Room(main, rest, after, summary)
-
-    def _contradicts(self, one: FalseFinding, line: ReportLine) -> bool:
-        return not self._topics(line.text).isdisjoint(one.contradicts)
 
     def _topics(self, sentence: str) -> frozenset[str]:
         """Return the topics that a sentence calls normal."""
@@ -356,7 +366,7 @@ class ErrorEditor:
 
     # Omissions
 
-    def _omissions(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
+    def _omissions(self, report: LinedReport, chance: Chance) -> Iterator[EditOption]:
         for _, finding, related in self._targets(report, GreenCategory.OMISSION):
             if related.unclear:
                 continue
@@ -477,7 +487,7 @@ class ErrorEditor:
 
     # Sides
 
-    def _locations(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
+    def _locations(self, report: LinedReport, chance: Chance) -> Iterator[EditOption]:
         sides = self._bank.sides
         for at, finding, related in self._targets(report, GreenCategory.LOCATION):
             if related.opposite or finding.said.side not in (1, 2):
@@ -542,7 +552,7 @@ class ErrorEditor:
 
     # Severity
 
-    def _severities(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
+    def _severities(self, report: LinedReport, chance: Chance) -> Iterator[EditOption]:
         for _, _, related in self._targets(report, GreenCategory.SEVERITY):
             if any(self._has_degree(report.lines[at]) for at in related.unclear):
                 continue
@@ -654,7 +664,7 @@ class ErrorEditor:
 
     # Comparisons
 
-    def _comparisons(self, report: LinedReport, choose: Choose) -> Iterator[EditOption]:
+    def _comparisons(self, report: LinedReport, chance: Chance) -> Iterator[EditOption]:
         words = self._bank.comparisons
         if words.first_time.search(report.text):
             return
@@ -684,14 +694,14 @@ class ErrorEditor:
                 start=line.end,
                 end=line.end,
                 before="",
-                after=phrases[choose(f"phrase {at}", len(phrases))],
+                after=phrases[chance.choose(f"phrase {at}", len(phrases))],
             )
             yield EditOption((change,), frozenset({at}), keys)
 
     # Changes
 
     def _omitted_changes(
-        self, report: LinedReport, choose: Choose
+        self, report: LinedReport, chance: Chance
     ) -> Iterator[EditOption]:
         for _, _, related in self._targets(report, GreenCategory.OMITTED_CHANGE):
             if not any(

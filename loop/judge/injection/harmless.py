@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 
+from loop.judge.injection.chance import Chance
 from loop.judge.injection.injection_bank import (
     InjectionBank,
     Pairs,
@@ -15,7 +17,6 @@ from loop.judge.injection.injection_bank import (
 )
 from loop.judge.injection.report_lines import LinedReport, ReportLine
 from loop.judge.injection.text_changes import (
-    Choose,
     EditOption,
     TextChange,
     tight_change,
@@ -58,18 +59,11 @@ class HarmlessRewriter:
         }
 
     def options(
-        self, kind: str, report: LinedReport, choose: Choose
-    ) -> list[EditOption]:
-        """Return the places that a report has for a kind of rewriting.
-
-        There is nothing to choose: each way to word a place is an option.
-        """
-        found: list[EditOption] = []
-        for one in self._make[HarmlessKind(kind)](report):
-            found.append(one)
-            if len(found) >= _MOST_OPTIONS:
-                break
-        return found
+        self, kind: str, report: LinedReport, chance: Chance
+    ) -> Iterator[EditOption]:
+        """Yield the places that a report has for a kind of rewriting, as drawn."""
+        found = list(islice(self._make[HarmlessKind(kind)](report), _MOST_OPTIONS))
+        yield from sorted(found, key=lambda one: chance.rank(one.name))
 
     @cached_property
     def _other_words(self) -> tuple[re.Pattern[str], Mapping[str, str]]:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from loop.core.digests import digest_text, framed
+from loop.core.digests import digest_text
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
@@ -19,6 +18,7 @@ from loop.engines.rules.engine import REVISION
 from loop.engines.rules.judging import GreenCategory
 from loop.engines.rules.report_findings import FindingReader
 from loop.engines.rules.weights import read_judging
+from loop.judge.injection.chance import Chance
 from loop.judge.injection.error_edits import KINDS, ErrorEditor
 from loop.judge.injection.harmless import HarmlessKind, HarmlessRewriter
 from loop.judge.injection.injection_bank import InjectionBank, read_bank
@@ -337,7 +337,8 @@ def _draw(
     if options.most is None:
         yield from pairs
         return
-    ranked = sorted(pairs, key=lambda one: _digest(options.seed, "draw", one.id))
+    chance = Chance(str(options.seed))
+    ranked = sorted(pairs, key=lambda one: chance.rank(one.id))
     taken = Counter[tuple[str, int]]()
     chosen = set()
     for one in ranked:
@@ -346,11 +347,6 @@ def _draw(
             taken[key] += 1
             chosen.add(one.id)
     yield from (one for one in pairs if one.id in chosen)
-
-
-def _digest(seed: int, *parts: str) -> bytes:
-    """Return what orders things by chance, alike on every machine."""
-    return sha256(framed([str(seed), *parts])).digest()
 
 
 class _Maker:
@@ -413,20 +409,9 @@ class _Maker:
         Each one alone leaves all else as the reader reads it.
         """
         source = self._errors if kind in self._letters else self._harmless
-        seed = self._options.seed
-
-        def choose(what: str, of: int) -> int:
-            drawn = _digest(seed, case, kind, what)
-            return int.from_bytes(drawn[:8], "big") % of
-
-        ordered = sorted(
-            source.options(kind, report, choose),
-            key=lambda one: min(
-                _digest(seed, case, kind, one.name, str(n)) for n in range(one.weight)
-            ),
-        )
+        chance = Chance(str(self._options.seed), case, kind)
         taken: list[EditOption] = []
-        for one in ordered:
+        for one in source.options(kind, report, chance):
             if len(taken) == max(self._options.numbers):
                 break
             if not fits_beside(one, taken):

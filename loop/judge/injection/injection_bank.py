@@ -16,6 +16,7 @@ from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import read_model
+from loop.judge.injection.chance import MOST_WEIGHT
 
 INJECTION: Final = "injection.yaml"
 """Name of the file, in a folder of labels."""
@@ -224,7 +225,7 @@ class FalseFinding(BaseModel):
     near: _Words = ()
     called: _Words = ()
     unlikely_with: frozenset[str] = frozenset()
-    weight: Annotated[int, Field(ge=1, le=20)] = 1
+    weight: Annotated[int, Field(ge=1, le=MOST_WEIGHT)] = 1
     sentence: _Phrase
     summary: str = ""
 

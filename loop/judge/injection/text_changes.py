@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 SENTENCE: Final = "sentence"
 CLAUSE: Final = "clause"
@@ -46,10 +46,6 @@ class TextChange:
         }
 
 
-Choose: TypeAlias = Callable[[str, int], int]
-"""Given what is chosen for, and of how many: the place of the one that is drawn."""
-
-
 class EditOption(NamedTuple):
     """One error, or one harmless rewriting, that a report has a place for."""
 
@@ -59,9 +55,6 @@ class EditOption(NamedTuple):
 
     keys: frozenset[str] = frozenset()
     """Findings that it is about, under any of their names; empty of a rewriting."""
-
-    weight: int = 1
-    """How many times it takes part in the draw."""
 
     @property
     def name(self) -> str:
