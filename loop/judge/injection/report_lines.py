@@ -17,6 +17,17 @@ _INLINE = re.compile(r"(\d{1,2})[.)]\s+(?=\S)")
 _BULLET = re.compile(r"[-*•]\s+")
 _GLUED = re.compile(r"\s\d{1,2}$")
 _LETTER = re.compile(r"[^\W\d_]")
+JOINED = re.compile(r"[,;:/]|\b(?:and|or|but|with|while|although)\b", re.IGNORECASE)
+"""Finds that a sentence joins several things."""
+
+DANGLING = re.compile(r"(?:^|\W)(?:of|in|the|and|or|with|versus|vs|a|an|to|by)$", re.I)
+"""Finds that a text ends in the middle."""
+
+WORD = re.compile(r"[^\W\d_]+")
+
+_OF_ANY_DEGREE = "severity"
+"""The kind of error for which a slight finding will do."""
+
 _STOPS = ".!;"
 _FEWEST = 3
 """Words below which a sentence that says nothing only goes on: "Increased."."""
@@ -241,6 +252,31 @@ def find_related(
         if alike or any(stem in folded for stem in stems):
             unclear.add(number)
     return RelatedPlaces(tuple(same), opposite, frozenset(unclear))
+
+
+def find_targets(
+    report: LinedReport, bank: InjectionBank, kind: str
+) -> Iterator[tuple[int, ReportFinding, RelatedPlaces]]:
+    """Yield stated findings that matter for a kind, once each, and their places."""
+    matters = bank.matters[kind]  # type: ignore[index]
+    look = bank.patterns
+    seen: set[int] = set()
+    for at, line in enumerate(report.lines):
+        for finding in line.findings:
+            if not finding.certain or finding.key not in matters:
+                continue
+            if id(finding) in seen or line.odd:
+                continue
+            related = find_related(report, bank, at, finding)
+            seen.update(id(one) for _, one in related.same)
+            places = [report.lines[number] for number in related.lines]
+            if any(one.odd or look.benign.search(one.text) for one in places):
+                continue
+            if kind != _OF_ANY_DEGREE and any(
+                look.slight.search(one.text) for one in places
+            ):
+                continue
+            yield at, finding, related
 
 
 def _stems(text: str) -> set[str]:
