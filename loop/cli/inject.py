@@ -175,5 +175,8 @@ def _show(about: Mapping[str, Any], out: Path) -> None:
     say()
     for reason, count in about["cases_unused"].items():
         say(f"note: {count:,} reports not used: {reason}")
-    say("note: read otherwise: places left out because more than the change reads anew")
+    say(
+        "note: read otherwise: places tried and left out, because the reader of "
+        "findings saw more change than was made"
+    )
     note(f"wrote {out}: pairs.csv, changes.jsonl, inject.json; it holds report texts")
