@@ -116,18 +116,16 @@ def inject(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    if cohort:
-        place = open_workspace(workspace)
-        check_injection_folder(out, place)
-        given = read_injection_cohort(place, cohort)
-    else:
-        found = find_place(workspace)
-        check_injection_folder(out, found)
-        given = read_injection_file(
-            source or Path(), found, language=language, encoding=encoding
-        )
-    progress = ProgressBar("inject", total=len(given.texts), quiet=as_json)
+    place = open_workspace(workspace) if cohort else find_place(workspace)
+    check_injection_folder(out, place)
+    progress = ProgressBar("inject", quiet=as_json)
     with progress.shown():
+        if cohort and place is not None:
+            given = read_injection_cohort(place, cohort)
+        else:
+            given = read_injection_file(
+                source or Path(), place, language=language, encoding=encoding
+            )
         made = inject_errors(
             given.texts,
             options,

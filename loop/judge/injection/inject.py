@@ -127,7 +127,7 @@ class InjectedPair:
     """From the reference to the candidate, in the order of the text."""
 
 
-class LeftOut(NamedTuple):
+class UnmadeVariants(NamedTuple):
     """Variants that were not made, by kind, number and reason."""
 
     kind: str
@@ -148,7 +148,7 @@ class Injection:
     unused: Mapping[str, int]
     """Reports into which nothing was put, by the reason."""
 
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[UnmadeVariants, ...]
     tried: Mapping[str, int]
     """Places tried, by kind."""
 
@@ -365,10 +365,10 @@ class _Maker:
         self.tried = Counter[str]()
         self.otherwise = Counter[str]()
 
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[UnmadeVariants, ...]:
         """Return what was not made, and why."""
         return tuple(
-            LeftOut(kind, number, reason, count)
+            UnmadeVariants(kind, number, reason, count)
             for (kind, number, reason), count in sorted(self._missing.items())
         )
 

@@ -184,7 +184,7 @@ class Rewrite(BaseModel):
         return self.becomes.get(match.group(1).casefold())
 
 
-class ChangeWords(BaseModel):
+class ChangePatterns(BaseModel):
     """What is left out where a report says that something changed."""
 
     model_config = _FROZEN
@@ -299,7 +299,7 @@ class InjectionBank(BaseModel):
     sides: BodySideWords
     severity: SeverityWords
     comparisons: ComparisonWords
-    changes: ChangeWords
+    changes: ChangePatterns
     denials: Mapping[str, _Phrase]
     topics: Mapping[str, NormalTopic]
     modalities: Annotated[Mapping[str, ModalityBank], Field(min_length=1)]
