@@ -110,7 +110,7 @@ class InjectionOptions:
         return made + harmless if self.harmless else made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InjectedPair:
     """A report and a variant of it."""
 

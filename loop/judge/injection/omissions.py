@@ -66,7 +66,9 @@ class OmissionWriter:
         for _, finding, related in find_targets(
             report, self._bank, GreenCategory.OMISSION
         ):
-            if related.unclear:
+            sides = {one.said.side for _, one in related.same if one.said.side}
+            if related.unclear or len(sides) > 1:
+                # One of the mentions may be of more than this finding.
                 continue
             if self._negated:
                 found = self._denied_instead(report, finding, related)

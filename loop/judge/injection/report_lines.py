@@ -36,6 +36,8 @@ _LONG = re.compile(r"[^\W\d_]{5,}")
 _STEM = 6
 """Letters by which two words are the same: "opacity", "opacities"."""
 
+_SIZE = re.compile(r"\d+(?:\.\d+)?(?: x \d+(?:\.\d+)?)* ?[cm]m\b")
+
 _ALIKE = 3
 """Words that two sentences share where they may be of the same thing."""
 
@@ -218,7 +220,7 @@ def find_related(
     What has the same name and can be the same thing is; what has a name that may be
     of the same thing is where both have a side, and else it is not clear. Nor is a
     sentence clear that has a word of it and neither states nor denies the like, or
-    that reports something without a name in much the same words.
+    that has the same size, or reports something without a name in much the same words.
     """
     kin = bank.kin(finding.key)
     same = [(at, finding)]
@@ -243,12 +245,14 @@ def find_related(
     own = {number for number, _ in same}
     stems = _stems(report.text[finding.span.start : finding.span.end])
     around = _stems(report.lines[at].text)
+    sizes = set(_SIZE.findall(report.lines[at].text))
     for number, line in enumerate(report.lines):
         if number in own or number in others or line.denied & kin:
             continue
         folded = line.text.casefold()
         unnamed = any(not one.key for one in line.findings)
         alike = unnamed and len(around & _stems(line.text)) >= _ALIKE
+        alike = alike or not sizes.isdisjoint(_SIZE.findall(line.text))
         if alike or any(stem in folded for stem in stems):
             unclear.add(number)
     return RelatedPlaces(tuple(same), opposite, frozenset(unclear))

@@ -13,7 +13,7 @@ NEGATED: Final = "omission_by_negation"
 RENUMBERED: Final = "renumbered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TextChange:
     """One change of a reference."""
 
