@@ -63,7 +63,7 @@ from loop.labels.holdout import (
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions, describe_columns
-from loop.labels.overlap import check_cohorts, require_separate
+from loop.labels.overlap import check_cohorts, describe_candidates, require_separate
 from loop.labels.reference import edited_references, list_references, read_reference
 from loop.labels.sealing import is_stored, vault_key
 from loop.labels.taxonomy import read_taxonomy
@@ -439,7 +439,9 @@ def check(
 ) -> None:
     """Refuse cohorts of different roles that share a case, a patient or a text.
 
-    Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8.
+    Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8. A
+    candidate that also stands in another cohort of pairs, while the references
+    differ, is no overlap; it is noted.
     """
     place = open_workspace(workspace)
     with ProgressBar("cohort check", quiet=as_json).shown():
@@ -458,6 +460,8 @@ def check(
     for pair in report.pairs:
         for remark in pair.not_checked:
             say(f"{pair.first} and {pair.second}, not compared: {remark}")
+        if alike := describe_candidates(pair):
+            say(f"note: {alike}.")
     require_separate(report)
     compared = len(report.pairs)
     say(

@@ -13,7 +13,7 @@ from loop.labels.expert_ratings import RatingsReport
 from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.source import name_columns
 from loop.labels.majority import MarkChanges
-from loop.labels.overlap import PairReport, Shared, quote_id
+from loop.labels.overlap import PairReport, Shared, describe_candidates, quote_id
 from loop.labels.votes import VotesReport
 
 _SHOWN = 10
@@ -114,6 +114,8 @@ def say_import_dry_run(
             say(f"              {_shared(one)}")
         for remark in pair.not_checked:
             say(f"              not compared: {remark}")
+        if alike := describe_candidates(pair):
+            say(f"              {alike}")
     for name in found.unread:
         say(f"  warning     {name} could not be compared: it is not as recorded")
     if not found.separate:
@@ -160,7 +162,12 @@ def import_dry_run_data(
 
 def pair_data(pair: PairReport) -> dict[str, Any]:
     """Return what two cohorts share for ``--json``."""
-    return {**asdict(pair), "shared": [shared._asdict() for shared in pair.shared]}
+    alike = pair.candidates
+    return {
+        **asdict(pair),
+        "shared": [shared._asdict() for shared in pair.shared],
+        "candidates": alike._asdict() if alike else None,
+    }
 
 
 def _warn_of_languages(report: ImportReport) -> None:

@@ -21,6 +21,7 @@ from loop.cli.console import (
 )
 from loop.core.paths import WorkspacePaths
 from loop.labels.importing.screening import Screening
+from loop.prompts.version import PromptVersion
 from loop.release.export.contents import Manifest
 from loop.release.export.export import Act, write_export
 from loop.release.export.exported import cohort_cases, file_cases, find_origin
@@ -69,14 +70,14 @@ def export(
 
     The export holds the prompt's digest; loading the folder gives the same digest
     again. With --cohort or --input, the texts of those cases are written to the folder
-    given with --out.
+    given with --out: single reports for an extractor, pairs for a judge.
     """
     target = _target(to, [target.value for target in ExportTarget])
     _check(cohort, source, is_batch=ExportTarget(target).is_batch, why=why)
     place = open_workspace(workspace)
     origin = find_origin(place, prompt, model)
     progress = ProgressBar(f"export {prompt}", quiet=as_json)
-    cases, screening = _cases(place, cohort, source, progress)
+    cases, screening = _cases(place, origin.version, cohort, source, progress)
     spec = ExportSpec(origin=origin, target=ExportTarget(target), cases=cases)
     with progress.shown():
         manifest = write_export(place, spec, out, Act(acting(actor, role), why))
@@ -111,6 +112,7 @@ def _check(
 
 def _cases(
     place: WorkspacePaths,
+    version: PromptVersion,
     cohort: str | None,
     source: Path | None,
     progress: ProgressBar,
@@ -119,9 +121,9 @@ def _cases(
     found: CaseSource
     screening = None
     if cohort:
-        found = cohort_cases(place, cohort)
+        found = cohort_cases(place, cohort, version)
     elif source:
-        found, screening = file_cases(place, source)
+        found, screening = file_cases(place, source, version)
     else:
         return None, None
     watch = progress.part(f"export {found.origin}")

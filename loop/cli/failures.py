@@ -167,7 +167,10 @@ def failures(
     --limit and --format alone.
     """
     place = open_workspace(workspace)
-    if is_judge_run(find_run(place, run)):
+    progress = ProgressBar(f"failures {run}", quiet=as_json)
+    with progress.shown():
+        judged = is_judge_run(find_run(place, run))
+    if judged:
         others = (kind, section, search, status, reviewer, reference)
         if any(others) or text is not Show.NONE or order is Order.VALUE:
             raise DataError(
@@ -178,7 +181,6 @@ def failures(
         chosen = OutputFormat.JSON if as_json else layout
         _list_counts(place, run, label or (), limit, chosen)
         return
-    progress = ProgressBar(f"failures {run}", quiet=as_json)
     narrowed = order is Order.VALUE or section or search or status or reviewer
     items: Mapping[tuple[str, str], QueueItem] = {}
     found: Listing

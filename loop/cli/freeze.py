@@ -30,6 +30,7 @@ from loop.release.documents.documents import render_documents
 from loop.release.facts import ClaimFacts
 from loop.release.freeze import FreezeContext, Frozen, Signing
 from loop.release.freeze import freeze as freeze_release
+from loop.release.judge_facts import JudgeClaimFacts, JudgeReleaseFacts
 from loop.release.keys import (
     PASSPHRASE,
     PublicKey,
@@ -97,6 +98,10 @@ def freeze(
     Measures the version on the dev cohort, lists objections, opens the holdout once,
     decides the claim of labels/protocol.yaml and writes reports/releases/NAME-vN with
     the evidence. You sign with your key (see `ranloop key new`).
+
+    A judge is held against the raters of both cohorts, by the section judging of the
+    protocol. Its release holds unit, score and mean points of each rated pair, without
+    any case, so that `ranloop verify` can measure the agreement again.
 
     Exits with 100 when a gate stopped it: nothing was released then.
     """
@@ -184,9 +189,9 @@ def _title(task: Task) -> str:
     return f"{task.spec.prompt} on {task.spec.cohort}"
 
 
-def _claimed(claim: ClaimFacts) -> str:
+def _claimed(claim: ClaimFacts | JudgeClaimFacts) -> str:
     """Return the verdict on a claim, and for how many labels one on some is shown."""
-    if claim.kind == "all":
+    if isinstance(claim, JudgeClaimFacts) or claim.kind == "all":
         return claim.verdict.value
     labels = claim.labels
     certified = sum(bool(one.certified) for one in labels)
@@ -223,6 +228,12 @@ def _show(found: Frozen, holdout: str, *, overridden: bool) -> None:
         say(
             f"holdout opening {one.number} of {one.budget}: {one.time}, "
             f"{one.actor}, for {one.prompt}"
+        )
+    if isinstance(facts, JudgeReleaseFacts) and not facts.development_only:
+        rows = facts.evaluations[-1].rows
+        say(
+            f"left the vault: {rows} rows of unit, score and points of {holdout}, "
+            "without any case"
         )
     if facts.development_only:
         say("DEVELOPMENT DATA ONLY: no holdout was opened")

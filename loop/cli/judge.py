@@ -50,8 +50,11 @@ from loop.judge.judge_evaluation import (
     record_judge_evaluation,
 )
 from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.release.folder import RELEASE_NAME
+from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
 from loop.score.documents.sentences import WAYS
@@ -70,7 +73,10 @@ def register(app: typer.Typer) -> None:
 
 def judge(
     name: Annotated[
-        str, typer.Argument(help="Judge: green, one_pass, or a version of yours.")
+        str,
+        typer.Argument(
+            help="Judge: green, one_pass, a version of yours, or a release (green-v2)."
+        ),
     ] = "",
     files: Annotated[
         list[str] | None,
@@ -90,11 +96,14 @@ def judge(
         typer.Option("--radpref", help="Folder of the RadPref data set."),
     ] = None,
     engine: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--engine", "-e", help="rules, openai:MODEL[@URL] or vllm:MODEL[@URL]."
+            "--engine",
+            "-e",
+            help="rules, openai:MODEL[@URL] or vllm:MODEL[@URL].",
+            show_default="the release's, else rules",
         ),
-    ] = "rules",
+    ] = None,
     parser: Annotated[
         ParserMode,
         typer.Option(
@@ -142,7 +151,8 @@ def judge(
     """Judge generated reports: errors by category and scores.
 
     References and candidates are joined by id. Answers are kept in the workspace, if
-    there is one: the same pair is not asked about twice.
+    there is one: the same pair is not asked about twice. A release is verified first,
+    and asked with its engine and parameters.
     """
     place = find_place(workspace)
     if list_all:
@@ -169,12 +179,17 @@ def judge(
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
-    asking = EngineOptions(tell=note, allow_unconstrained=allow_unconstrained)
+    asked = _request(place, name, engine)
+    asking = EngineOptions(
+        tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
+    )
     progress = ProgressBar("judge", quiet=as_json)
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
         ours, *others = [
-            stack.enter_context(Judge.open(place, name, engine, asking, parser=one))
+            stack.enter_context(
+                Judge.open(place, asked.prompt, asked.engine, asking, parser=one)
+            )
             for one in dict.fromkeys((ParserMode.TOLERANT, parser))
         ]
         document = judge_systems(
@@ -189,6 +204,17 @@ def judge(
     if not any(one.answered for one in document.systems):
         note("no pair was judged: see above why, or `systems` of the JSON.")
         raise typer.Exit(1)
+
+
+def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> RunRequest:
+    """Return which judge is asked, of which engine; a release is verified first."""
+    named = place is not None and RELEASE_NAME.fullmatch(name) is not None
+    if place is None or not named or name in list_prompts(place):
+        return RunRequest(name, engine or ENGINE, {})
+    found = find_request(place, release=name, engine=engine)
+    if found.release is not None and found.engine != found.release.facts.engine.name:
+        note(engine_remark(found.release))
+    return found
 
 
 def _check_out(out: Path, place: WorkspacePaths | None) -> None:

@@ -19,10 +19,12 @@ from loop.cli.console import (
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.release.documents.card_sections import left_out_sentences
-from loop.release.facts import ReleaseFacts
-from loop.release.folder import RELEASE_NAME, shown
+from loop.release.documents.parts import counted, rate, told
+from loop.release.folder import RELEASE_NAME, ROWS, shown
+from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.keys import PublicKey, read_public_key
 from loop.release.load import verify_release
+from loop.release.release_json import AnyFacts
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
 
@@ -157,7 +159,7 @@ def is_only_unvouched(found: Verification) -> bool:
     return broken == {"vouched", "approval"}
 
 
-def _remarks(facts: ReleaseFacts) -> list[str]:
+def _remarks(facts: AnyFacts) -> list[str]:
     """Return what a reader must know of a release that holds."""
     release, claim = facts.release, facts.claim
     lines = [
@@ -165,11 +167,31 @@ def _remarks(facts: ReleaseFacts) -> list[str]:
         f"engine   {facts.engine.name}",
         f"claim    {claim.kind} on {claim.cohort}: {claim.verdict}",
     ]
-    lines.extend(left_out_sentences(facts))
+    if isinstance(facts, JudgeReleaseFacts):
+        lines.extend(_agreements(facts))
+    else:
+        lines.extend(left_out_sentences(facts))
     if facts.development_only:
         lines.append("DEVELOPMENT DATA ONLY: no holdout was evaluated")
     if facts.frozen.override:
         lines.append(f"OVERRIDE: {facts.frozen.override}")
+    return lines
+
+
+def _agreements(facts: JudgeReleaseFacts) -> list[str]:
+    """Return what was found of a judge, and what of a holdout the folder holds."""
+    lines = [
+        f"tau-b    {told(one.cohort)}: {rate(one.agreement.tau_b)} on "
+        f"{counted(one.agreement.n, 'pair')} of "
+        f"{counted(one.agreement.units, one.unit)}"
+        for one in facts.evaluations
+    ]
+    held = [one for one in facts.evaluations if one.role == "holdout"]
+    lines.extend(
+        f"rows     {counted(one.rows, 'row')} of unit, score and points of holdout "
+        f"{told(one.cohort)} are in {ROWS}"
+        for one in held
+    )
     return lines
 
 

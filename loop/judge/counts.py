@@ -177,6 +177,11 @@ SCORES: Final = (
 """Every score of a judge, GREEN first."""
 
 
+def find_score(name: str) -> JudgeScore:
+    """Return the score that the protocol calls `name`."""
+    return next(one for one in SCORES if one.name == name)
+
+
 def weighted_score(weights: tuple[float, float, float]) -> JudgeScore:
     """Return the score ``aM / (aM + bS + cI)`` for other weights a, b, c.
 

@@ -30,16 +30,18 @@ GATE_HEADER: Final = JudgeGateRow(
 
 def judge_gate_rows(gate: JudgeGate) -> tuple[JudgeGateRow, ...]:
     """Return a row for each check, in the order of the gate."""
-    return tuple(
-        JudgeGateRow(
-            check=one.what,
-            verdict=one.verdict.value,
-            observed=_print(one, one.observed),
-            limit="" if one.limit is None else _print(one, one.limit),
-            wanted=_wanted(one),
-            why=". ".join(part for part in (one.reason, one.needs) if part),
-        )
-        for one in gate.checks
+    return tuple(map(judge_gate_row, gate.checks))
+
+
+def judge_gate_row(check: JudgeCheck) -> JudgeGateRow:
+    """Return one check as text."""
+    return JudgeGateRow(
+        check=check.what,
+        verdict=check.verdict.value,
+        observed=_print(check, check.observed),
+        limit="" if check.limit is None else _print(check, check.limit),
+        wanted=_wanted(check),
+        why=". ".join(part for part in (check.reason, check.needs) if part),
     )
 
 

@@ -17,6 +17,7 @@ from loop.core.records import PromptTask, Status
 from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import read_protocol, register_protocol
+from loop.evaluate.recording import digest_answers
 from loop.evaluate.stability import find_draws
 from loop.judge.counts import (
     GREEN,
@@ -26,6 +27,7 @@ from loop.judge.counts import (
     OwnAgainstCounts,
     answer_fields,
     compare_own,
+    find_score,
     read_counts,
     score_counts,
     weighs_errors,
@@ -33,6 +35,7 @@ from loop.judge.counts import (
 from loop.judge.gate_text import judge_gate_notes, judge_gate_rows
 from loop.judge.judge_gates import (
     CopyCounts,
+    JudgeAspect,
     JudgeEvidence,
     JudgeGate,
     decide_judge_gate,
@@ -44,11 +47,19 @@ from loop.judge.meta_evaluation import (
     evaluate_judge,
 )
 from loop.judge.meta_text import judge_meta_data, judge_meta_said
+from loop.judge.rated_rows import (
+    RatedRow,
+    digest_error_counts,
+    digest_rows,
+    number_units,
+    rated_rows,
+)
 from loop.judge.repeats import CopyTest
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
-from loop.prompts.catalog import read_version
+from loop.labels.sealing import Opening
+from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
@@ -56,6 +67,8 @@ from loop.run.runner import ItemAnswer
 from loop.run.store import RunRecord, Store, open_store, read_values, split_keys
 from loop.run.task_fields import task_of
 from loop.score.experts.error_agreement import (
+    CountF1,
+    GroupAgreement,
     category_groups,
     count_f1,
     median_given,
@@ -65,7 +78,6 @@ from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
 from loop.score.experts.ratings import Ratings, as_ratings
 from loop.score.metrics.base import Direction
 from loop.stats.correlation import Correlations, correlate
-from loop.stats.intervals import Estimate
 
 RESAMPLES: Final = 2_000
 """Of every interval here."""
@@ -88,8 +100,8 @@ class JudgeEvaluation:
     """What a judge's run is worth, as far as experts say."""
 
     run: RunRecord
-    draws: int
-    """Runs of the same pairs by the same judge that were taken together."""
+    runs: tuple[str, ...]
+    """Runs of the same pairs by the same judge that were taken together, by draw."""
 
     cohort: str
     statuses: Mapping[Status, int]
@@ -98,7 +110,24 @@ class JudgeEvaluation:
     against: str
     """What experts say, with its version, for example ``"rp:ratings1"``."""
 
+    ratings: int
+    """That version, from 1."""
+
     ratings_digest: str
+    raters: int
+    """Who gave points; 0 where nobody did."""
+
+    scale: str
+    """Of the points, for example ``"1-5"``; empty without points."""
+
+    rows: tuple[RatedRow, ...]
+    """What `score` and the raters say of each rated pair, in the order of
+    `loop.judge.rated_rows`; empty without points."""
+
+    f1: Mapping[ErrorGroup, CountF1]
+    """Significant errors by group against the raters' median, with one-sided limits at
+    the protocol's confidence; empty where nobody marked errors."""
+
     score: JudgeScore
     """The score that the protocol holds against the raters; GREEN if it names none."""
 
@@ -112,13 +141,63 @@ class JudgeEvaluation:
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
 
+    @property
+    def significant(self) -> tuple[GroupAgreement, ...]:
+        """Significant errors against the raters' median: all, by group, by category.
 
-def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluation:
+        Empty where nobody marked errors.
+        """
+        return tuple(
+            one
+            for found in self.meta.errors
+            if not found.all_errors
+            for one in (found.total, *found.groups, *found.categories)
+        )
+
+    @property
+    def counts_digest(self) -> str:
+        """Sha256 over the counts of `significant`; see `digest_error_counts`."""
+        return digest_error_counts(
+            (one.group.categories, one.judge.true, one.judge.found, one.judge.expected)
+            for one in self.significant
+        )
+
+    @property
+    def claimed(self) -> Correlations | None:
+        """The agreement of `score`; None where fewer than two pairs have both."""
+        return next(
+            (one.found for one in self.agreement if one.score == self.score), None
+        )
+
+    @property
+    def draws(self) -> int:
+        """How often each pair was asked."""
+        return len(self.runs)
+
+    @property
+    def observed(self) -> float | None:
+        """The agreement that is claimed; None without a gate, or not estimable."""
+        checks = () if self.gate is None else self.gate.checks
+        return next(
+            (one.observed for one in checks if one.aspect is JudgeAspect.AGREEMENT),
+            None,
+        )
+
+
+def evaluate_judge_run(
+    workspace: WorkspacePaths, run_ref: str, *, opening: Opening | None = None
+) -> JudgeEvaluation:
     """Return a judge's run held against the newest ratings of its cohort.
 
     Further draws of it, as ``--repeats`` makes them, show how far it says the same
     twice. Whichever of them is named, the first stands for all: none can be chosen for
     what it shows.
+
+    Parameters
+    ----------
+    opening
+        What lets the ratings of a holdout be read; nothing else does. Nothing is held
+        against the parent version there: the opening is for this one.
 
     Raises
     ------
@@ -126,7 +205,7 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
         There is no such run, it asked a part of the cohort only, its version is not
         among the prompts, or experts said nothing of the cohort.
     SealedError
-        The cohort is a holdout.
+        The cohort is a holdout, and `opening` does not open it.
     StoreError
         The store cannot be read.
     """
@@ -140,27 +219,40 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
     draws = find_draws(workspace, run)
     run = draws[0]
     cohort = read_cohort(workspace, run.spec.cohort)
-    given = read_ratings_of(workspace, cohort.name)
+    given = read_ratings_of(workspace, cohort.name, opening=opening)
     protocol = read_protocol(workspace)
     rules = protocol.judging
-    score = GREEN if rules is None else _find_score(rules.score)
+    score = GREEN if rules is None else find_score(rules.score)
     with open_store(workspace) as store:
         counts = [run_counts(store, one, version) for one in draws]
         cost = _cost(store, run)
     first = counts[0]
-    points, experts = _ratings(given), expert_table(workspace, given)
+    points = rated_points(given) if given.dimensions else None
+    experts = expert_table(workspace, given)
+    parent = None
+    if rules is not None and rules.margin is not None and opening is None:
+        parent = _parent_scores(workspace, run, score)
     known = cohort.patients_known
     owners = {one.case_id: one.patient for one in cohort.cases} if known else None
     judged = _judged(workspace, cohort, version, score, counts)
+    units = np.array([one.patient or one.reference_id for one in cohort.cases])
+    if points is not None:
+        compared = [] if parent is None else [parent]
+        units = number_units(units, points.consensus, judged.scores[0], *compared)
+    else:
+        units = np.unique(units, return_inverse=True)[1]
     meta = evaluate_judge(
         judged,
         experts=experts if first.count(Status.ANSWERED) else None,
         ratings=points,
         patients=owners,
+        units=units,
         cost=cost,
         resamples=RESAMPLES,
     )
-    units = np.array([one.patient or one.reference_id for one in cohort.cases])
+    f1 = {}
+    if experts is not None:
+        f1 = _group_f1(experts, judged, units, protocol.confidence)
     gate = None
     if rules is not None and points is not None:
         evidence = JudgeEvidence(
@@ -169,20 +261,25 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
             units=units,
             unanswered=1 - first.count(Status.ANSWERED) / max(1, len(cohort.cases)),
             direction=score.direction,
-            f1={}
-            if experts is None
-            else _group_f1(experts, judged, units, protocol.confidence),
-            copies=_copies(meta.copies),
-            parent=_parent_scores(workspace, run, score),
+            f1={group: found.f1 for group, found in f1.items()},
+            copies=copy_counts(meta.copies),
+            parent=parent,
         )
         gate = decide_judge_gate(evidence, rules, confidence=protocol.confidence)
     return JudgeEvaluation(
         run=run,
-        draws=len(draws),
+        runs=tuple(one.id for one in draws),
         cohort=cohort.name,
         statuses={one: first.count(one) for one in Status},
         against=given.ref,
+        ratings=given.number,
         ratings_digest=given.digest,
+        raters=0 if points is None else len(points.raters),
+        scale="" if points is None else given.points().scale.words,
+        rows=()
+        if points is None
+        else rated_rows(units, points.consensus, judged.scores[0], parent),
+        f1=f1,
         score=score,
         agreement=() if points is None else _agreement(first, points, units),
         meta=meta,
@@ -191,12 +288,14 @@ def evaluate_judge_run(workspace: WorkspacePaths, run_ref: str) -> JudgeEvaluati
     )
 
 
-def _find_score(name: str) -> JudgeScore:
-    return next(one for one in SCORES if one.name == name)
-
-
 def version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
-    """Return the version that a run asked, as it was."""
+    """Return the version that a run asked, as it was.
+
+    Raises
+    ------
+    DataError
+        It is not among the prompts, was edited, or is no judge.
+    """
     version = read_version(workspace, run.spec.prompt)
     if version.digest != run.spec.prompt_digest or (
         task_of(version) is not PromptTask.JUDGE
@@ -247,10 +346,14 @@ def _judged(
     )
 
 
-def _ratings(given: ExpertRatings) -> Ratings | None:
-    """Return the points of every rater for every pair, in cohort order."""
-    if not given.dimensions:
-        return None
+def rated_points(given: ExpertRatings) -> Ratings:
+    """Return the points of every rater for every pair, in cohort order.
+
+    Raises
+    ------
+    DataError
+        Nobody gave points.
+    """
     return as_ratings(given.points(), [(case, "") for case in given.case_ids])
 
 
@@ -295,7 +398,7 @@ def expert_table(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable 
 
 def _group_f1(
     experts: ErrorTable, judged: JudgedTexts, units: NDArray[Any], confidence: float
-) -> dict[ErrorGroup, Estimate]:
+) -> dict[ErrorGroup, CountF1]:
     """Return the F1 of significant errors by group, against the raters' median.
 
     Ends of the intervals are one-sided limits at `confidence`.
@@ -304,18 +407,17 @@ def _group_f1(
     own = judged.table.rows(judged.keys)
     found = {}
     for group, known in zip(ErrorGroup, category_groups(), strict=True):
-        told = count_f1(
+        found[group] = count_f1(
             own.totals(known.categories, all_errors=False)[:, 0],
             median_given(theirs.totals(known.categories, all_errors=False)),
             units=units,
             resamples=RESAMPLES,
             confidence=2 * confidence - 1,
         )
-        found[group] = told.f1
     return found
 
 
-def _copies(found: CopyTest) -> CopyCounts | None:
+def copy_counts(found: CopyTest) -> CopyCounts | None:
     """Return the copy test as the gate takes it; None without a copy."""
     if not found.copies:
         return None
@@ -326,11 +428,14 @@ def _copies(found: CopyTest) -> CopyCounts | None:
 def _parent_scores(
     workspace: WorkspacePaths, run: RunRecord, score: JudgeScore
 ) -> NDArray[np.float64] | None:
-    """Return the parent version's scores of the same pairs; None without a run."""
+    """Return the parent version's scores of the same pairs; None without a run.
+
+    Of several draws the first stands for all, as it does for the version itself.
+    """
     before = find_parent_run(workspace, run.id)
     if before is None:
         return None
-    record = find_run(workspace, before)
+    record, *_ = find_draws(workspace, find_run(workspace, before))
     version = version_of(workspace, record)
     with open_store(workspace) as store:
         return score_counts(run_counts(store, record, version), score, EMPTY)
@@ -360,6 +465,46 @@ def _cost(store: Store, run: RunRecord) -> JudgeCost:
     )
 
 
+def recount_rows(
+    workspace: WorkspacePaths, run: RunRecord, *, score: str, ratings: int
+) -> tuple[str, ...]:
+    """Return the digests that the rows of a run on an open cohort can have.
+
+    Without the parent's scores, and with those of each of its runs on these pairs:
+    which were recorded, the protocol and the runs of that time decided.
+
+    Raises
+    ------
+    DataError
+        The version, the cohort or the ratings are not as recorded.
+    SealedError
+        The cohort is a holdout.
+    StoreError
+        The store cannot be read.
+    """
+    version, wanted = version_of(workspace, run), find_score(score)
+    cohort = read_cohort(workspace, run.spec.cohort)
+    given = read_ratings_of(workspace, cohort.name, ratings)
+    points = rated_points(given).consensus
+    parent = find_parent(workspace, version)
+    with open_store(workspace) as store:
+        scores = score_counts(run_counts(store, run, version), wanted, EMPTY)
+        earlier = [
+            score_counts(run_counts(store, one, parent), wanted, EMPTY)
+            for one in store.find_runs(finished=True)
+            if parent is not None
+            and one.spec.limit is None
+            and one.spec.prompt_digest == parent.digest
+            and one.spec.cohort_digest == run.spec.cohort_digest
+        ]
+    names = np.array([one.patient or one.reference_id for one in cohort.cases])
+    found = [rated_rows(number_units(names, points, scores), points, scores)]
+    for before in earlier:
+        units = number_units(names, points, scores, before)
+        found.append(rated_rows(units, points, scores, before))
+    return tuple(map(digest_rows, found))
+
+
 def record_judge_evaluation(
     workspace: WorkspacePaths, found: JudgeEvaluation, actor: Actor
 ) -> None:
@@ -375,6 +520,8 @@ def record_judge_evaluation(
     protocol = register_protocol(workspace, actor)
     best = found.agreement[0] if found.agreement else None
     tau = None if best is None else best.found.tau_b.value
+    with open_store(workspace) as store:
+        answers = digest_answers(store, found.runs)
     payload = {
         "run": found.run.id,
         "prompt_digest": found.run.spec.prompt_digest,
@@ -387,8 +534,13 @@ def record_judge_evaluation(
         "best": "" if best is None else best.score.name,
         "tau_b": "" if tau is None else f"{tau:.4f}",
         "score": found.score.name,
+        "observed": "" if found.observed is None else f"{found.observed:.4f}",
         "draws": found.draws,
+        **({"runs": list(found.runs)} if found.draws > 1 else {}),
         "verdict": "" if found.gate is None else found.gate.verdict.value,
+        "rows_digest": digest_rows(found.rows),
+        "counts_digest": found.counts_digest,
+        "answers_digest": answers,
     }
     wanted = digest_json(payload)
     if any(

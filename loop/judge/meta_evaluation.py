@@ -293,6 +293,7 @@ def evaluate_judge(
     experts: ErrorTable | None = None,
     ratings: Ratings | None = None,
     patients: Mapping[str, str] | None = None,
+    units: NDArray[np.intp] | None = None,
     cost: JudgeCost | None = None,
     resamples: int = 2000,
     seed: int = 0,
@@ -312,6 +313,9 @@ def evaluate_judge(
     patients
         Patient by case id: units of the resampling; None: pairs with the same
         reference are drawn together.
+    units
+        The same units as numbers, one a pair, where the caller has an order of them;
+        None: in the order of their names.
     cost
         What the run took, shown with the numbers.
     resamples, seed
@@ -324,13 +328,15 @@ def evaluate_judge(
     ValueError
         `patients` is given and lacks a case.
     """
-    units = _units(judged, patients)
+    if units is None:
+        units = _units(judged, patients)
     drawn = Resampling(units=units, resamples=resamples, seed=seed)
     rated = None if ratings is None else _rated(judged, ratings)
     several = len(judged.scores) > 1
     counts = judged.counts.reshape(*judged.scores.shape, -1)
     lengths = np.array([len(text.split()) for text in judged.candidates])
     places = np.arange(len(judged.keys))
+    errors = () if experts is None else _errors(judged, experts, units, drawn)
     return JudgeMetaEvaluation(
         judge=judged.name,
         signature=judged.signature,
@@ -338,7 +344,7 @@ def evaluate_judge(
         unanswered=int(np.isnan(judged.directed).sum()),
         unit="reference" if patients is None else "patient",
         units=len(np.unique(units)),
-        errors=() if experts is None else _errors(judged, experts, patients, drawn),
+        errors=tuple(replace(one, by_patient=patients is not None) for one in errors),
         ratings=None if rated is None else _agree(judged, rated, drawn),
         length=_bias("length", lengths, judged, rated, drawn),
         position=_bias("position", places, judged, rated, drawn),
@@ -385,29 +391,25 @@ def _rated(judged: JudgedTexts, ratings: Ratings) -> _RatedPairs:
 def _errors(
     judged: JudgedTexts,
     experts: ErrorTable,
-    patients: Mapping[str, str] | None,
+    units: NDArray[np.intp],
     drawn: Resampling,
 ) -> tuple[ErrorAgreement, ...]:
     """Return the agreement without and with insignificant errors."""
-    units = {
-        case: f"{unit:012}"
-        for (case, _), unit in zip(judged.keys, _units(judged, patients), strict=True)
+    names = {
+        case: f"{unit:012}" for (case, _), unit in zip(judged.keys, units, strict=True)
     }
     # What the judge was not asked about is not unanswered by it.
     asked = set(judged.keys)
     known = experts.rows([key for key in experts.keys if key in asked])
     return tuple(
-        replace(
-            agree_on_errors(
-                judged.table,
-                known,
-                name=judged.name,
-                all_errors=every,
-                patients=units,
-                resamples=drawn["resamples"],
-                seed=drawn["seed"],
-            ),
-            by_patient=patients is not None,
+        agree_on_errors(
+            judged.table,
+            known,
+            name=judged.name,
+            all_errors=every,
+            patients=names,
+            resamples=drawn["resamples"],
+            seed=drawn["seed"],
         )
         for every in (False, True)
     )

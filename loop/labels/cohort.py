@@ -35,7 +35,10 @@ PAIR_COLUMNS = (*CASE_COLUMNS, "system", "reference_id")
 REPORT_INPUTS = ("text",)
 """What a case of one report gives a prompt."""
 
-PAIR_INPUTS = ("reference", "candidate")
+CANDIDATE = "candidate"
+"""Input with the text that is judged."""
+
+PAIR_INPUTS = ("reference", CANDIDATE)
 """What a pair gives at least; see `CONTEXT`."""
 
 CONTEXT = "context"

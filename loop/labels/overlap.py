@@ -1,4 +1,9 @@
-"""Cohorts of different roles must not share a case, a patient or a text."""
+"""Cohorts of different roles must not share a case, a patient or a text.
+
+Between cohorts of pairs, a candidate that also stands in the other one, beside another
+reference or as one, is no overlap: models write the normal reports of a hospital, and
+what raters say is of a pair. It is said all the same.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,8 @@ from typing import NamedTuple
 from loop.core.errors import OverlapError
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
+    CANDIDATE,
+    CONTEXT,
     Cohort,
     has_texts,
     iter_items,
@@ -43,6 +50,10 @@ class OverlapKind(StrEnum):
     NEAR_TEXT = "near-duplicate text"
     """Texts whose 5-word shingles have a Jaccard similarity of at least `NEAR`."""
 
+    CANDIDATE = "candidate"
+    """A candidate that is equal, or nearly so, to a text of another pair, while their
+    references differ."""
+
 
 class Shared(NamedTuple):
     """One thing that two cohorts share."""
@@ -66,6 +77,10 @@ class PairReport:
 
     not_checked: tuple[str, ...]
     """What could not be compared, and why."""
+
+    candidates: Shared | None = None
+    """Candidates that also stand in the other cohort, which is no overlap: what was
+    said of one, beside its own reference, tells nothing there. None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +145,22 @@ def require_separate(report: OverlapReport) -> None:
     )
 
 
+def describe_candidates(pair: PairReport) -> str:
+    """Return what candidates two cohorts share, and why that is no overlap.
+
+    Empty where they share none.
+    """
+    if pair.candidates is None:
+        return ""
+    number = pair.candidates.number
+    one = number == 1
+    return (
+        f"{number} candidate{' stands' if one else 's stand'} in both {pair.first} and "
+        f"{pair.second}, beside other references or as one: no overlap, since models "
+        "write the same normal report for many, and what raters say is of a pair"
+    )
+
+
 def quote_id(case_id: str) -> str:
     """Return a case id as it can stand in a list, and be pasted into a command line.
 
@@ -184,6 +215,7 @@ def _compare(workspace: WorkspacePaths, first: Cohort, second: Cohort) -> PairRe
         _share(OverlapKind.CASE, _by_case(first), _by_case(second)),
         _share(OverlapKind.PATIENT, _by_patient(first), _by_patient(second)),
     ]
+    alike = None
     skipped = list(_unknown_patients(first, second))
     absent = [c.name for c in (first, second) if not has_texts(workspace, c.name)]
     if absent:
@@ -194,12 +226,14 @@ def _compare(workspace: WorkspacePaths, first: Cohort, second: Cohort) -> PairRe
             "machine (equal ones were compared by digest)"
         )
     else:
-        found.extend(_compare_texts(workspace, first, second))
+        *texts, alike = _compare_texts(workspace, first, second)
+        found.extend(texts)
     return PairReport(
         first=first.name,
         second=second.name,
         shared=tuple(shared for shared in found if shared.number),
         not_checked=tuple(skipped),
+        candidates=alike if alike and alike.number else None,
     )
 
 
@@ -234,36 +268,65 @@ def _unknown_patients(first: Cohort, second: Cohort) -> Iterator[str]:
 
 def _compare_texts(
     workspace: WorkspacePaths, first: Cohort, second: Cohort
-) -> tuple[Shared, Shared]:
-    """Return equal and near-equal texts; the smaller cohort is kept in memory."""
+) -> tuple[Shared, Shared, Shared]:
+    """Return equal and near-equal texts, and candidates that stand in both.
+
+    The smaller cohort is kept in memory.
+    """
+    pairs = first.holds_pairs and second.holds_pairs
     swapped = len(first.cases) > len(second.cases)
     small, large = (second, first) if swapped else (first, second)
-    folded: dict[str, list[str]] = {}
-    ids: list[str] = []
+    folded: dict[str, list[ReportText]] = {}
+    kept: list[ReportText] = []
     sets: dict[str, frozenset[int]] = {}
-    for case_id, text in iter_reports(workspace, small):
-        folded.setdefault(fold_text(text), []).append(case_id)
-        sets[str(len(ids))] = shingles(text)
-        ids.append(case_id)
-    equal: list[tuple[str, str]] = []
+    for one in iter_reports(workspace, small):
+        folded.setdefault(fold_text(one.text), []).append(one)
+        sets[str(len(kept))] = shingles(one.text)
+        kept.append(one)
+    equal: list[tuple[ReportText, ReportText]] = []
+    others: list[ReportText] = []
 
     def different() -> Iterator[tuple[str, frozenset[int]]]:
-        for case_id, text in iter_reports(workspace, large):
-            equal.extend((twin, case_id) for twin in folded.get(fold_text(text), []))
-            yield case_id, shingles(text)
+        for one in iter_reports(workspace, large):
+            twins = folded.get(fold_text(one.text), [])
+            equal.extend((twin, one._replace(text="")) for twin in twins)
+            others.append(one._replace(text=""))
+            yield str(len(others) - 1), shingles(one.text)
 
     found = near_duplicates(sets, different())
-    near = {(ids[int(number)], case_id) for number, case_id in found} - set(equal)
+    near = [(kept[int(one)], others[int(two)]) for one, two in found]
+    same: list[tuple[str, str]] = []
+    alike: set[tuple[str, str]] = set()
+    by_candidate: set[tuple[str, str]] = set()
+    for number, (one, other) in enumerate([*equal, *near]):
+        ids = (one.case_id, other.case_id)
+        if pairs and (one.candidate or other.candidate):
+            by_candidate.add(ids)
+        elif number < len(equal):
+            same.append(ids)
+        else:
+            alike.add(ids)
     return (
-        _ordered(OverlapKind.TEXT, equal, swapped),
-        _ordered(OverlapKind.NEAR_TEXT, sorted(near), swapped),
+        _ordered(OverlapKind.TEXT, same, swapped),
+        _ordered(OverlapKind.NEAR_TEXT, sorted(alike - {*same}), swapped),
+        # Pairs whose references are alike, too, are told as such.
+        _ordered(
+            OverlapKind.CANDIDATE, sorted(by_candidate - {*same, *alike}), swapped
+        ),
     )
 
 
-def iter_reports(
-    workspace: WorkspacePaths, cohort: Cohort
-) -> Iterator[tuple[str, str]]:
-    """Yield case id and text of every report; of pairs each text once, none empty.
+class ReportText(NamedTuple):
+    """One report of a cohort."""
+
+    case_id: str
+    text: str
+    candidate: bool = False
+    """Whether it is the candidate of a pair, and no reference or single report."""
+
+
+def iter_reports(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[ReportText]:
+    """Yield every report; of pairs each text once in either place, none empty.
 
     The candidates of one reference share it: it is compared once. What is known of the
     patient is no report, and alike for many.
@@ -273,14 +336,17 @@ def iter_reports(
     DataError
         The texts are not on this machine, or are not the pinned ones.
     """
-    seen: set[int] = set()
+    seen: set[tuple[bool, int]] = set()
     for item in iter_items(workspace, cohort):
-        for text in report_texts(item):
-            if cohort.holds_pairs:
-                if not text or hash(text) in seen:
-                    continue
-                seen.add(hash(text))
-            yield item.id, text
+        if not cohort.holds_pairs:
+            for text in report_texts(item):
+                yield ReportText(item.id, text)
+            continue
+        for name, text in item.variables.items():
+            place = (name == CANDIDATE, hash(text))
+            if name != CONTEXT and text and place not in seen:
+                seen.add(place)
+                yield ReportText(item.id, text, candidate=place[0])
 
 
 def _ordered(

@@ -332,9 +332,11 @@ def _resolve(workspace: WorkspacePaths, name: str, selector: str) -> int:
             f"Set one with `ranloop alias {name}@v{numbers[-1]} {selector} --why ...`."
         )
     if int(tag[1]) not in numbers:
+        first, last = numbers[0], numbers[-1]
+        known = f"are v{first} to v{last}" if last > first else f"is only v{first}"
         raise DataError(
-            f"{name} has no version {tag[0]} (there are v{numbers[0]} to "
-            f"v{numbers[-1]}). See `ranloop history {name}`."
+            f"{name} has no version {tag[0]} (there {known}). See `ranloop history "
+            f"{name}`."
         )
     return int(tag[1])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from loop.core.clock import Clock
 from loop.core.digests import digest_json
@@ -25,7 +25,12 @@ from loop.evaluate.protocol import (
 )
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Claim, Evaluation, certify_evaluation
-from loop.labels.cohort import CohortRole, read_cohort, read_record
+from loop.labels.cohort import (
+    CohortRole,
+    read_cohort,
+    read_record,
+    require_inputs,
+)
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
@@ -85,15 +90,12 @@ class FreezeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A version as it was measured on the dev cohort."""
+class MeasuredVersion:
+    """What is known of every candidate that was measured on a dev cohort."""
 
     version: PromptVersion
-    evaluation: Evaluation
-    """On the dev cohort."""
-
-    claim: Claim
-    """What the dev cohort would let it claim."""
+    protocol_digest: str
+    """Of the protocol that it was held against."""
 
     objections: tuple[str, ...]
     """Why it should not be released, as sentences; empty when nothing objects."""
@@ -113,6 +115,17 @@ class Candidate:
     def contract(self) -> str:
         """Output contract and version of its parser."""
         return str(self.manifest["spec"]["contract"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate(MeasuredVersion):
+    """An extractor as it was measured on the dev cohort."""
+
+    evaluation: Evaluation
+    """On the dev cohort."""
+
+    claim: Claim
+    """What the dev cohort would let it claim."""
 
 
 def engine_facts(manifest: Mapping[str, Any]) -> EngineFacts:
@@ -145,6 +158,37 @@ def read_candidate(
     EngineError
         The engine cannot answer.
     """
+    version = read_committed(workspace, request)
+    register_protocol(workspace, actor)
+    late = is_registered_late(workspace, version, request.cohort)
+    runs = ask_draws(workspace, version.ref, request.cohort, engine, actor, watching)
+    evaluation = evaluate_run(workspace, runs[0])
+    evaluation = record_evaluation(workspace, evaluation, actor)
+    claim = certify_evaluation(evaluation)
+    late = late or evaluation.registered_late
+    return Candidate(
+        version=version,
+        protocol_digest=evaluation.protocol_digest,
+        evaluation=evaluation,
+        claim=claim,
+        objections=(
+            *_gate_objections(evaluation, claim),
+            *order_objections(version, request.cohort, actor, late=late),
+        ),
+        manifest=read_manifest(workspace, runs[0]),
+        runs=runs,
+    )
+
+
+def read_committed(workspace: WorkspacePaths, request: FreezeRequest) -> PromptVersion:
+    """Return the version that is to be released, if it may be, on a dev cohort.
+
+    Raises
+    ------
+    DataError
+        The version is a draft or was edited, or the cohort is not a dev cohort, or has
+        not what the version reads.
+    """
     version = read_version(workspace, request.prompt)
     if version.draft:
         raise DataError(
@@ -157,23 +201,8 @@ def read_candidate(
             f"cohort {cohort.name} has the role {cohort.role}. Name the dev cohort "
             "with --cohort, and a holdout with --holdout."
         )
-    register_protocol(workspace, actor)
-    late = _registered_late(workspace, version, request.cohort)
-    runs = ask_draws(workspace, version.ref, request.cohort, engine, actor, watching)
-    evaluation = evaluate_run(workspace, runs[0])
-    evaluation = record_evaluation(workspace, evaluation, actor)
-    claim = certify_evaluation(evaluation)
-    return Candidate(
-        version=version,
-        evaluation=evaluation,
-        claim=claim,
-        objections=(
-            *_gate_objections(evaluation, claim),
-            *_objections(version, evaluation, actor, late),
-        ),
-        manifest=read_manifest(workspace, runs[0]),
-        runs=runs,
-    )
+    require_inputs(cohort, version.ref, version.inputs)
+    return version
 
 
 def ask_draws(
@@ -240,7 +269,7 @@ def _asked(spec: RunSpec) -> RunSpec:
     )
 
 
-def _registered_late(
+def is_registered_late(
     workspace: WorkspacePaths, version: PromptVersion, cohort: str
 ) -> bool:
     """Whether the version was measured on the cohort before its claim was fixed."""
@@ -261,7 +290,7 @@ def _registered_late(
 def _is_measured(entry: LedgerEntry, digest: str, cohort: str) -> bool:
     payload = entry.payload
     return (
-        entry.action == "evaluated"
+        entry.action in ("evaluated", "judge_evaluated")
         and payload.get("prompt_digest") == digest
         and payload.get("cohort") == cohort
     )
@@ -275,14 +304,20 @@ def _gate_objections(evaluation: Evaluation, claim: Claim) -> Iterator[str]:
         )
 
 
-def _objections(
-    version: PromptVersion, evaluation: Evaluation, actor: Actor, late: bool
+def order_objections(
+    version: PromptVersion, cohort: str, actor: Actor, *, late: bool
 ) -> Iterator[str]:
-    name = evaluation.cohort.name
-    if late or evaluation.registered_late:
+    """Yield what is wrong with the order of things, and with who approves.
+
+    Parameters
+    ----------
+    late
+        Whether the claim was registered after the version was measured on the cohort.
+    """
+    if late:
         yield (
-            f"the protocol was registered after {version.ref} was measured on {name}: "
-            "the claim was not fixed before it was known"
+            f"the protocol was registered after {version.ref} was measured on "
+            f"{cohort}: the claim was not fixed before it was known"
         )
     if actor.name == version.author:
         yield f"{actor.name} wrote {version.ref} and may not approve it alone"
@@ -304,10 +339,14 @@ class HoldoutResult(ReleaseModel):
     cohort: FrozenCohort
 
 
-class Holdout(NamedTuple):
+Shown = TypeVar("Shown", bound=ReleaseModel)
+"""What an opening showed, of an extractor or of a judge."""
+
+
+class Holdout(NamedTuple, Generic[Shown]):
     """What the holdout said of a candidate."""
 
-    result: HoldoutResult
+    result: Shown
     fresh: bool
     """Whether nobody knew it before this call."""
 
@@ -330,17 +369,22 @@ def claim_facts(claim: Claim, cohort: str) -> ClaimFacts:
 
 
 def claimant_of(
-    workspace: WorkspacePaths, candidate: Candidate, holdout: str
+    workspace: WorkspacePaths, candidate: MeasuredVersion, holdout: str
 ) -> Claimant:
     """Return everything that the candidate's result on `holdout` depends on.
 
     Raises
     ------
     DataError
-        The holdout has no reference labels yet.
+        The holdout has no reference labels yet, or of pairs no ratings.
     """
     cohort = read_cohort(workspace, holdout)
     reference = read_record(workspace, holdout).newest_digest
+    if reference is None and cohort.holds_pairs:
+        raise DataError(
+            f"holdout {holdout} has no experts' ratings yet. Add them with `ranloop "
+            f"cohort ratings {holdout} --ratings FILE --errors FILE`."
+        )
     if reference is None:
         raise DataError(
             f"holdout {holdout} has no reference labels yet. Add readers' votes with "
@@ -350,11 +394,19 @@ def claimant_of(
         prompt=candidate.version.ref,
         prompt_digest=candidate.version.digest,
         engine_digest=candidate.engine.digest,
-        protocol_digest=candidate.evaluation.protocol_digest,
+        protocol_digest=candidate.protocol_digest,
         cohort=holdout,
         cohort_digest=cohort.digest,
         reference_digest=reference,
     )
+
+
+class Showing(NamedTuple, Generic[Shown]):
+    """How an opening is measured."""
+
+    form: type[Shown]
+    measure: Callable[[str, Opening], Shown]
+    """From a run over the holdout to what it showed; records the evaluation."""
 
 
 def open_for(
@@ -363,11 +415,35 @@ def open_for(
     request: FreezeRequest,
     engine: HeldEngine,
     how: How,
-) -> Holdout:
+) -> Holdout[HoldoutResult]:
+    """Return what the holdout says of an extractor; see `open_once`."""
+
+    def measure(run: str, opening: Opening) -> HoldoutResult:
+        evaluation = evaluate_run(workspace, run, opening=opening)
+        evaluation = record_evaluation(workspace, evaluation, how.actor)
+        return HoldoutResult(
+            evaluation=evaluation_facts(evaluation),
+            claim=claim_facts(certify_evaluation(evaluation), request.holdout),
+            cohort=cohort_facts(workspace, evaluation.cohort),
+        )
+
+    showing = Showing(HoldoutResult, measure)
+    return open_once(workspace, candidate, request, engine, how, showing)
+
+
+def open_once(
+    workspace: WorkspacePaths,
+    candidate: MeasuredVersion,
+    request: FreezeRequest,
+    engine: HeldEngine,
+    how: How,
+    showing: Showing[Shown],
+) -> Holdout[Shown]:
     """Return what the holdout says of `candidate`, opening it if it was not yet.
 
-    The opening is in the ledger before a label is read. Killed half-way, the next call
-    goes on with the same opening; once over, it returns the result that was kept.
+    The opening is in the ledger before a label or a rating is read. Killed half-way,
+    the next call goes on with the same opening; once over, it returns the result that
+    was kept.
 
     Raises
     ------
@@ -378,35 +454,29 @@ def open_for(
     """
     claimant = claimant_of(workspace, candidate, request.holdout)
     kept = read_result(workspace, claimant)
-    if kept is None:
-        opening = open_holdout(
-            workspace,
-            claimant,
-            how.actor,
-            request.why,
-            seen=bool(request.override.strip()),
-            now=how.now,
+    if kept is not None:
+        what = f"the kept result of {request.holdout}"
+        return Holdout(check_model(kept, showing.form, what), fresh=False)
+    opening = open_holdout(
+        workspace,
+        claimant,
+        how.actor,
+        request.why,
+        seen=bool(request.override.strip()),
+        now=how.now,
+    )
+    ref = candidate.version.ref
+    run_id, *_ = ask_draws(workspace, ref, opening, engine, how.actor, how.watching)
+    asked = engine_facts(read_manifest(workspace, run_id))
+    if asked.digest != claimant.engine_digest:
+        raise DataError(
+            f"the engine changed between {request.cohort} and {request.holdout}: its "
+            "identity has changed. Freeze again with one engine for both; the opening "
+            "counts."
         )
-        ref = candidate.version.ref
-        run_id, *_ = ask_draws(workspace, ref, opening, engine, how.actor, how.watching)
-        evaluation = evaluate_run(workspace, run_id, opening=opening)
-        asked = engine_facts(read_manifest(workspace, run_id))
-        if asked.digest != claimant.engine_digest:
-            raise DataError(
-                f"the engine changed between {request.cohort} and {request.holdout}: "
-                "its identity has changed. Freeze again with one engine for both; "
-                "the opening counts."
-            )
-        evaluation = record_evaluation(workspace, evaluation, how.actor)
-        result = HoldoutResult(
-            evaluation=evaluation_facts(evaluation),
-            claim=claim_facts(certify_evaluation(evaluation), request.holdout),
-            cohort=cohort_facts(workspace, evaluation.cohort),
-        )
-        keep_result(workspace, opening, result.model_dump(), how.actor, now=how.now)
-        return Holdout(result, fresh=True)
-    what = f"the kept result of {request.holdout}"
-    return Holdout(check_model(kept, HoldoutResult, what), fresh=False)
+    result = showing.measure(run_id, opening)
+    keep_result(workspace, opening, result.model_dump(), how.actor, now=how.now)
+    return Holdout(result, fresh=True)
 
 
 def opening_facts(workspace: WorkspacePaths, holdout: str) -> list[ListedOpening]:

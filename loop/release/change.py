@@ -158,22 +158,39 @@ def _weigh(
     return weigh_draws(drawn, {}, sides[0][0].protocol)
 
 
-def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:
-    """Return what `version` changes, in words and in answers on the dev cohort."""
-    base = compared.base
+class DiffFacts(NamedTuple):
+    """What a version changes, in words: fields of the changes of both forms."""
+
+    previous: str
+    from_ref: str
+    classes: list[str]
+    labels: list[ChangedLabelFacts]
+    diff_digest: str
+    rollback: str
+
+
+def diff_facts(version: PromptVersion, base: Base) -> DiffFacts:
+    """Return what `version` changes against `base`, in words."""
     diff = diff_versions(base.version, version) if base.version else None
-    rows = compared.comparison.labels if compared.comparison else ()
-    judged = [row for row in rows if row.judged]
-    return ChangeFacts(
+    return DiffFacts(
         previous=base.release.name if base.release else "",
         from_ref=base.version.ref if base.version else "",
         classes=list(_classes(diff)) if diff else [],
         labels=_labels(diff) if diff else [],
         diff_digest=digest_json(diff_data(diff)) if diff else "",
+        rollback=_rollback(base),
+    )
+
+
+def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:
+    """Return what `version` changes, in words and in answers on the dev cohort."""
+    rows = compared.comparison.labels if compared.comparison else ()
+    judged = [row for row in rows if row.judged]
+    return ChangeFacts(
+        **diff_facts(version, compared.base)._asdict(),
         improved=[row.label for row in judged if _balance(row) > 0],
         unchanged=[row.label for row in judged if _balance(row) == 0],
         worse=[_worse(row) for row in judged if _balance(row) < 0],
-        rollback=_rollback(base),
         harm=None
         if compared.over_draws is None
         else list(compared.over_draws.describe_harm()),

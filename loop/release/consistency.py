@@ -35,9 +35,10 @@ from loop.release.facts import (
     RateFacts,
     ReleasedFacts,
     ReleaseFacts,
-    predicate_of,
 )
 from loop.release.folder import SCHEMA, TABLE, shown
+from loop.release.judge_facts import JudgeReleaseFacts
+from loop.release.release_json import AnyFacts, predicate_of
 from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
 from loop.stats.confusion import average_f1, effective_labels, micro_f1
@@ -46,7 +47,7 @@ from loop.stats.kappa import cohen_kappa
 from loop.stats.power import exact_p
 
 
-def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> Finding:
+def check_agreement(statement: Statement | None, facts: AnyFacts) -> Finding:
     """Return whether the statement is one about these facts."""
     if statement is None:
         return broken("agreement", "not checked: there is no statement")
@@ -67,7 +68,7 @@ def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> Finding
     return join_problems("agreement", problems, f"{ENVELOPE} and release.json agree")
 
 
-def check_facts(facts: ReleaseFacts) -> Finding:
+def check_facts(facts: AnyFacts) -> Finding:
     """Return whether the parts of ``release.json`` agree with each other."""
     return join_problems("release.json", list(_fact_problems(facts)), "its parts agree")
 
@@ -82,7 +83,7 @@ def not_comparable_in(
     )
 
 
-def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
+def _fact_problems(facts: AnyFacts) -> Iterator[str]:
     release, evaluations = facts.release, facts.evaluations
     if release.name != f"{release.prompt}-v{release.version}":
         yield "the name is not that of the prompt and its version"
@@ -107,9 +108,10 @@ def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
     yield from _opening_problems(facts)
 
 
-def _draw_problems(facts: ReleaseFacts) -> Iterator[str]:
+def _draw_problems(facts: AnyFacts) -> Iterator[str]:
     drawn = any(one.draws > 1 for one in facts.evaluations)
-    if drawn != (facts.format == DRAWN_FORMAT):
+    judge = isinstance(facts, JudgeReleaseFacts)
+    if not judge and drawn != (facts.format == DRAWN_FORMAT):
         yield "the format is not that of as many draws"
     for one in facts.evaluations:
         wanted = one.draws if one.draws > 1 else 0
@@ -117,7 +119,7 @@ def _draw_problems(facts: ReleaseFacts) -> Iterator[str]:
             yield f"the runs on {one.cohort!r} are not those of its draws"
 
 
-def _opening_problems(facts: ReleaseFacts) -> Iterator[str]:
+def _opening_problems(facts: AnyFacts) -> Iterator[str]:
     numbers = [one.number for one in facts.openings]
     if numbers != list(range(1, len(numbers) + 1)):
         yield "the openings of the holdout are not numbered from 1 without gaps"
@@ -128,7 +130,7 @@ def _opening_problems(facts: ReleaseFacts) -> Iterator[str]:
 
 
 def check_prompt(
-    files: Mapping[str, bytes], facts: ReleaseFacts, *, vouched: bool
+    files: Mapping[str, bytes], facts: AnyFacts, *, vouched: bool
 ) -> tuple[Finding, Finding]:
     """Return whether the prompt shipped is the one named, and renders as shipped.
 
@@ -464,6 +466,12 @@ def _form_problems(
         yield "it is another claim than the protocol's"
     if differs(claim.alpha, claim_level(protocol)):
         yield "its level is not the protocol's"
+    yield from override_problems(facts)
+
+
+def override_problems(facts: AnyFacts) -> Iterator[str]:
+    """Yield what stood against a release and was not answered by an override."""
+    claim = facts.claim
     if claim.verdict != GateVerdict.PASS and not facts.frozen.override.strip():
         yield "its gate does not pass, and no override says why it was released"
     if facts.frozen.objections and not facts.frozen.override.strip():

@@ -16,10 +16,11 @@ from loop.documents.numbers import listed
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.results import Evaluation
 from loop.labels.cohort import list_cohorts, read_cohort_file
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import list_versions, read_aliases, read_known
 from loop.release.candidate import engine_facts
 from loop.release.facts import EvaluationFacts
+from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.load import (
     ENGINE,
     Release,
@@ -370,6 +371,11 @@ def _measured(
 
 def _of_release(release: Release, facts: ExtractorFacts) -> MeasuredErrors:
     """Return the counts that the release was frozen with."""
+    if isinstance(release.facts, JudgeReleaseFacts):
+        raise DataError(
+            f"{release.name} is a judge and reads no labels. Name the release of an "
+            "extractor."
+        )
     engine = release.facts.engine
     if engine.digest != facts.identity:
         raise DataError(
@@ -450,7 +456,7 @@ def _is_dev(place: WorkspacePaths, cohort: str) -> bool:
 
 
 class ScoredTexts(NamedTuple):
-    """What the metrics say of the candidates of RadPref."""
+    """What the metrics say of candidates."""
 
     sheet: ScoreSheet
     notes: tuple[str, ...]
@@ -465,12 +471,40 @@ def score_radpref(
     bertscore_model: Path | None = None,
     watch: Watch | None = None,
 ) -> ScoredTexts:
-    """Return every metric's value of every candidate of RadPref.
+    """Return every metric's value of every candidate of RadPref; see `score_texts`."""
+    taxonomy = read_taxonomy(material(workspace).labels)
+    joined = join_texts(
+        rated.references, rated.candidates, taxonomy, patients=rated.patients
+    )
+    return score_texts(
+        joined,
+        taxonomy,
+        workspace,
+        metrics=metrics,
+        extractor=extractor,
+        bertscore_model=bertscore_model,
+        watch=watch,
+    )
+
+
+def score_texts(
+    joined: Joined,
+    taxonomy: Taxonomy,
+    workspace: WorkspacePaths | None = None,
+    *,
+    metrics: tuple[str, ...] = (),
+    extractor: ExtractorOptions = DEFAULTS,
+    bertscore_model: Path | None = None,
+    watch: Watch | None = None,
+) -> ScoredTexts:
+    """Return every metric's value of every candidate.
 
     Labels are read, which may ask a model for hours, only for metrics of labels.
 
     Parameters
     ----------
+    joined
+        The texts of both sides.
     metrics
         Names or families; default all.
     extractor, watch
@@ -486,10 +520,6 @@ def score_radpref(
         The engine cannot read the texts.
     """
     names = metrics or (ALL,)
-    taxonomy = read_taxonomy(material(workspace).labels)
-    joined = join_texts(
-        rated.references, rated.candidates, taxonomy, patients=rated.patients
-    )
     remarks: tuple[str, ...] = ()
     if reads_labels(metrics):
         read = read_labels(joined, workspace, extractor, watch=watch)

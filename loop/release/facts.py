@@ -1,4 +1,8 @@
-"""The content of ``release.json``: what documents are made of and `verify` reads."""
+"""The content of ``release.json`` of an extractor, and the parts that all forms share.
+
+What documents are made of and `verify` reads. That of a judge stands in
+`loop.release.judge_facts`.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,11 @@ from pydantic import (
     model_serializer,
 )
 
-from loop.core.digests import canonical_json
-from loop.core.errors import DataError
-from loop.core.yaml_files import check_model
 from loop.evaluate.gates import NO_HEDGES, GateVerdict, Hedges
 from loop.evaluate.results import Exclusions
 from loop.labels.cohort import Reason
 from loop.prompts.version import CallPlan
-from loop.release.statement import Hex, Time, read_canonical
+from loop.release.statement import Hex, Time
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate
 
@@ -483,7 +484,7 @@ class ToolFacts(ReleaseModel):
 
 
 class ReleaseFacts(ReleaseModel):
-    """The content of ``release.json``."""
+    """The content of ``release.json`` of an extractor."""
 
     format: Literal["ranloop-release/1", "ranloop-release/2"]
     release: ReleasedFacts
@@ -505,64 +506,3 @@ class ReleaseFacts(ReleaseModel):
     compute: ComputeFacts
     ledger: HeadFacts
     tool: ToolFacts
-
-
-def format_facts(facts: ReleaseFacts) -> bytes:
-    """Return the bytes of ``release.json``: canonical JSON and a line end."""
-    return canonical_json(facts.model_dump()) + b"\n"
-
-
-def parse_facts(raw: bytes) -> ReleaseFacts:
-    """Return the content of ``release.json``.
-
-    Raises
-    ------
-    DataError
-        It is not spelled as `format_facts` does, or a field is wrong; names it.
-    """
-    if not raw.endswith(b"\n"):
-        raise DataError(f"{FACTS} is cut off. Take the release anew from its maker.")
-    return check_model(read_canonical(raw[:-1], FACTS), ReleaseFacts, FACTS)
-
-
-def predicate_of(facts: ReleaseFacts) -> dict[str, Any]:
-    """Return what the statement says of a release, taken from its ``release.json``.
-
-    Small on purpose: what a reader of the statement alone must know, and enough to
-    tell that it belongs to these facts.
-    """
-    release, claim = facts.release, facts.claim
-    return {
-        "release": release.name,
-        "prompt": {"ref": release.ref, "digest": release.digest},
-        "contract": release.contract,
-        "engine": {"name": facts.engine.name, "digest": facts.engine.digest},
-        "protocol": facts.protocol.digest,
-        "cohorts": [
-            {
-                "name": one.name,
-                "role": one.role,
-                "digest": one.digest,
-                "reference_digest": one.reference_digest,
-            }
-            for one in facts.cohorts
-        ],
-        "gates": [
-            {
-                "cohort": one.cohort,
-                "run": one.run,
-                "counts_digest": one.counts_digest,
-                "verdict": one.verdict.value,
-            }
-            for one in facts.evaluations
-        ],
-        "claim": {
-            "kind": claim.kind,
-            "verdict": claim.verdict.value,
-            "cohort": claim.cohort,
-        },
-        "development_only": facts.development_only,
-        "override": facts.frozen.override,
-        "ledger": {"seq": facts.ledger.seq, "head": facts.ledger.head},
-        "tool": facts.tool.ranloop,
-    }

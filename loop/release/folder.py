@@ -11,26 +11,33 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from pydantic import BaseModel, ValidationError
+
 from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.safe_text import printable
 from loop.release.facts import FACTS
+from loop.release.judge_facts import JUDGE_FORMAT
 from loop.release.statement import ENVELOPE
 
 PROMPT = ("prompt.yaml", "guides.yaml", "system.jinja", "user.jinja")
 SCHEMA, LEDGER, TABLE = "schema.json", "ledger.jsonl", "evaluation.csv"
+ROWS = "rows.csv"
+"""What a judge's agreement rests on, in place of a table of labels."""
+
 DOCUMENTS = (
     *("card.md", "card.html", TABLE),
     *("mi-clear-llm.md", "tripod-llm.md", "change-record.md"),
 )
+JUDGE_DOCUMENTS = ("card.md", "card.html", ROWS, "change-record.md")
 
-REQUIRED = frozenset(
-    {
-        *(FACTS, SCHEMA, LEDGER, ENVELOPE, *DOCUMENTS),
-        *(f"prompt/{name}" for name in PROMPT),
-    }
-)
-"""Files every release has; those under ``rendered/`` depend on the prompt."""
+_EVERY = {FACTS, SCHEMA, LEDGER, ENVELOPE, *(f"prompt/{name}" for name in PROMPT)}
+REQUIRED = frozenset({*_EVERY, *DOCUMENTS})
+"""Files every release of an extractor has; those under ``rendered/`` depend on the
+prompt."""
+
+JUDGE_REQUIRED = frozenset({*_EVERY, *JUDGE_DOCUMENTS})
+"""The same of a judge."""
 
 _FOLDERS = frozenset({"prompt", "rendered"})
 _RENDERED = re.compile(r"rendered/(?:[a-z][a-z0-9_-]*\.)?(?:system|user)\.txt")
@@ -73,14 +80,35 @@ def read_contents(folder: Path) -> Contents:
     files: dict[str, bytes] = {}
     problems: list[str] = []
     for name, kind in _walk(folder, problems):
-        if name not in REQUIRED and not _RENDERED.fullmatch(name):
+        if name not in REQUIRED | JUDGE_REQUIRED and not _RENDERED.fullmatch(name):
             problems.append(f"{shown(name)} does not belong to a release")
         elif not stat.S_ISREG(kind):
             problems.append(f"{name} is not a regular file")
         else:
             _take(folder, name, files, problems)
-    problems.extend(f"{name} is missing" for name in sorted(REQUIRED - set(files)))
+    required = JUDGE_REQUIRED if _is_judge(files.get(FACTS, b"")) else REQUIRED
+    other = sorted((REQUIRED | JUDGE_REQUIRED) - required)
+    problems.extend(
+        f"{name} does not belong to a release of this form"
+        for name in other
+        if files.pop(name, None) is not None
+    )
+    problems.extend(f"{name} is missing" for name in sorted(required - set(files)))
     return Contents(files, tuple(problems))
+
+
+class _Form(BaseModel):
+    """The part of ``release.json`` that names its form, whatever else it says."""
+
+    format: str
+
+
+def _is_judge(raw: bytes) -> bool:
+    """Whether a ``release.json`` says that it is of a judge."""
+    try:
+        return _Form.model_validate_json(raw).format == JUDGE_FORMAT
+    except ValidationError:
+        return False
 
 
 def shown(name: str) -> str:

@@ -7,11 +7,12 @@ and the ledger has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple, TypedDict
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
@@ -26,35 +27,63 @@ from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
-from loop.labels.cohort import CohortRole, read_cohort
+from loop.judge.rated_rows import RatedRow
+from loop.labels.cohort import Cohort, CohortRole, read_cohort, require_inputs
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
     Candidate,
     FreezeRequest,
     Holdout,
+    HoldoutResult,
     How,
+    MeasuredVersion,
     Watching,
     claim_facts,
     open_for,
     opening_facts,
     read_candidate,
 )
-from loop.release.change import Compared, change_facts, compare_with_base
+from loop.release.change import Base, Compared, change_facts, compare_with_base
 from loop.release.facts import (
     DRAWN_FORMAT,
     FACTS,
     FORMAT,
     ClaimFacts,
+    ComputeFacts,
+    EngineFacts,
     FrozenFacts,
     HeadFacts,
+    ListedOpening,
     ReleasedFacts,
     ReleaseFacts,
     SeparationFacts,
     SupersededFacts,
     ToolFacts,
-    format_facts,
-    predicate_of,
+)
+from loop.release.folder import ROWS
+from loop.release.judge_candidate import (
+    JudgeCandidate,
+    JudgeHoldoutResult,
+    holdout_objections,
+    open_for_judge,
+    read_judge_candidate,
+)
+from loop.release.judge_consistency import rows_table
+from loop.release.judge_facts import (
+    JUDGE_FORMAT,
+    JudgeClaimFacts,
+    JudgeReleaseFacts,
+)
+from loop.release.judge_provenance import (
+    categories_facts,
+    judge_change_facts,
+    judge_evaluation_facts,
+    judge_history_facts,
+    judge_protocol_facts,
+    rated_cohort_facts,
+    read_facts,
+    score_facts,
 )
 from loop.release.keys import PublicKey
 from loop.release.load import verify_release
@@ -68,6 +97,12 @@ from loop.release.provenance import (
     reading_facts,
     selection_facts,
 )
+from loop.release.release_json import (
+    AnyFacts,
+    format_facts,
+    parse_facts,
+    predicate_of,
+)
 from loop.release.released import (
     APPROVERS,
     Released,
@@ -75,6 +110,7 @@ from loop.release.released import (
     find_release,
     find_unrecorded,
     freezing,
+    list_releases,
     record_release,
     release_folder,
     release_name,
@@ -84,11 +120,11 @@ from loop.release.released import (
 from loop.release.rendering import render_files
 from loop.release.separation import Separation, find_earlier_looks, measure_separation
 from loop.release.statement import ENVELOPE, Approval, sign_release
-from loop.run.asking import hold_engine
+from loop.run.asking import HeldEngine, hold_engine
 from loop.run.store import open_store
 from loop.run.task_fields import task_of
 
-Render = Callable[[ReleaseFacts, Sequence[Approval]], Mapping[str, bytes]]
+Render = Callable[[AnyFacts, Sequence[Approval]], Mapping[str, bytes]]
 """Facts of a release and whoever signs it to its documents, file name to bytes."""
 
 MEANINGS = ("authorship", "review", "approval", "responsibility")
@@ -116,11 +152,11 @@ class Frozen:
     objections: tuple[str, ...]
     """What stood against it; answered by an override where there is a folder."""
 
-    claim: ClaimFacts
+    claim: ClaimFacts | JudgeClaimFacts
     """The claim that decided: on the holdout where one was opened, else on the dev
     cohort."""
 
-    facts: ReleaseFacts | None = None
+    facts: AnyFacts | None = None
     entry: LedgerEntry | None = None
     completed: bool = False
     """Whether a freeze that was killed before was only brought to its end."""
@@ -139,19 +175,62 @@ class FreezeContext:
     watching: Watching = lambda task: None
 
 
+class MeasuredExtractor(NamedTuple):
+    """An extractor on the dev cohort and, once it was opened, on the holdout."""
+
+    candidate: Candidate
+    compared: Compared
+    """Beside the release in use, or its parent."""
+
+    holdout: Holdout[HoldoutResult] | None = None
+    """None for a release on development data only."""
+
+    @property
+    def base(self) -> Base:
+        """The release in use, or the parent."""
+        return self.compared.base
+
+    @property
+    def claim(self) -> ClaimFacts:
+        """What the dev cohort would let it claim."""
+        cohort = self.candidate.evaluation.cohort.name
+        return claim_facts(self.candidate.claim, cohort)
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """What the dev cohort shows against it."""
+        return (*self.candidate.objections, *self.compared.losses)
+
+
+class MeasuredJudge(NamedTuple):
+    """A judge on the dev cohort and, once it was opened, on the holdout."""
+
+    candidate: JudgeCandidate
+    holdout: Holdout[JudgeHoldoutResult] | None = None
+    """None for a release on development data only."""
+
+    @property
+    def base(self) -> Base:
+        """The release in use, or the parent."""
+        return self.candidate.base
+
+    @property
+    def claim(self) -> JudgeClaimFacts:
+        """What the dev cohort would let it claim."""
+        return self.candidate.claim
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """What the dev cohort shows against it."""
+        return self.candidate.objections
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseEvidence:
     """What a release rests on."""
 
     request: FreezeRequest
-    candidate: Candidate
-    compared: Compared
-    """The candidate beside the release in use, or its parent."""
-
-    claim: ClaimFacts
-    holdout: Holdout | None
-    """None for a release on development data only."""
-
+    measured: MeasuredExtractor | MeasuredJudge
     separation: Separation
     objections: tuple[str, ...]
     """What an override answers; empty when nothing stood against it."""
@@ -168,9 +247,9 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     Raises
     ------
     DataError
-        The actor may not approve, nobody signs, the version is a draft, was released
-        or judges pairs,
-        the holdout shares text or patients with what it was made from.
+        The actor may not approve, nobody signs, the version is a draft or was
+        released, the holdout shares text or patients with what it was made from, or
+        nothing is claimed of judges and the version is one.
     ConflictError
         Another freeze is under way.
     SealedError
@@ -181,7 +260,6 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     _require_approver(desk, request)
     workspace = desk.workspace
     version = read_version(workspace, request.prompt)
-    _require_extractor(version)
     name = release_name(version.ref)
     with freezing(workspace) as staging:
         unfinished = None if version.draft else find_unrecorded(workspace, name)
@@ -195,54 +273,91 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
 def _freeze(
     desk: FreezeContext, request: FreezeRequest, staging: Path, name: str
 ) -> Frozen:
-    workspace, actor = desk.workspace, desk.actor
+    workspace = desk.workspace
     # What no engine is needed for comes first: asking one may take hours.
     opens = bool(request.holdout)
     separation = _require_separate(workspace, request)
-    with hold_engine(workspace, request.engine, request.asking) as engine:
-        candidate = read_candidate(workspace, request, engine, actor, desk.watching)
-        comparison = compare_with_base(
-            workspace, candidate, engine, actor, desk.watching
-        )
+    task = task_of(read_version(workspace, request.prompt))
+    with hold_engine(workspace, request.engine, request.asking, task) as engine:
+        measure = _measure_judge if task is PromptTask.JUDGE else _measure_extractor
+        measured: MeasuredExtractor | MeasuredJudge = measure(desk, request, engine)
         desk.reached("measured")
-        dev_claim = claim_facts(candidate.claim, request.cohort)
         objections = (
-            *candidate.objections,
+            *measured.objections,
             *_rolled_back(workspace),
-            *comparison.losses,
             *(find_earlier_looks(workspace, request.holdout) if opens else ()),
         )
         if objections and not request.override.strip():
             return Frozen(
-                name=name, folder=None, objections=objections, claim=dev_claim
+                name=name, folder=None, objections=objections, claim=measured.claim
             )
-        holdout = None
         if opens:
-            how = How(actor, desk.now, desk.watching)
-            holdout = open_for(workspace, candidate, request, engine, how)
+            measured = _open(desk, request, measured, engine)
             desk.reached("opened")
-    claim = holdout.result.claim if holdout else dev_claim
-    failed = _holdout_objections(holdout)
+    failed = _holdout_objections(measured)
     objections = (*objections, *failed)
     # Whoever overrides a verdict knows it: one that is news stops the freeze.
-    news = bool(failed) and holdout is not None and holdout.fresh
+    news = bool(failed) and measured.holdout is not None and measured.holdout.fresh
     if news or (objections and not request.override.strip()):
-        return Frozen(name=name, folder=None, objections=objections, claim=claim)
+        return Frozen(
+            name=name,
+            folder=None,
+            objections=objections,
+            claim=_deciding_claim(measured),
+        )
     evidence = ReleaseEvidence(
         request=request,
-        candidate=candidate,
-        compared=comparison,
-        claim=claim,
-        holdout=holdout,
+        measured=measured,
         separation=separation,
         objections=objections,
     )
     return _release(desk, staging, evidence)
 
 
+def _measure_extractor(
+    desk: FreezeContext, request: FreezeRequest, engine: HeldEngine
+) -> MeasuredExtractor:
+    given = (engine, desk.actor, desk.watching)
+    candidate = read_candidate(desk.workspace, request, *given)
+    return MeasuredExtractor(
+        candidate, compare_with_base(desk.workspace, candidate, *given)
+    )
+
+
+def _measure_judge(
+    desk: FreezeContext, request: FreezeRequest, engine: HeldEngine
+) -> MeasuredJudge:
+    return MeasuredJudge(
+        read_judge_candidate(desk.workspace, request, engine, desk.actor, desk.watching)
+    )
+
+
+def _open(
+    desk: FreezeContext,
+    request: FreezeRequest,
+    measured: MeasuredExtractor | MeasuredJudge,
+    engine: HeldEngine,
+) -> MeasuredExtractor | MeasuredJudge:
+    """Return what was measured with what the holdout says of it."""
+    how = How(desk.actor, desk.now, desk.watching)
+    if isinstance(measured, MeasuredJudge):
+        judge = measured.candidate
+        told = open_for_judge(desk.workspace, judge, request, engine, how)
+        return measured._replace(holdout=told)
+    extractor = measured.candidate
+    found = open_for(desk.workspace, extractor, request, engine, how)
+    return measured._replace(holdout=found)
+
+
+def _deciding_claim(
+    measured: MeasuredExtractor | MeasuredJudge,
+) -> ClaimFacts | JudgeClaimFacts:
+    return measured.holdout.result.claim if measured.holdout else measured.claim
+
+
 def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> Frozen:
     """Sign and write what was decided, and give the ledger the last word."""
-    workspace, version = desk.workspace, evidence.candidate.version
+    workspace, version = desk.workspace, evidence.measured.candidate.version
     name = release_name(version.ref)
     facts = _release_facts(workspace, evidence, desk.actor, desk.now())
     approvals = [
@@ -252,6 +367,8 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
         for one in desk.signing
     ]
     files = _make_files(desk, version, facts, approvals)
+    if isinstance(evidence.measured, MeasuredJudge):
+        files[ROWS] = rows_table(_rows(evidence.measured))
     signers = [
         (approval, one.private)
         for approval, one in zip(approvals, desk.signing, strict=True)
@@ -266,13 +383,13 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
         name=name,
         folder=folder,
         objections=evidence.objections,
-        claim=evidence.claim,
+        claim=_deciding_claim(evidence.measured),
         facts=facts,
         entry=entry,
     )
 
 
-def _complete(desk: FreezeContext, facts: ReleaseFacts) -> Frozen:
+def _complete(desk: FreezeContext, facts: AnyFacts) -> Frozen:
     """Record a release whose folder a kill left behind, as who froze it meant it."""
     name = facts.release.name
     frozen = facts.frozen
@@ -350,16 +467,6 @@ def _require_keys(desk: FreezeContext) -> None:
         )
 
 
-def _require_extractor(version: PromptVersion) -> None:
-    """Refuse a judge before anything is measured or opened: its release has no form."""
-    if task_of(version) is not PromptTask.EXTRACT:
-        raise DataError(
-            f"{version.ref} is a judge, and only extractors can be released so far. "
-            "`ranloop evaluate` holds its run against readers and records that in the "
-            "ledger. Nothing was measured, and no holdout was opened."
-        )
-
-
 def _refuse_released(workspace: WorkspacePaths, version: PromptVersion) -> None:
     released = find_release(workspace, release_name(version.ref))
     if released is not None:
@@ -382,6 +489,7 @@ def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Sepa
             f"cohort {holdout} has the role {cohort.role}: there is nothing to open. "
             "Name a holdout with --holdout."
         )
+    require_inputs(cohort, version.ref, version.inputs)
     found = measure_separation(workspace, version, holdout)
     if found.objections:
         raise DataError(
@@ -390,7 +498,26 @@ def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Sepa
             "opened. Import the holdout anew without these cases (--replace "
             "--exclude), or take another one; copied wording takes a new version."
         )
-    return found
+    told = _released_rows(workspace, cohort)
+    return found._replace(remarks=(*found.remarks, *told))
+
+
+def _released_rows(workspace: WorkspacePaths, holdout: Cohort) -> Iterator[str]:
+    """Yield which releases of judges hold rows of the same pairs already."""
+    for released in list_releases(workspace):
+        try:
+            raw = (release_folder(workspace, released.name) / FACTS).read_bytes()
+            facts = parse_facts(raw)
+        except (OSError, DataError):
+            continue
+        if isinstance(facts, JudgeReleaseFacts) and any(
+            one.digest == holdout.digest for one in facts.cohorts
+        ):
+            yield (
+                f"rows of scores and points of {holdout.name} left the vault before, "
+                f"with {released.name}: whoever has its texts may have learnt the "
+                "points from them"
+            )
 
 
 def _rolled_back(workspace: WorkspacePaths) -> tuple[str, ...]:
@@ -404,10 +531,17 @@ def _rolled_back(workspace: WorkspacePaths) -> tuple[str, ...]:
     )
 
 
-def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
-    if holdout is None or holdout.result.claim.verdict is GateVerdict.PASS:
+def _holdout_objections(
+    measured: MeasuredExtractor | MeasuredJudge,
+) -> tuple[str, ...]:
+    if measured.holdout is None:
         return ()
-    evaluation, claim = holdout.result.evaluation, holdout.result.claim
+    if isinstance(measured, MeasuredJudge):
+        return tuple(holdout_objections(measured.holdout.result))
+    result = measured.holdout.result
+    if result.claim.verdict is GateVerdict.PASS:
+        return ()
+    evaluation, claim = result.evaluation, result.claim
     tally = describe_verdicts(one.gate.verdict for one in evaluation.labels)
     return (f"the gate on {evaluation.cohort} says {claim.verdict} ({tally})",)
 
@@ -415,7 +549,7 @@ def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
 def _make_files(
     desk: FreezeContext,
     version: PromptVersion,
-    facts: ReleaseFacts,
+    facts: AnyFacts,
     approvals: Sequence[Approval],
 ) -> dict[str, bytes]:
     """Return every file of the release but the envelope."""
@@ -436,12 +570,26 @@ def _ledger_until(workspace: WorkspacePaths, seq: int) -> bytes:
     return b"".join(lines)
 
 
+def _rows(measured: MeasuredJudge) -> list[tuple[str, Sequence[RatedRow]]]:
+    """Return the rows of each evaluation, by cohort."""
+    found = measured.candidate.evaluation
+    tables: list[tuple[str, Sequence[RatedRow]]] = [(found.cohort, found.rows)]
+    if measured.holdout is not None:
+        result = measured.holdout.result
+        tables.append((result.cohort.name, [one.row for one in result.rows]))
+    return tables
+
+
 def _release_facts(
     workspace: WorkspacePaths, evidence: ReleaseEvidence, actor: Actor, time: datetime
-) -> ReleaseFacts:
+) -> AnyFacts:
     """Return the content of ``release.json``: numbers, digests, words, no case."""
+    measured = evidence.measured
     try:
-        return _gather(workspace, evidence, actor, time)
+        shared = _gather_shared(workspace, evidence, actor, time)
+        if isinstance(measured, MeasuredJudge):
+            return _gather_judge(workspace, measured, shared)
+        return _gather(workspace, measured, shared)
     except ValidationError as error:
         wrong = "; ".join(
             f"{field_name(one['loc'])}: {one['msg']}"
@@ -452,48 +600,103 @@ def _release_facts(
         ) from error
 
 
-def _gather(
+class _CommonFacts(TypedDict):
+    """The parts that the facts of both forms have in common."""
+
+    release: ReleasedFacts
+    frozen: FrozenFacts
+    supersedes: SupersededFacts | None
+    engine: EngineFacts
+    openings: list[ListedOpening]
+    development_only: bool
+    separation: SeparationFacts
+    compute: ComputeFacts
+    ledger: HeadFacts
+    tool: ToolFacts
+
+
+def _gather_shared(
     workspace: WorkspacePaths, evidence: ReleaseEvidence, actor: Actor, time: datetime
-) -> ReleaseFacts:
-    candidate = evidence.candidate
-    holdout = evidence.holdout.result if evidence.holdout else None
-    dev = candidate.evaluation
+) -> _CommonFacts:
+    measured = evidence.measured
+    candidate, opened = measured.candidate, measured.holdout is not None
+    language = read_cohort(workspace, evidence.request.cohort).language
     head = read_ledger(workspace.ledger)[-1]
-    evaluations = [
-        evaluation_facts(dev),
-        *([holdout.evaluation] if holdout else []),
-    ]
-    return ReleaseFacts(
-        format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
-        release=_version_facts(workspace, candidate),
+    return _CommonFacts(
+        release=_version_facts(workspace, candidate, language),
         frozen=_frozen(evidence, actor, time),
-        supersedes=_supersedes(workspace, evidence.compared.base.release),
+        supersedes=_supersedes(workspace, measured.base.release),
         engine=candidate.engine,
-        protocol=protocol_facts(dev),
-        cohorts=[
-            cohort_facts(workspace, dev.cohort),
-            *([holdout.cohort] if holdout else []),
-        ],
-        evaluations=evaluations,
-        claim=evidence.claim,
-        selection=selection_facts(_select(workspace, candidate)),
-        ceiling=ceiling_facts(workspace, dev),
-        openings=opening_facts(workspace, evidence.request.holdout) if holdout else [],
-        development_only=holdout is None,
+        openings=opening_facts(workspace, evidence.request.holdout) if opened else [],
+        development_only=not opened,
         separation=SeparationFacts(
             checked=list(evidence.separation.checked),
             remarks=list(evidence.separation.remarks),
         ),
-        change=change_facts(candidate.version, evidence.compared),
-        history=history_facts(workspace, candidate.version.name, dev.cohort.name),
-        reading=reading_facts(workspace, dev.cohort),
         compute=compute_facts(candidate.manifest),
         ledger=HeadFacts(seq=head.seq, head=head.hash),
         tool=ToolFacts(ranloop=_own_version()),
     )
 
 
-def _version_facts(workspace: WorkspacePaths, candidate: Candidate) -> ReleasedFacts:
+def _gather(
+    workspace: WorkspacePaths, measured: MeasuredExtractor, shared: _CommonFacts
+) -> ReleaseFacts:
+    candidate = measured.candidate
+    holdout = measured.holdout.result if measured.holdout else None
+    dev = candidate.evaluation
+    evaluations = [
+        evaluation_facts(dev),
+        *([holdout.evaluation] if holdout else []),
+    ]
+    return ReleaseFacts(
+        **shared,
+        format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
+        protocol=protocol_facts(dev),
+        cohorts=[
+            cohort_facts(workspace, dev.cohort),
+            *([holdout.cohort] if holdout else []),
+        ],
+        evaluations=evaluations,
+        claim=holdout.claim if holdout else measured.claim,
+        selection=selection_facts(_select(workspace, candidate)),
+        ceiling=ceiling_facts(workspace, dev),
+        change=change_facts(candidate.version, measured.compared),
+        history=history_facts(workspace, candidate.version.name, dev.cohort.name),
+        reading=reading_facts(workspace, dev.cohort),
+    )
+
+
+def _gather_judge(
+    workspace: WorkspacePaths, measured: MeasuredJudge, shared: _CommonFacts
+) -> JudgeReleaseFacts:
+    candidate = measured.candidate
+    holdout = measured.holdout.result if measured.holdout else None
+    version, dev = candidate.version, candidate.evaluation
+    return JudgeReleaseFacts(
+        **shared,
+        format=JUDGE_FORMAT,
+        reads=read_facts(version),
+        categories=categories_facts(workspace),
+        score=score_facts(dev.score),
+        protocol=judge_protocol_facts(workspace, dev),
+        cohorts=[
+            rated_cohort_facts(workspace, dev),
+            *([holdout.cohort] if holdout else []),
+        ],
+        evaluations=[
+            judge_evaluation_facts(workspace, dev),
+            *([holdout.evaluation] if holdout else []),
+        ],
+        claim=holdout.claim if holdout else measured.claim,
+        change=judge_change_facts(version, candidate.base, candidate.comparison),
+        history=judge_history_facts(workspace, version.name, dev.cohort),
+    )
+
+
+def _version_facts(
+    workspace: WorkspacePaths, candidate: MeasuredVersion, language: str
+) -> ReleasedFacts:
     made = candidate.version
     parent = find_parent(workspace, made)
     return ReleasedFacts(
@@ -510,7 +713,7 @@ def _version_facts(workspace: WorkspacePaths, candidate: Candidate) -> ReleasedF
         contract=candidate.contract,
         plan=made.plan,
         labels=list(made.labels),
-        languages=[candidate.evaluation.cohort.language],
+        languages=[language],
     )
 
 

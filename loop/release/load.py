@@ -11,10 +11,11 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths, material
+from loop.prompts.catalog import with_finders
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
-from loop.release.facts import ReleaseFacts
 from loop.release.keys import keys_when, read_public_keys
+from loop.release.release_json import AnyFacts
 from loop.release.released import (
     Released,
     find_in,
@@ -37,7 +38,7 @@ class Release(NamedTuple):
     version: PromptVersion
     """As shipped in the release folder, not as it stands in ``prompts/``."""
 
-    facts: ReleaseFacts
+    facts: AnyFacts
     """Content of ``release.json``."""
 
     verification: Verification
@@ -174,20 +175,21 @@ def find_request(
     Raises
     ------
     DataError
-        The release does not hold.
+        The release does not hold, or a version that its judge reads is nowhere.
     """
     if release is None:
         return RunRequest(prompt or "", engine or ENGINE, parameters)
 
     found = load_release(_find_holder(place, release), release)
     frozen = found.facts.engine
+    version = with_finders(place, found.version)
     known: dict[str, Any] = {
         name: frozen.parameters[name]
         for name in ("temperature", "max_tokens", "seed")
         if name in frozen.parameters
     }
     return RunRequest(
-        prompt=found.version,
+        prompt=version,
         engine=engine or frozen.name,
         parameters={**known, **parameters},
         release=found,

@@ -37,9 +37,10 @@ from loop.core.ledger import (
 )
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
-from loop.release.facts import HeadFacts, ReleaseFacts
+from loop.release.facts import HeadFacts
 from loop.release.folder import RELEASE_NAME
 from loop.release.keys import read_public_keys
+from loop.release.release_json import AnyFacts
 from loop.release.statement import ENVELOPE
 from loop.release.verify import verify_folder
 
@@ -111,7 +112,7 @@ def release_folder(workspace: WorkspacePaths, name: str) -> Path:
     return workspace.releases / name
 
 
-def frozen_payload(facts: ReleaseFacts, statement_sha256: str) -> dict[str, Any]:
+def frozen_payload(facts: AnyFacts, statement_sha256: str) -> dict[str, Any]:
     """Return what the ledger records of a release, its subject being the version.
 
     Parameters
@@ -291,7 +292,7 @@ def _require_sound(workspace: WorkspacePaths, building: Path) -> None:
 
 def record_release(
     workspace: WorkspacePaths,
-    facts: ReleaseFacts,
+    facts: AnyFacts,
     actor: Actor,
     *,
     now: Clock,
@@ -338,9 +339,7 @@ def record_release(
     return entry
 
 
-def keep_in_git(
-    workspace: WorkspacePaths, facts: ReleaseFacts, actor: Actor
-) -> str | None:
+def keep_in_git(workspace: WorkspacePaths, facts: AnyFacts, actor: Actor) -> str | None:
     """Commit and tag a release where the workspace is a repository; None elsewhere."""
     name = facts.release.name
     paths = [workspace.releases / name, workspace.ledger]
@@ -360,7 +359,7 @@ def keep_in_git(
     )
 
 
-def find_unrecorded(workspace: WorkspacePaths, name: str) -> ReleaseFacts | None:
+def find_unrecorded(workspace: WorkspacePaths, name: str) -> AnyFacts | None:
     """Return the facts of a release that a kill left without its ledger entry.
 
     None where there is no such folder, or it is recorded.

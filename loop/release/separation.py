@@ -26,7 +26,9 @@ from loop.labels.cohort import (
 from loop.labels.language import SHINGLE, fold_text, shingles, words
 from loop.labels.overlap import (
     PairReport,
+    Shared,
     check_cohorts,
+    describe_candidates,
     iter_reports,
     near_duplicates,
 )
@@ -97,7 +99,9 @@ def measure_separation(
             f"compared with those of {other}; texts are near-duplicates when four "
             f"fifths of their runs of {SHINGLE} words are the same."
         )
-        objections += _shared(pair)
+        objections += [_shared(pair, one) for one in pair.shared]
+        # Without ids: remarks stand on the card.
+        remarks += filter(None, [describe_candidates(pair)])
         for reason in pair.not_checked:
             known = remarks if reason in no_patients else objections
             known.append(f"{holdout} and {other} were not compared by {reason}")
@@ -176,7 +180,7 @@ def _alike(
     equal: list[tuple[str, str]] = []
 
     def cases() -> Iterator[tuple[str, frozenset[int]]]:
-        for case_id, text in iter_reports(workspace, cohort):
+        for case_id, text, _ in iter_reports(workspace, cohort):
             if fold_text(text) in folded:
                 equal.append((folded[fold_text(text)], case_id))
             yield case_id, shingles(text)
@@ -227,16 +231,15 @@ def _gone(workspace: WorkspacePaths) -> Iterator[str]:
         yield f"cases that are not here any more were not compared: {names}"
 
 
-def _shared(pair: PairReport) -> Iterator[str]:
-    for shared in pair.shared:
-        ids = ", ".join(
-            " = ".join(dict.fromkeys(both)) for both in shared.examples[:_SHOWN]
-        )
-        several = "" if shared.number == 1 else "s"
-        yield (
-            f"{pair.first} and {pair.second} share {shared.number} "
-            f"{shared.kind.value}{several}: {ids}"
-        )
+def _shared(pair: PairReport, shared: Shared) -> str:
+    ids = ", ".join(
+        " = ".join(dict.fromkeys(both)) for both in shared.examples[:_SHOWN]
+    )
+    several = "" if shared.number == 1 else "s"
+    return (
+        f"{pair.first} and {pair.second} share {shared.number} "
+        f"{shared.kind.value}{several}: {ids}"
+    )
 
 
 def _once_open(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[str]:
@@ -298,7 +301,7 @@ def _same_cases(
     names = {entry.subject for entry in added}
     since = _newest_import(entries, holdout).seq
     looks = sum(
-        entry.action == "evaluated"
+        entry.action in ("evaluated", "judge_evaluated")
         and entry.payload.get("cohort") in names
         and entry.seq < since
         for entry in entries

@@ -64,7 +64,7 @@ class Statement(NamedTuple):
     """File name to sha256, every file but the envelope."""
 
     predicate: Mapping[str, Any]
-    """What `loop.release.facts.predicate_of` says, without the approvals."""
+    """What `loop.release.release_json.predicate_of` says, without the approvals."""
 
     approvals: tuple[Approval, ...]
 

@@ -166,7 +166,8 @@ def keep_result(
     Parameters
     ----------
     facts
-        Aggregates, as JSON; never a case.
+        Aggregates, as JSON, and of a judge the rows of `loop.judge.rated_rows`; never
+        a case.
     actor
         Who acts; None for whoever opened it.
 

@@ -26,24 +26,26 @@ from loop.release.consistency import (
     check_table,
     not_comparable_in,
 )
-from loop.release.facts import (
-    FACTS,
-    EvaluationFacts,
-    ProtocolFacts,
-    ReleaseFacts,
-    parse_facts,
-)
+from loop.release.facts import FACTS, EvaluationFacts, ProtocolFacts, ReleaseFacts
 from loop.release.folder import (
     LEDGER,
     PROMPT,
     RELEASE_NAME,
+    ROWS,
     TABLE,
     Contents,
     read_contents,
     shown,
     unpacked,
 )
+from loop.release.judge_consistency import (
+    check_judge_claim,
+    check_judge_numbers,
+    check_rows,
+)
+from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.keys import PublicKey
+from loop.release.release_json import AnyFacts, parse_facts
 from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
 
 
@@ -196,7 +198,7 @@ def check_files(statement: Statement | None, files: Mapping[str, bytes]) -> Find
 
 
 def check_chain(
-    files: Mapping[str, bytes], facts: ReleaseFacts, trusted: Mapping[str, PublicKey]
+    files: Mapping[str, bytes], facts: AnyFacts, trusted: Mapping[str, PublicKey]
 ) -> tuple[Finding, ...]:
     """Return whether the chain is unbroken up to the head named, and what it holds.
 
@@ -250,11 +252,14 @@ def _unsigned(
 
 
 def _history_problems(
-    entries: Sequence[LedgerEntry], facts: ReleaseFacts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: AnyFacts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
     yield from _protocol_problems(entries, facts.protocol)
     yield from _commit_problems(entries, facts, files)
-    yield from _evaluation_problems(entries, facts)
+    if isinstance(facts, JudgeReleaseFacts):
+        yield from _judge_problems(entries, facts)
+    else:
+        yield from _evaluation_problems(entries, facts)
     yield from _opening_problems(entries, facts)
     older = facts.supersedes
     known = {
@@ -287,13 +292,18 @@ def _protocol_problems(
     content = protocol.content
     if first.payload.get("uncertain_answers") != content.get("uncertain_answers"):
         yield "the ledger registers another policy for uncertain answers"
+    rules = content.get("judging")
+    said = rules if isinstance(rules, Mapping) else {}
+    words = f"{said.get('measure')} {said.get('threshold')} ({said.get('rule')})"
+    if "judging" in first.payload and first.payload["judging"] != words:
+        yield "the protocol was registered with another claim of judges"
     for name in ("rule", "accuracy", "kappa", "no_finding"):
         if name in first.payload and first.payload[name] != str(content.get(name)):
             yield f"the protocol was registered with another {name}"
 
 
 def _commit_problems(
-    entries: Sequence[LedgerEntry], facts: ReleaseFacts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: AnyFacts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
     """Compare what was committed with what is released, and with the history told."""
     commits = {
@@ -343,6 +353,33 @@ def _evaluation_problems(
             yield f"{where} leaves out other labels than its cohort was imported with"
 
 
+def _judge_problems(
+    entries: Sequence[LedgerEntry], facts: JudgeReleaseFacts
+) -> Iterator[str]:
+    """Compare each evaluation of a judge with what the ledger recorded of its run."""
+    ratings = {one.name: one.ratings_digest for one in facts.cohorts}
+    for one in facts.evaluations:
+        recorded = [
+            entry.payload
+            for entry in entries
+            if entry.action == "judge_evaluated" and entry.payload.get("run") == one.run
+        ]
+        where = f"the evaluation on {shown(one.cohort)}"
+        if not recorded:
+            yield f"{where} is not in the ledger"
+            continue
+        wanted = {
+            "cohort": one.cohort,
+            "ratings_digest": ratings.get(one.cohort),
+            "rows_digest": one.rows_digest,
+            "counts_digest": one.counts_digest,
+            "score": facts.score.name,
+            "verdict": one.verdict.value,
+        }
+        if not any(wanted.items() <= payload.items() for payload in recorded):
+            yield f"{where} has other rows, counts or another verdict in the ledger"
+
+
 def _left_out_as_recorded(
     entries: Sequence[LedgerEntry], facts: ReleaseFacts, evaluation: EvaluationFacts
 ) -> bool:
@@ -371,9 +408,7 @@ def _left_out_as_recorded(
     return False
 
 
-def _opening_problems(
-    entries: Sequence[LedgerEntry], facts: ReleaseFacts
-) -> Iterator[str]:
+def _opening_problems(entries: Sequence[LedgerEntry], facts: AnyFacts) -> Iterator[str]:
     """Compare the openings listed with those of the holdouts in the ledger."""
     recorded = [
         (entry.time, entry.actor, entry.reason)
@@ -389,8 +424,8 @@ def _opening_problems(
         )
 
 
-_OF_FACTS = ("agreement", "prompt", "rendered", "ledger", "history", "numbers", TABLE)
-"""Checks that need a readable ``release.json``."""
+_OF_FACTS = ("agreement", "prompt", "rendered", "ledger", "history", "numbers")
+"""Checks that need a readable ``release.json``; so does that of the table."""
 
 
 class Verification(NamedTuple):
@@ -401,7 +436,7 @@ class Verification(NamedTuple):
     """As listed; trust only those whose finding holds."""
 
     statement: Statement | None
-    facts: ReleaseFacts | None
+    facts: AnyFacts | None
     """Content of ``release.json``; None when it cannot be read."""
 
     files: Mapping[str, bytes]
@@ -444,7 +479,7 @@ def verify_folder(
     return found._replace(findings=(*found.findings, name))
 
 
-def check_name(facts: ReleaseFacts | None, expect: str | None, folder: str) -> Finding:
+def check_name(facts: AnyFacts | None, expect: str | None, folder: str) -> Finding:
     """Return whether the release is the one that the reader asked for.
 
     A genuine release in the folder of another would else hold.
@@ -514,19 +549,34 @@ def _check_content(
     trusted: Mapping[str, PublicKey],
     *,
     vouched: bool,
-) -> tuple[ReleaseFacts | None, tuple[Finding, ...]]:
+) -> tuple[AnyFacts | None, tuple[Finding, ...]]:
     """Return the facts and every check that rests on them."""
     try:
         facts = parse_facts(files.get(FACTS, b""))
     except DataError as error:
         unsure = "not checked: release.json cannot be read"
-        rest = (broken(check, unsure) for check in _OF_FACTS)
+        table = ROWS if ROWS in files else TABLE
+        rest = (broken(check, unsure) for check in (*_OF_FACTS, table))
         return None, (broken(FACTS, str(error)), *rest)
     return facts, (
         check_facts(facts),
         check_agreement(statement, facts),
         *check_prompt(files, facts, vouched=vouched),
         *check_chain(files, facts, trusted),
+        *_check_evidence(files, facts),
+    )
+
+
+def _check_evidence(files: Mapping[str, bytes], facts: AnyFacts) -> tuple[Finding, ...]:
+    """Return whether numbers, claim and table follow from what is shipped."""
+    if isinstance(facts, JudgeReleaseFacts):
+        rows = files.get(ROWS)
+        return (
+            *check_judge_numbers(facts, rows),
+            check_judge_claim(facts),
+            check_rows(rows, facts),
+        )
+    return (
         *check_numbers(facts),
         check_claim(facts),
         check_table(files.get(TABLE), facts),

@@ -1,6 +1,9 @@
 """The engine `rules` for judges: JSON of both forms, and refusals that say why."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Clarification, ErrorWeight, Item, PromptTask, Value
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import RulesEngine
+from loop.engines.rules.weights import read_judging
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
@@ -179,3 +183,19 @@ def test_a_report_that_speaks_to_the_judge_changes_nothing():
     loud = json.loads(ask(shipped("green"), REFERENCE, more).text)
     assert loud["rules_score"] <= json.loads(plain)["rules_score"]
     assert len(loud["matched_findings"]) == 0
+
+
+def test_the_identity_is_the_same_in_every_process():
+    """Words of a set have no order: a release names this digest for ever."""
+    code = "from loop.engines.rules.weights import read_judging as read; "
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", f"{code}print(read().digest)"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert found == {f"{read_judging().digest}\n"}

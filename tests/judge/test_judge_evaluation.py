@@ -172,7 +172,7 @@ def test_cost_is_of_the_pairs_that_were_answered(rated, monkeypatch):
     assert (cost["pairs"], cost["tokens"]) == (len(TEXTS), None)
 
 
-def test_a_judge_is_not_released_and_nothing_is_opened(rated):
+def test_a_judge_of_which_nothing_is_claimed_is_not_released(rated):
     """Before anything is measured: a holdout would be looked at for nothing."""
     assert call(rated, "key", "new", "Dr A", "--role", "approver").exit_code == 0
     before = len(read_ledger(rated.ledger))
@@ -180,5 +180,5 @@ def test_a_judge_is_not_released_and_nothing_is_opened(rated):
         rated,
         *("freeze", "mine@v1", "--cohort", "rp", "--why", "x", "--actor", "Dr A"),
     )
-    assert "only extractors can be released so far" in str(done.exception)
+    assert "nothing is claimed of mine@v1" in str(done.exception)
     assert len(read_ledger(rated.ledger)) == before

@@ -28,7 +28,7 @@ from loop.labels.cohort import (
     texts_path,
 )
 from loop.labels.importing.importer import ImportReport
-from loop.labels.overlap import OverlapKind, check_cohorts
+from loop.labels.overlap import OverlapKind, check_cohorts, describe_candidates
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import Taxonomy
 from loop.labels.votes import import_votes
@@ -366,21 +366,55 @@ def test_a_pair_twice_is_a_duplicate_and_one_reference_twice_is_not(
 def test_equal_and_similar_reports_of_pairs_are_shared(
     workspace: WorkspacePaths, take: Importer, write_csv: Writer, place: int
 ) -> None:
-    """References and candidates count, in either place, and against reports too."""
+    """Of a pair and a report either place counts; of two pairs, the references do."""
     rows = [["a", "One reference.", "One candidate.", ""]]
     rows[0][place] = PNEUMONIA
     take(write_csv([HEADER, *rows]), "dev")
-    near = PNEUMONIA.replace("most", "very")
-    other = [["z", f"{PNEUMONIA} {PNEUMONIA}", near, ""], ["y", PNEUMONIA, "", ""]]
+    other = [["z", f"{PNEUMONIA} {NODULE}", "", ""], ["y", PNEUMONIA, "", ""]]
     take(write_csv([HEADER, *other]), "held", role="external")
     take(write_csv([["id", "text"], ["x", PNEUMONIA]]), "reports", role="taxonomy")
     found = {
         (pair.first, pair.second): {one.kind: one.examples for one in pair.shared}
         for pair in check_cohorts(workspace).pairs
     }
-    assert found["dev", "held"][OverlapKind.TEXT] == (("a", "y"),)
+    shared = {OverlapKind.TEXT: (("a", "y"),)} if place == 1 else {}
+    assert found["dev", "held"] == shared
     assert ("dev", "reports") in found
     assert found["dev", "reports"][OverlapKind.TEXT] == (("a", "x"),)
+
+
+def test_a_candidate_alone_is_no_overlap_and_is_told(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """Models write one normal report for many; the pair, or its reference, is one."""
+    normal = f"{PNEUMONIA} {EFFUSION} {NODULE}"
+    near = normal.replace("Consolidation", "Opacity")
+    mine = [["a", EFFUSION, normal, ""], ["b", "Clear.", NODULE, ""]]
+    held = [["x", NODULE, normal, ""], ["y", "Mass.", near, ""], ["z", "X.", "", ""]]
+    take(write_csv([HEADER, mine[0]]), "dev")
+    take(write_csv([HEADER, *held]), "held", role="holdout")
+    report = check_cohorts(workspace)
+    (pair,) = report.pairs
+    assert report.separate
+    assert pair.candidates is not None
+    assert (pair.candidates.number, set(pair.candidates.examples)) == (
+        2,
+        {("a", "x"), ("a", "y")},
+    )
+    assert describe_candidates(pair).startswith("2 candidates stand in both dev and")
+    # So does one that is a reference there.
+    take(write_csv([HEADER, *mine]), "both")
+    pair = next(one for one in check_cohorts(workspace).pairs if one.first == "both")
+    assert pair.candidates is not None
+    assert not pair.shared
+    # The whole pair is an overlap, and no candidate by itself.
+    take(write_csv([HEADER, ["a", *held[0][1:]]]), "again")
+    pair = next(one for one in check_cohorts(workspace).pairs if one.first == "again")
+    assert [(one.kind, one.examples) for one in pair.shared] == [
+        (OverlapKind.TEXT, (("a", "x"),))
+    ]
+    assert pair.candidates is not None
+    assert pair.candidates.examples == (("a", "y"),)
 
 
 def test_empty_candidates_and_contexts_are_not_shared(

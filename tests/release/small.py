@@ -14,8 +14,9 @@ from loop.core.signing import key_id, public_of
 from loop.core.yaml_files import check_model
 from loop.prompts.catalog import file_digests, write_folder
 from loop.release.documents.spreadsheet import evaluation_table
-from loop.release.facts import FACTS, ReleaseFacts, format_facts, predicate_of
+from loop.release.facts import FACTS, ReleaseFacts
 from loop.release.keys import PublicKey, load_private, make_key
+from loop.release.release_json import format_facts, predicate_of
 from loop.release.released import frozen_payload
 from loop.release.rendering import render_files
 from loop.release.statement import ENVELOPE, Approval, sign_release

@@ -20,14 +20,9 @@ from loop.release.consistency import (
     check_numbers,
     decide_again,
 )
-from loop.release.facts import (
-    DRAWN_FORMAT,
-    LabelFacts,
-    format_facts,
-    parse_facts,
-    predicate_of,
-)
+from loop.release.facts import DRAWN_FORMAT, LabelFacts
 from loop.release.provenance import evaluation_facts
+from loop.release.release_json import format_facts, parse_facts, predicate_of
 from loop.release.verify import verify_folder
 from loop.stats.confusion import Confusion
 from tests.evaluate.scenes import inputs, random_run, silent

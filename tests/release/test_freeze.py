@@ -19,10 +19,10 @@ from loop.evaluate.recording import record_evaluation
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.release.audit.audit import audit_workspace
-from loop.release.facts import format_facts, parse_facts
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release
+from loop.release.release_json import format_facts, parse_facts
 from loop.release.released import (
     current_release,
     find_release,

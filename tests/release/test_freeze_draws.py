@@ -9,7 +9,7 @@ import pytest
 from loop.core.ledger import read_ledger
 from loop.evaluate.matrix.runs import EngineRun, read_matrix
 from loop.release.audit.evaluations import check_evaluations
-from loop.release.facts import format_facts, parse_facts
+from loop.release.release_json import format_facts, parse_facts
 from loop.release.verify import verify_folder
 from loop.run.task import run_prompt
 from tests.release.ready import TINY, make_ready

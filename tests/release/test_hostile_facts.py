@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from loop.core.digests import canonical_json
 from loop.core.errors import DataError
-from loop.release.facts import predicate_of
 from loop.release.folder import Contents, read_contents
+from loop.release.release_json import predicate_of
 from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import verify_contents
 from tests.release.documents.example import changed, full_facts

@@ -22,10 +22,10 @@ from loop.release.audit.audit import audit_workspace
 from loop.release.candidate import claim_facts
 from loop.release.documents.spreadsheet import evaluation_table
 from loop.release.extractors import read_errors
-from loop.release.facts import format_facts, parse_facts
 from loop.release.keys import load_private
 from loop.release.load import find_request, verify_release
 from loop.release.provenance import evaluation_facts
+from loop.release.release_json import format_facts, parse_facts
 from loop.release.statement import Approval
 from loop.release.verify import verify_folder
 from loop.run.store import open_store

@@ -11,7 +11,7 @@ from loop.core.signing import (
     pre_authentication,
     public_of,
 )
-from loop.release.facts import predicate_of
+from loop.release.release_json import predicate_of
 from loop.release.statement import parse_statement, sign_release
 from tests.release.small import APPROVER, AUTHOR, typed
 

@@ -11,8 +11,8 @@ from loop.core.digests import canonical_json
 from loop.core.errors import DataError, WriteError
 from loop.core.signing import Envelope, format_envelope, parse_envelope
 from loop.release import folder as folders
-from loop.release.facts import predicate_of
 from loop.release.folder import Contents, read_contents, unpacked
+from loop.release.release_json import predicate_of
 from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import (
     check_files,

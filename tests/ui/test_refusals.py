@@ -112,12 +112,12 @@ def test_versions_says_what_is_missing(url, new_page):
     assert kept == "production"
 
 
-@pytest.mark.parametrize("kind", ["Cohort", "Votes", "Verdicts"])
-def test_files_says_what_is_missing(url, new_page, kind):
+def test_files_says_what_is_missing(url, new_page):
     """A file, first of all."""
     page = open_page(new_page, url, "Files")
-    page.get_by_role("tab", name=kind, exact=True).click()
-    refused(page, f"#{kind.lower()}-check", "no file is chosen")
+    for kind in ("Cohort", "Votes", "Verdicts"):
+        page.get_by_role("tab", name=kind, exact=True).click()
+        refused(page, f"#{kind.lower()}-check", "no file is chosen")
 
 
 OTHER = (
@@ -171,18 +171,22 @@ ACTING = {
 }
 
 
-@pytest.mark.parametrize("name", ACTING)
-def test_a_right_that_was_taken_away_is_told_at_the_control(copied, new_page, name):
-    """Roles change while a page is open."""
-    person = "Dr Approver" if name == "Versions" else "Dr Editor"
+def test_a_right_that_was_taken_away_is_told_at_the_control(copied, new_page):
+    """Roles change while a page is open, whichever it is."""
+    person, all_rights = "Dr Editor", [UserRole.EDITOR, UserRole.APPROVER]
+    set_roles(copied, person, all_rights)
     with serving(copied) as url:
-        page = open_page(new_page, url, name, person)
-        for control in ACTING[name]:
-            page.wait_for_selector(control, state="attached")
-        page.evaluate(UNFOLD)
-        set_roles(copied, person, [UserRole.READER])
-        for control in ACTING[name]:
-            refused(page, control, "takes the role")
+        page = new_page()
+        sign_in(page, url, person)
+        for name, controls in ACTING.items():
+            open_tab(page, name)
+            for control in controls:
+                page.wait_for_selector(control, state="attached")
+            page.evaluate(UNFOLD)
+            set_roles(copied, person, [UserRole.READER])
+            for control in controls:
+                refused(page, control, "takes the role")
+            set_roles(copied, person, all_rights)
 
 
 def test_a_server_that_is_gone_is_told_and_the_form_stays(copied, new_page):

@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from loop.core.digests import digest_json
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt, PromptFrame, Span
 from loop.engines.rules.cues import Cues
@@ -61,7 +60,7 @@ class JudgingEngine:
             "revision": self._revision,
             "cues": {cues.language: cues.digest for cues in self._cues},
             "judging": JUDGING_REVISION,
-            "weights": digest_json(self._data.model_dump(mode="json")),
+            "weights": self._data.digest,
         }
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cached_property, lru_cache
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.yaml_files import read_model
@@ -104,6 +105,15 @@ class ChangesSaid(BaseModel):
     comparing: _Words
 
 
+def _in_order(value: Any) -> Any:
+    """Return data with every set as a sorted list: sets have another order each run."""
+    if isinstance(value, Mapping):
+        return {key: _in_order(one) for key, one in value.items()}
+    if isinstance(value, Set):
+        return sorted(map(_in_order, value))
+    return [*map(_in_order, value)] if isinstance(value, list | tuple) else value
+
+
 class JudgingData(BaseModel):
     """The file; its comments explain each part."""
 
@@ -133,6 +143,11 @@ class JudgingData(BaseModel):
     advice: frozenset[str]
     normal: frozenset[str]
     plain: frozenset[str]
+
+    @cached_property
+    def digest(self) -> str:
+        """Sha256 over everything in the file; words of a set count in no order."""
+        return digest_json(_in_order(self.model_dump()))
 
     @cached_property
     def _steps(self) -> Mapping[tuple[str, str], int]:

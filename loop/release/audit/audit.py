@@ -23,6 +23,7 @@ from loop.release.audit.cohorts import (
     check_protocol,
 )
 from loop.release.audit.evaluations import check_evaluations, check_openings
+from loop.release.audit.judge_evaluations import check_judge_evaluations
 from loop.release.audit.known_heads import KnownHead, check_heads
 from loop.release.audit.releases import check_given, check_releases, known_heads
 from loop.release.audit.signatures import check_signatures
@@ -119,6 +120,7 @@ def audit_workspace(
         *check_aliases(workspace, entries),
         *check_cohorts(workspace, entries),
         *check_evaluations(workspace, entries),
+        *check_judge_evaluations(workspace, entries),
         *check_openings(workspace, entries),
         *check_given(given),
         *check_releases(workspace, entries),

@@ -32,6 +32,7 @@ from loop.run.store import Store, open_store, read_outcomes
 from loop.stats.confusion import Confusion, count_confusions
 
 _OPENINGS = "openings"
+_SCORED = ("evaluated", "gate_decided")
 
 
 def check_openings(
@@ -56,7 +57,7 @@ def _count_openings(entries: tuple[LedgerEntry, ...]) -> list[Finding]:
             opened[name] = _count_looks(entries[:at], entry)
             budgets[name] = _number(entry, "budget", budgets.get(name, 0))
             found += _check_opening(entry, opened[name], roles.get(name))
-        elif entry.action in ("evaluated", "gate_decided"):
+        elif entry.action in (*_SCORED, "judge_evaluated"):
             found += _check_scored(entry, roles, opened)
     return [*found, *_account(roles, opened, budgets, bad=bool(found))]
 
@@ -154,7 +155,6 @@ def _broken_opening(entry: LedgerEntry, what: str) -> Finding:
 
 
 _CHECK = "evaluations"
-_SCORED = ("evaluated", "gate_decided")
 
 
 def check_evaluations(
@@ -339,14 +339,14 @@ def _check_counts(
         what = f"none of {len(wanted)} scored runs is on this machine: not recounted"
         return [note(_CHECK, what)]
     answers = [
-        _Answers(one.runs, digest, one.seq)
+        ScoredAnswers(one.runs, digest, one.seq)
         for entry in scored
         if entry.action == "evaluated"
         if (digest := entry.payload.get("answers_digest"))
         for one in [_scored(entry, policies)]
     ]
     unsaid = sum(entry.action == "evaluated" for entry in scored) - len(answers)
-    found = [*_check_answers(workspace, answers)]
+    found = [*check_answers(workspace, answers)]
     if unsaid:
         what = (
             "evaluations of an earlier ranloop that do not record their answers: "
@@ -365,7 +365,7 @@ def _check_counts(
     return [*found, *wrong, account_of(_CHECK, account)]
 
 
-class _Answers(NamedTuple):
+class ScoredAnswers(NamedTuple):
     """The answers that an entry scored."""
 
     runs: tuple[str, ...]
@@ -373,8 +373,8 @@ class _Answers(NamedTuple):
     seq: int
 
 
-def _check_answers(
-    workspace: WorkspacePaths, recorded: list[_Answers]
+def check_answers(
+    workspace: WorkspacePaths, recorded: list[ScoredAnswers]
 ) -> Iterator[Finding]:
     """Yield which answers in the store are not those that were scored."""
     same = 0
@@ -391,7 +391,7 @@ def _check_answers(
         yield ok(_CHECK, f"{same} of {len(recorded)} evaluations: answers as scored")
 
 
-def _digest_stored(store: Store, one: _Answers) -> str | None:
+def _digest_stored(store: Store, one: ScoredAnswers) -> str | None:
     """Return the digest of stored answers, "" for unreadable ones, None for none."""
     try:
         return digest_answers(store, one.runs)
@@ -399,7 +399,7 @@ def _digest_stored(store: Store, one: _Answers) -> str | None:
         return ""
 
 
-def _edited_answers(one: _Answers) -> Finding:
+def _edited_answers(one: ScoredAnswers) -> Finding:
     return broken(
         _CHECK,
         f"the answers of run {', '.join(one.runs)} in the store are not those that "

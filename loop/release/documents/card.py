@@ -54,6 +54,7 @@ from loop.release.facts import (
     MethodFacts,
     ReleaseFacts,
 )
+from loop.release.release_json import AnyFacts
 from loop.release.statement import Approval
 
 _DEVELOPMENT = "DEVELOPMENT DATA ONLY"
@@ -69,10 +70,10 @@ def release_card(facts: ReleaseFacts, approvals: Sequence[Approval]) -> ReleaseD
             f"Prompt version {told(release.ref)} with engine {engine}, frozen "
             f"{told(frozen.time)} by {who} ({told(frozen.role)})"
         ),
-        header=_header(facts),
-        banners=tuple(_banners(facts)),
+        header=card_header(facts),
+        banners=card_banners(facts, _development(facts)),
         intro=(
-            f"Verdict of the claim: {_verdict(facts)}.",
+            f"Verdict of the claim: {card_verdict(facts)}.",
             claim_sentence(facts),
             *filter(None, [shown_sentence(facts)]),
             *left_out_sentences(facts),
@@ -110,7 +111,14 @@ def _evaluations(facts: ReleaseFacts) -> list[EvaluationFacts]:
     return others if first is None else [first, *others]
 
 
-def _banners(facts: ReleaseFacts) -> list[Banner]:
+def card_banners(facts: AnyFacts, development: str) -> tuple[Banner, ...]:
+    """Return what stands above everything else, for ever.
+
+    Parameters
+    ----------
+    development
+        What is said where no holdout was opened.
+    """
     banners = []
     override = told(facts.frozen.override)
     verdict = facts.claim.verdict.value
@@ -125,13 +133,13 @@ def _banners(facts: ReleaseFacts) -> list[Banner]:
             )
         )
     if facts.development_only:
-        banners.append(Banner(_DEVELOPMENT, _development(facts)))
+        banners.append(Banner(_DEVELOPMENT, development))
     made_up = [one for one in facts.cohorts if one.synthetic]
     if made_up:
         names = ", ".join(told(one.name) for one in made_up)
         said = f"Made-up texts in {names}: their numbers say nothing of real ones."
         banners.append(Banner("SYNTHETIC COHORT", said))
-    return banners
+    return tuple(banners)
 
 
 def _development(facts: ReleaseFacts) -> str:
@@ -152,7 +160,8 @@ def _development(facts: ReleaseFacts) -> str:
     )
 
 
-def _verdict(facts: ReleaseFacts) -> str:
+def card_verdict(facts: AnyFacts) -> str:
+    """Return the verdict of the claim, and whether it was overridden."""
     verdict = facts.claim.verdict.value
     return f"{verdict}, overridden" if told(facts.frozen.override) else verdict
 
@@ -196,7 +205,7 @@ def card_tally(facts: ReleaseFacts) -> tuple[tuple[str, int, int], ...]:
     return tuple((one, labels, of) for one, labels in counts.items())
 
 
-def _header(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
+def card_header(facts: AnyFacts) -> tuple[tuple[str, str], ...]:
     """Return the YAML header of the card; JSON values, which are YAML too."""
     release, frozen = facts.release, facts.frozen
     values = {

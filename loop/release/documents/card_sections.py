@@ -24,10 +24,11 @@ from loop.release.documents.parts import (
     uses_a_model,
 )
 from loop.release.facts import EvaluationFacts, FrozenCohort, PastFacts, ReleaseFacts
+from loop.release.release_json import AnyFacts
 from loop.release.statement import Approval
 
 
-def release_section(facts: ReleaseFacts) -> DocumentSection:
+def release_section(facts: AnyFacts) -> DocumentSection:
     """Return which prompt version this is, and from which one it comes."""
     release, supersedes = facts.release, facts.supersedes
     before = told(supersedes.name) if supersedes else "none"
@@ -82,8 +83,16 @@ def _outside(facts: ReleaseFacts) -> str:
     return f"{measured}; labels without a pass: {', '.join(without)}"
 
 
-def engine_section(facts: ReleaseFacts) -> DocumentSection:
-    """Return the engine and every parameter it was asked with."""
+def engine_section(
+    facts: AnyFacts, no_model: str = f"{NO_MODEL[:1].upper()}{NO_MODEL[1:]}."
+) -> DocumentSection:
+    """Return the engine and every parameter it was asked with.
+
+    Parameters
+    ----------
+    no_model
+        What is said of an engine that is no language model.
+    """
     engine, compute = facts.engine, facts.compute
     rows = [
         (what, told(name), told(value) or "not set")
@@ -97,7 +106,7 @@ def engine_section(facts: ReleaseFacts) -> DocumentSection:
     return DocumentSection(
         key="engine",
         title="Engine and parameters",
-        lead=() if uses_a_model(facts) else (f"{NO_MODEL[:1].upper()}{NO_MODEL[1:]}.",),
+        lead=() if uses_a_model(facts) else (no_model,),
         lines=(
             fact("Engine", engine.name),
             fact("Digest of the engine", engine.digest),
@@ -239,7 +248,7 @@ def compared_on(facts: ReleaseFacts) -> str:
 def limits_section(facts: ReleaseFacts) -> DocumentSection:
     """Return what the numbers do not show, as far as the facts tell."""
     notes = [
-        *_late(facts),
+        *late_notes(facts),
         *(note for one in facts.evaluations for note in _measured(one)),
         *_unknown_patients(facts),
         *map(told, facts.separation.remarks),
@@ -261,7 +270,8 @@ def limits_section(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def _late(facts: ReleaseFacts) -> Iterator[str]:
+def late_notes(facts: AnyFacts) -> Iterator[str]:
+    """Yield that what is claimed may have been fixed too late, if it may."""
     protocol, evaluations = facts.protocol, facts.evaluations
     late = protocol.late or any(one.registered_late for one in evaluations)
     if late or not protocol.registered:
@@ -291,7 +301,7 @@ def _unknown_patients(facts: ReleaseFacts) -> Iterator[str]:
             )
 
 
-def separation_section(facts: ReleaseFacts) -> DocumentSection:
+def separation_section(facts: AnyFacts) -> DocumentSection:
     """Return how development and holdout were kept apart."""
     checked = [told(one) for one in facts.separation.checked]
     lead = () if checked else ("No check of the separation is recorded.",)
@@ -303,7 +313,7 @@ def separation_section(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def labels_changed(facts: ReleaseFacts) -> list[tuple[str, ...]]:
+def labels_changed(facts: AnyFacts) -> list[tuple[str, ...]]:
     """Return one row per label whose guide changed: added, removed, changed."""
     return [
         (
@@ -486,7 +496,7 @@ def tried_section(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def openings_section(facts: ReleaseFacts) -> DocumentSection:
+def openings_section(facts: AnyFacts) -> DocumentSection:
     """Return every opening of the holdout: when, by whom, for which version, why."""
     openings = facts.openings
     rows = [
@@ -554,7 +564,7 @@ def told_roles(history: Iterable[PastFacts]) -> str:
 
 
 def signature_section(
-    facts: ReleaseFacts, approvals: Sequence[Approval]
+    facts: AnyFacts, approvals: Sequence[Approval]
 ) -> DocumentSection:
     """Return who signs the release, as what, when, and what it means.
 
@@ -584,8 +594,16 @@ def signature_section(
     )
 
 
-def verify_section(facts: ReleaseFacts) -> DocumentSection:
-    """Return how to check the release without a network, and what that shows."""
+def verify_section(
+    facts: AnyFacts, made_again: str = "the table recomputed from its counts"
+) -> DocumentSection:
+    """Return how to check the release without a network, and what that shows.
+
+    Parameters
+    ----------
+    made_again
+        Which numbers are made again, and from what.
+    """
     name, ledger = told(facts.release.name), facts.ledger
     return DocumentSection(
         key="verify",
@@ -594,8 +612,8 @@ def verify_section(facts: ReleaseFacts) -> DocumentSection:
             "With this folder and the public key of a person you trust, offline: "
             f"ranloop verify {name} --key KEY.json",
             "It checks the signatures, the digest of every file, the prompt rendered "
-            "anew, the table recomputed from its counts, and the ledger up to its "
-            "head. It exits with 0 only if all of it holds.",
+            f"anew, {made_again}, and the ledger up to its head. It exits with 0 only "
+            "if all of it holds.",
             "Whether the release was withdrawn since is not in this folder: ask "
             "whoever released it.",
         ),

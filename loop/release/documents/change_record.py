@@ -26,6 +26,7 @@ from loop.release.documents.parts import (
     told,
 )
 from loop.release.facts import EngineFacts, ReleaseFacts
+from loop.release.release_json import AnyFacts
 from loop.release.statement import Approval
 
 _CLASSES = {
@@ -59,18 +60,19 @@ def change_record(
             "such a plan, but is not one by itself.",
         ),
         sections=(
-            _identity(facts),
-            _modifications(facts),
-            _protocol(facts),
+            identity_section(facts),
+            modifications_section(facts),
+            protocol_section(facts),
             _evidence(facts),
             *_impact(facts),
-            _rollback(facts),
+            rollback_section(facts),
             signature_section(facts, approvals),
         ),
     )
 
 
-def _identity(facts: ReleaseFacts) -> DocumentSection:
+def identity_section(facts: AnyFacts) -> DocumentSection:
+    """Return which release it is, and which came before."""
     change, older = facts.change, facts.supersedes
     statement = older.statement_sha256 if older else None
     return DocumentSection(
@@ -86,7 +88,8 @@ def _identity(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def _modifications(facts: ReleaseFacts) -> DocumentSection:
+def modifications_section(facts: AnyFacts) -> DocumentSection:
+    """Return what was modified, in words."""
     change = facts.change
     classes = [
         f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
@@ -105,7 +108,7 @@ def _modifications(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def _engine(facts: ReleaseFacts) -> Iterator[FactLine]:
+def _engine(facts: AnyFacts) -> Iterator[FactLine]:
     """Say whether the engine is still that of the release before."""
     older = facts.supersedes
     if older is None:
@@ -134,7 +137,8 @@ def _engine_changes(before: EngineFacts, after: EngineFacts) -> Iterator[str]:
                 yield f"{told(name)} {becomes or 'not set'} (was {was or 'not set'})"
 
 
-def _protocol(facts: ReleaseFacts) -> DocumentSection:
+def protocol_section(facts: AnyFacts) -> DocumentSection:
+    """Return by which protocol it was judged."""
     protocol = facts.protocol
     return DocumentSection(
         key="protocol",
@@ -215,7 +219,8 @@ def _effects(facts: ReleaseFacts) -> tuple[FactLine, ...]:
     return (*lines, FactLine("Evidence of harm over all draws", found))
 
 
-def _rollback(facts: ReleaseFacts) -> DocumentSection:
+def rollback_section(facts: AnyFacts) -> DocumentSection:
+    """Return what to go back to, and when."""
     target = told(facts.change.rollback)
     return DocumentSection(
         key="rollback",

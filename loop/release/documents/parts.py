@@ -18,6 +18,7 @@ from loop.documents.numbers import (
 from loop.evaluate.documents import ForestMark
 from loop.evaluate.gates import GateVerdict
 from loop.release.facts import EvaluationFacts, ReleaseFacts
+from loop.release.release_json import AnyFacts
 from loop.stats.intervals import Estimate
 
 AUTHOR = "author to complete"
@@ -213,20 +214,20 @@ def change_limits(low: float | None, high: float | None) -> str:
     return signed_interval(Estimate(None, low, high))
 
 
-def label_names(facts: ReleaseFacts) -> dict[str, str]:
+def label_names(facts: AnyFacts) -> dict[str, str]:
     """Return label ids with the names of their labels, as the evaluations print them.
 
-    An id without an evaluation is its own name.
+    An id without an evaluation is its own name, and so is a category of errors.
     """
     names = {label: told(label) for label in facts.release.labels}
-    for evaluation in facts.evaluations:
+    for evaluation in facts.evaluations if isinstance(facts, ReleaseFacts) else ():
         names |= {
             one.label: told(one.name) or told(one.label) for one in evaluation.labels
         }
     return names
 
 
-def named(facts: ReleaseFacts, labels: Iterable[str]) -> str:
+def named(facts: AnyFacts, labels: Iterable[str]) -> str:
     """Return labels by their names, with commas."""
     names = label_names(facts)
     return ", ".join(names.get(one, told(one)) for one in labels)
@@ -258,16 +259,20 @@ def labels_without_pass(evaluation: EvaluationFacts) -> list[str]:
 
 def outcomes(evaluation: EvaluationFacts) -> str:
     """Return how many cases were answered, unparsed and so on, in words."""
-    statuses = evaluation.statuses
-    parts = [
-        f"{statuses[status]:,} {told(status).replace('_', ' ')}"
-        for status in dict.fromkeys([*Status, *statuses])
-        if status in statuses
-    ]
+    parts = [outcome_words(evaluation.statuses)]
     if evaluation.not_run:
         parts.append(f"{counted(evaluation.not_run, 'case')} of the cohort not run")
     over = f"over {evaluation.draws} draws: " if evaluation.draws > 1 else ""
-    return over + ", ".join(parts)
+    return over + ", ".join(filter(None, parts))
+
+
+def outcome_words(statuses: Mapping[str, int]) -> str:
+    """Return how often each outcome was, in words."""
+    return ", ".join(
+        f"{statuses[status]:,} {told(status).replace('_', ' ')}"
+        for status in dict.fromkeys([*Status, *statuses])
+        if status in statuses
+    )
 
 
 def is_compared(facts: ReleaseFacts) -> bool:
@@ -276,7 +281,7 @@ def is_compared(facts: ReleaseFacts) -> bool:
     return bool(change.improved or change.unchanged or change.worse)
 
 
-def uses_a_model(facts: ReleaseFacts) -> bool:
+def uses_a_model(facts: AnyFacts) -> bool:
     """Whether the engine is a language model; the embedded one is not."""
     return told(facts.engine.name).partition(":")[0] != "rules"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -252,7 +253,7 @@ def _write_requests(
     cases: list[CohortCase] = []
     parts = RequestFiles(folder, bounded=target is ExportTarget.OPENAI_BATCH)
     with parts:
-        for item in _watched(source.items, cases):
+        for item in _watched(source.items, form.version.inputs, cases):
             for number in range(len(form.calls)):
                 parts.write(form.line(number, item))
     if not cases:
@@ -262,11 +263,14 @@ def _write_requests(
     )
 
 
-def _watched(items: Iterable[Item], cases: list[CohortCase]) -> Iterator[Item]:
-    """Yield `items`, adding the digest of each to `cases`."""
+def _watched(
+    items: Iterable[Item], inputs: Sequence[str], cases: list[CohortCase]
+) -> Iterator[Item]:
+    """Yield `items` with what the prompt reads of them; add each digest to `cases`."""
     for item in items:
-        cases.append(CohortCase(item.id, "", digest_texts(item.variables)))
-        yield item
+        texts = {name: item.variables[name] for name in inputs}
+        cases.append(CohortCase(item.id, "", digest_texts(texts)))
+        yield replace(item, variables=texts)
 
 
 def _event(spec: ExportSpec, manifest: Manifest, act: Act) -> Event:

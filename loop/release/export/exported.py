@@ -11,17 +11,17 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.engines.base import split_name
 from loop.labels.cohort import (
-    REPORT_INPUTS,
     CohortRole,
     iter_items,
     read_cohort,
-    require_reports,
+    require_inputs,
 )
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
+from loop.prompts.version import PromptVersion
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
 from loop.release.facts import EngineFacts
 from loop.release.folder import RELEASE_NAME
@@ -29,22 +29,26 @@ from loop.release.load import load_release
 from loop.run.task import check_open
 
 
-def cohort_cases(workspace: WorkspacePaths, name: str) -> CaseSource:
-    """Return the cases of cohort `name`.
+def cohort_cases(
+    workspace: WorkspacePaths, name: str, version: PromptVersion
+) -> CaseSource:
+    """Return the cases of cohort `name`, which `version` is to be asked about.
 
     Raises
     ------
     DataError
-        There is no such cohort, it is a holdout or one of pairs, or its texts are not
-        here.
+        There is no such cohort, it is a holdout or has not what the version reads, or
+        its texts are not here.
     """
     cohort = read_cohort(workspace, name)
     check_open(cohort)
-    require_reports(cohort, "an export")
+    require_inputs(cohort, version.ref, version.inputs)
     return CaseSource(origin=f"cohort {name}", items=iter_items(workspace, cohort))
 
 
-def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Screening]:
+def file_cases(
+    workspace: WorkspacePaths, path: Path, version: PromptVersion
+) -> tuple[CaseSource, Screening]:
     """Return the cases of a table, and what counts those that are left out.
 
     The table is read as an import reads it: the same columns, the same cases left out
@@ -54,15 +58,15 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
     Raises
     ------
     DataError
-        There is no such file, its header is wrong, or it holds pairs; while reading, a
-        row is wrong.
+        There is no such file, its header is wrong, or it has not what `version` reads;
+        while reading, a row is wrong.
     """
     options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
-    if source.inputs != REPORT_INPUTS:
+    if not set(version.inputs) <= set(source.inputs):
         raise DataError(
-            f"{path.name} holds pairs of reports ({', '.join(source.inputs)}); an "
-            "export works on single reports. Name a table with a text."
+            f"{version.ref} reads {', '.join(version.inputs)}, and {path.name} has "
+            f"{', '.join(source.inputs)}. Name a table with these columns."
         )
     screening = Screening(options, read_taxonomy(workspace.labels).region)
 
@@ -70,7 +74,7 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
         for case in screening.passed(source.cases):
             yield Item(
                 id=case.case_id,
-                variables={"text": case.text},
+                variables=dict(case.texts),
                 language=case.language,
             )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,9 @@ class RequestFiles:
             raise write_error(self._path, error) from error
 
 
-_MARKS = {"custom_id": "\ue000custom_id\ue001", "text": "\ue000text\ue001"}
+def _mark(name: str) -> str:
+    """Return what stands for an input while a template of a request is made."""
+    return f"\ue000{name}\ue001"
 
 
 class RequestForm:
@@ -100,10 +102,11 @@ class RequestForm:
         asking: RequestParameters,
         target: ExportTarget,
     ) -> None:
-        if version.inputs != ("text",):
+        if any(not after for call in plan.calls for _, after in call.pieces[:-1]):
             raise DataError(
-                f"{version.ref} takes {', '.join(version.inputs)}, and a batch is "
-                "written for prompts that take a text alone. Export it to jinja."
+                f"{version.ref} puts its inputs ({', '.join(version.inputs)}) side by "
+                "side, so that they could not be told apart in a request. Export it to "
+                "jinja."
             )
         self.version = version
         self.calls = plan.calls
@@ -123,8 +126,21 @@ class RequestForm:
         Raises
         ------
         DataError
-            The text is not Unicode (half of a surrogate pair).
+            A text is not Unicode (half of a surrogate pair), or holds the words that
+            the prompt puts between its inputs, so that they cannot be told apart.
         """
+        line = self._line(number, item)
+        if len(self.calls[number].pieces) == 1:
+            return line
+        found = self.read(line, number)
+        if found is None or found.variables != item.variables:
+            raise DataError(
+                f"case {quoted(item.id)}: a text holds what the prompt puts between "
+                "its inputs, so that a request could not be read back. Leave it out."
+            )
+        return line
+
+    def _line(self, number: int, item: Item) -> bytes:
         call = self.calls[number]
         request = self._request(number, self.custom_id(item.id, call), item)
         try:
@@ -136,18 +152,20 @@ class RequestForm:
             ) from error
 
     def template(self, number: int) -> str:
-        """Return the request of a call as a template of ``custom_id`` and ``text``.
+        """Return the request of a call as a template of ``custom_id`` and its inputs.
 
         Raises
         ------
         DataError
             The prompt itself holds the marks that this is done with.
         """
-        item = Item(id="", variables={"text": _MARKS["text"]})
-        rest = self._request(number, _MARKS["custom_id"], item)
+        names = [name for name, _ in self.calls[number].pieces]
+        item = Item(id="", variables={name: _mark(name) for name in names})
+        rest = self._request(number, _mark("custom_id"), item)
         parts: list[tuple[str | None, str]] = []
         expression = None
-        for name, mark in _MARKS.items():
+        for name in ("custom_id", *names):
+            mark = _mark(name)
             before, found, rest = rest.partition(mark)
             if not found or mark in rest:
                 raise DataError(
@@ -164,17 +182,16 @@ class RequestForm:
         None when the line is not what `line` writes for any case.
         """
         frame, pieces = self.calls[number].frame, self.calls[number].pieces
-        before, after = frame.messages[-1].content, pieces[-1][1]
+        before = frame.messages[-1].content
         ending = self.custom_id("", self.calls[number])
         try:
             data = json.loads(line)
             name, content = data["custom_id"], data["body"]["messages"][-1]["content"]
-            text = content[len(before) : len(content) - len(after)]
             item = Item(
                 id=name.removesuffix(ending) if ending else name,
-                variables={"text": text},
+                variables=_inputs(content[len(before) :], pieces),
             )
-            return item if self.line(number, item) == line else None
+            return item if self._line(number, item) == line else None
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
         except DataError:
@@ -208,9 +225,9 @@ class RequestForm:
             **self._asking.extra,
         }
         kept = {name: value for name, value in fields.items() if value is not None}
-        return kept | self._mark()
+        return kept | self._digest_field()
 
-    def _mark(self) -> dict[str, Any]:
+    def _digest_field(self) -> dict[str, Any]:
         """Return the field that carries the prompt's digest in every request.
 
         OpenAI refuses ``metadata`` unless it may store the conversation. What it has
@@ -219,6 +236,16 @@ class RequestForm:
         if self._target is ExportTarget.OPENAI_BATCH:
             return {"prompt_cache_key": self.version.digest}
         return {"metadata": batch_metadata(self.version)}
+
+
+def _inputs(content: str, pieces: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the inputs of what stands behind a frame: each ends where its words do."""
+    found = {}
+    *earlier, (last, ending) = pieces
+    for name, after in earlier:
+        found[name], _, content = content.partition(after)
+    found[last] = content[: len(content) - len(ending)]
+    return found
 
 
 def batch_metadata(version: PromptVersion) -> dict[str, str]:

@@ -21,7 +21,7 @@ from loop.release.documents.checklist import (
 )
 from loop.release.documents.documents import render_documents
 from loop.release.documents.parts import AUTHOR
-from loop.release.facts import format_facts
+from loop.release.release_json import format_facts
 from loop.release.statement import Approval
 from tests.release.documents.example import (
     changed,

@@ -143,10 +143,10 @@ def test_half_of_a_character_pair_is_refused_by_case_id():
     assert "zebra" not in str(caught.value)
 
 
-def test_a_prompt_of_other_inputs_is_refused_with_the_way_out():
-    """A cohort has texts alone."""
+def test_inputs_side_by_side_are_refused_with_the_way_out():
+    """A request is read back from its words: inputs without any between are not."""
     pair = replace(VERSION, inputs=("text", "other"), user="{{ text }}{{ other }}")
-    with pytest.raises(DataError, match=r"takes text, other.*jinja"):
+    with pytest.raises(DataError, match=r"\(text, other\) side by side.*jinja"):
         form(ExportTarget.VLLM_BATCH, pair)
 
 

@@ -1,0 +1,379 @@
+"""The verb ``dr``: do scores fall for errors, and only for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    ProgressBar,
+    UnconstrainedOption,
+    WorkspaceOption,
+    find_place,
+    note,
+    own_output,
+    print_json,
+    print_table,
+    say,
+)
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import WorkspacePaths, material
+from loop.core.safe_text import quoted
+from loop.documents.svg import as_file
+from loop.documents.templates import render_template, shipped_templates
+from loop.judge.counts import GREEN, score_counts
+from loop.judge.discrimination import (
+    Discrimination,
+    MarkedPairs,
+    PairScores,
+    choose_threshold,
+    measure_discrimination,
+    read_marked_pairs,
+    read_pair_scores,
+    require_apart,
+)
+from loop.judge.discrimination_text import (
+    CONVENTIONS,
+    HEADER,
+    count_pairs,
+    discrimination_data,
+    discrimination_notes,
+    discrimination_rows,
+    discrimination_svg,
+    kind_rows,
+)
+from loop.judge.judge import Judge, list_judges
+from loop.labels.taxonomy import read_taxonomy
+from loop.release.extractors import ExtractorOptions, score_texts
+from loop.run.asking import EngineOptions
+from loop.score.experts.error_counts import Empty
+from loop.score.joining import join_texts
+from loop.score.metrics.base import Direction
+from loop.score.metrics.registry import FAMILIES, METRICS
+
+_COLUMNS = 100
+_SYSTEM = "changed"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("dr")(dr)
+
+
+class _Graders(NamedTuple):
+    """What is to be held against the pairs."""
+
+    metrics: tuple[str, ...]
+    judges: tuple[str, ...]
+    engine: str
+    asking: EngineOptions
+    place: WorkspacePaths | None
+
+
+def dr(
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of `ranloop inject`, or a CSV file of marked pairs."
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="Metric, family or judge; once for each."),
+    ] = None,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scores", "-s", help="Scores of your own: columns id and one a metric."
+        ),
+    ] = None,
+    lower: Annotated[
+        list[str] | None,
+        typer.Option("--lower", help="Column of --scores in which lower is better."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="Engine of the judges: rules, openai:MODEL[@URL], vllm:MODEL[@URL].",
+        ),
+    ] = "rules",
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            metavar="METRIC=VALUE",
+            help="Flag what scores worse than this; once for each metric.",
+        ),
+    ] = None,
+    choose_on: Annotated[
+        Path | None,
+        typer.Option(
+            "--choose-on",
+            help="Other pairs on which each threshold is chosen, of other references.",
+        ),
+    ] = None,
+    allow_unconstrained: UnconstrainedOption = False,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
+    ] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option("--md", help="Write Markdown.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", help="Write D against R as a figure.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure whether scores fall for errors, and only for errors.
+
+    Pairs are marked significant, where the candidate has an error that matters, or
+    not, where it is reworded without harm. A judge flags a candidate that has a
+    significant error; another metric needs a threshold for that, which is never chosen
+    on the pairs that are tested.
+    """
+    place = find_place(workspace)
+    outputs = [one for one in (markdown, svg) if one is not None]
+    for one in outputs:
+        if place is not None:
+            own_output(one, place)
+    tested = read_marked_pairs(pairs)
+    limits = _read_thresholds(threshold or ())
+    other = None if choose_on is None else read_marked_pairs(choose_on)
+    if other is not None:
+        require_apart(tested, other)
+    asked = _sort_names(
+        place,
+        metric or (),
+        engine,
+        EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
+    )
+    if not (asked.metrics or asked.judges or scores):
+        raise typer.BadParameter(
+            "name a metric or a judge with --metric, or scores of your own with "
+            "--scores"
+        )
+    with ProgressBar("dr", quiet=as_json).shown():
+        held = [
+            *_score(tested, asked),
+            *(
+                one
+                for path in scores or ()
+                for one in read_pair_scores(path, tested, lower or ())
+            ),
+        ]
+        chosen = {} if other is None else _choose(other, asked)
+        held = [_with_threshold(one, limits, chosen) for one in held]
+        _require_used(limits, held)
+        found = [
+            measure_discrimination(tested, one, resamples=resamples, seed=seed)
+            for one in held
+        ]
+    data = discrimination_data(tested, found, resamples=resamples, seed=seed)
+    if markdown is not None:
+        _write_markdown(markdown, tested, found, resamples, seed)
+    if svg is not None:
+        write_atomic(svg, as_file(discrimination_svg(found)).encode("utf-8"))
+        note(f"wrote {svg}")
+    if as_json:
+        print_json(data)
+    else:
+        _show(tested, found)
+
+
+def _sort_names(
+    place: WorkspacePaths | None,
+    names: Sequence[str],
+    engine: str,
+    asking: EngineOptions,
+) -> _Graders:
+    """Return which names are metrics, and which judges."""
+    judges = {one.name for one in list_judges(place)}
+    metrics, judging = [], []
+    for name in dict.fromkeys(names):
+        if name in METRICS or name in FAMILIES:
+            metrics.append(name)
+        elif name.partition("@")[0] in judges:
+            judging.append(name)
+        else:
+            raise DataError(
+                f"no metric, family or judge is called {quoted(name)}. Judges: "
+                f"{', '.join(sorted(judges))}; metrics: {', '.join(METRICS)}."
+            )
+    return _Graders(tuple(metrics), tuple(judging), engine, asking, place)
+
+
+def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
+    """Return what each judge and metric says of the pairs, judges first."""
+    found = []
+    with ExitStack() as stack:
+        for name in asked.judges:
+            judge = stack.enter_context(
+                Judge.open(asked.place, name, asked.engine, asked.asking)
+            )
+            found += _judge(pairs, judge)
+    if asked.metrics:
+        taxonomy = read_taxonomy(material(asked.place).labels)
+        joined = join_texts(
+            dict(zip(pairs.ids, pairs.references, strict=True)),
+            {_SYSTEM: dict(zip(pairs.ids, pairs.candidates, strict=True))},
+            taxonomy,
+        )
+        scored = score_texts(
+            joined,
+            taxonomy,
+            asked.place,
+            metrics=asked.metrics,
+            extractor=ExtractorOptions(asking=asked.asking),
+        )
+        for unavailable in scored.sheet.unavailable:
+            raise DataError(f"{unavailable.metric}: {unavailable.reason}")
+        rows = {name: place for place, name in enumerate(pairs.ids)}
+        for result in scored.sheet.results:
+            values = np.full(len(rows), np.nan)
+            ids = scored.sheet.case_ids[result.system]
+            values[[rows[name] for name in ids]] = result.per_case
+            found.append(
+                PairScores(
+                    name=result.metric.name,
+                    title=result.metric.title,
+                    lower=result.metric.direction is Direction.LOWER,
+                    values=values,
+                    signature=result.signature,
+                )
+            )
+    return found
+
+
+def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
+    """Return GREEN of a judge's counts with its flags, and its own score."""
+    said = judge.judge(pairs.references, pairs.candidates, ["en"] * len(pairs.ids))
+    counts, ref = said.counts, judge.version.ref
+    signs = "|".join(judge.facts.sign)
+    errors = counts.significant.sum(axis=1)
+    flags = np.where(np.isnan(errors), np.nan, errors > 0)
+    name = judge.version.name
+    found = [
+        PairScores(
+            name=name,
+            title=f"GREEN of {ref}",
+            lower=False,
+            values=score_counts(counts, GREEN, Empty.ONE),
+            signature=f"{name}_green|{signs}|empty:{Empty.ONE}",
+            flags=flags,
+            decision="flagged where it counts a significant error",
+        )
+    ]
+    if not np.isnan(counts.own).all():
+        found.append(
+            PairScores(
+                name=f"{name}_own",
+                title=f"own score of {ref}",
+                lower=False,
+                values=counts.own,
+                signature=f"{name}_own|{signs}",
+            )
+        )
+    return found
+
+
+def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:
+    """Return the threshold of each metric, chosen on other pairs."""
+    return {
+        one.name: choose_threshold(pairs, one)
+        for one in _score(pairs, asked)
+        if one.flags is None
+    }
+
+
+def _with_threshold(
+    one: PairScores, named: Mapping[str, float], chosen: Mapping[str, float]
+) -> PairScores:
+    if one.name in named:
+        return one.flagged_below(named[one.name], "as named")
+    if one.name in chosen:
+        return one.flagged_below(chosen[one.name], "chosen on other pairs")
+    return one
+
+
+def _read_thresholds(given: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in given:
+        name, _, value = one.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            name = ""
+        if not name or not np.isfinite(found.get(name, np.nan)):
+            raise typer.BadParameter(
+                f"--threshold {quoted(one)}: write METRIC=VALUE, such as rouge_l=0.6"
+            )
+    return found
+
+
+def _require_used(limits: Mapping[str, float], held: Sequence[PairScores]) -> None:
+    unknown = limits.keys() - {one.name for one in held}
+    if unknown:
+        raise DataError(
+            f"--threshold names {', '.join(sorted(unknown))}, which is not measured "
+            f"here. Measured are {', '.join(one.name for one in held)}."
+        )
+
+
+def _write_markdown(
+    path: Path,
+    pairs: MarkedPairs,
+    found: Sequence[Discrimination],
+    resamples: int,
+    seed: int,
+) -> None:
+    data = discrimination_data(pairs, found, resamples=resamples, seed=seed)
+    page = render_template(
+        shipped_templates(),
+        "discrimination.md.jinja",
+        {
+            "counts": count_pairs(pairs),
+            "source": pairs.source,
+            "conventions": CONVENTIONS,
+            "header": HEADER,
+            "rows": discrimination_rows(found),
+            "kinds": kind_rows(found),
+            "found": list(found),
+            "notes": discrimination_notes(found),
+            "resamples": resamples,
+            "seed": seed,
+            "version": str(data["tool"]).removeprefix("ranloop "),
+        },
+    )
+    write_atomic(path, page.encode("utf-8"))
+    note(f"wrote {path}")
+
+
+def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
+    counts = count_pairs(pairs)
+    say(
+        f"{counts.significant:,} significant and {counts.harmless:,} harmless pairs of "
+        f"{counts.references:,} references"
+    )
+    say()
+    print_table(HEADER, discrimination_rows(found))
+    say()
+    rows = kind_rows(found)
+    print_table(("kind", "group", *(one.scores.title for one in found)), rows)
+    say()
+    for text in (*CONVENTIONS, *discrimination_notes(found)):
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)
+    for one in found:
+        say(f"signature of {one.scores.title}: {one.scores.signature}")

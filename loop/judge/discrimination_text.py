@@ -1,0 +1,277 @@
+"""Discrimination and robustness as a table, as JSON data, and drawn: D against R."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from loop import __version__
+from loop.documents.numbers import interval, share, signed
+from loop.documents.svg import Axis, cut, figure, group, ink, line, text, tick_labels
+from loop.judge.discrimination import (
+    Discrimination,
+    FlaggedShare,
+    KindResult,
+    MarkedPairs,
+)
+from loop.stats.intervals import Estimate
+
+CONVENTIONS: Final = (
+    "D is the flagged share of the significant pairs, R the unflagged share of the "
+    "others, bias D - R, overall (D + R) / 2; public code for these is missing, and "
+    "the definitions are reconstructed. Their limits are exact (Clopper-Pearson) over "
+    "pairs.",
+    "AUC is the chance that a harmless pair scores better than a significant one, ties "
+    "one half; paired is the same of two variants of one reference, the mean over "
+    "references. Their limits are bootstrapped over references.",
+    "rises is the share of steps, of one reference and one kind, at which the score "
+    "rises although there are more errors.",
+)
+"""What each number is, as sentences."""
+
+_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_LEFT, _TOP, _SIDE, _NAMES = 56.0, 30.0, 320.0, 260.0
+_SHAPES = 6
+
+
+class Marked(NamedTuple):
+    """Counts of the pairs that were used."""
+
+    references: int
+    significant: int
+    harmless: int
+
+
+def count_pairs(pairs: MarkedPairs) -> Marked:
+    """Return how many pairs there are of each group."""
+    significant = int(pairs.significant.sum())
+    return Marked(
+        len(set(pairs.reference_ids)), significant, len(pairs.ids) - significant
+    )
+
+
+def discrimination_rows(found: Sequence[Discrimination]) -> list[tuple[str, ...]]:
+    """Return one row for each metric: name, AUC, paired, D, R, bias, overall, rises."""
+    return [
+        (
+            one.scores.title,
+            _estimate(one.auc),
+            _estimate(one.paired),
+            _flagged(one.discrimination),
+            _flagged(one.robustness),
+            signed(one.bias) if one.bias is not None else "-",
+            share(one.overall) if one.overall is not None else "-",
+            f"{one.steps.violated} of {one.steps.steps}" if one.steps.steps else "-",
+        )
+        for one in found
+    ]
+
+
+HEADER: Final = (
+    *("metric", "AUC", "paired", "D", "R"),
+    *("bias", "overall", "rises"),
+)
+
+
+def kind_rows(found: Sequence[Discrimination]) -> list[tuple[str, ...]]:
+    """Return one row for each kind of change: pairs, then a cell for each metric.
+
+    Of a significant kind the AUC against all harmless pairs, with D where there is a
+    decision; of a harmless kind R.
+    """
+    if not found:
+        return []
+    return [
+        (
+            row.kind.replace("_", " "),
+            "significant" if row.significant else "harmless",
+            *(_kind(one.kinds[place]) for one in found),
+        )
+        for place, row in enumerate(found[0].kinds)
+    ]
+
+
+def _kind(row: KindResult) -> str:
+    parts = []
+    if row.auc is not None:
+        parts.append(share(row.auc.value))
+    if row.share is not None:
+        name = "D" if row.significant else "R"
+        parts.append(f"{name} {share(row.share.value)}")
+    return ", ".join(parts) or "-"
+
+
+def _estimate(one: Estimate) -> str:
+    if one.value is None:
+        return "-"
+    return (
+        f"{share(one.value)} {interval(one)}"
+        if one.low is not None
+        else share(one.value)
+    )
+
+
+def _flagged(one: FlaggedShare | None) -> str:
+    if one is None or one.value is None:
+        return "-"
+    return f"{share(one.value)} {interval(one.limits)}"
+
+
+def discrimination_notes(found: Sequence[Discrimination]) -> list[str]:
+    """Return what a reader must know beside the numbers, as sentences."""
+    told = []
+    for one in found:
+        if one.undefined:
+            told.append(
+                f"{one.scores.title}: {one.undefined:,} pairs have no score; they are "
+                "in no number."
+            )
+        if one.scores.decision:
+            told.append(f"{one.scores.title}: {one.scores.decision}.")
+        elif one.discrimination is None:
+            told.append(
+                f"{one.scores.title} makes no decision, so it has no D and R; name a "
+                "threshold, or pairs to choose one on."
+            )
+    return told
+
+
+def discrimination_data(
+    pairs: MarkedPairs,
+    found: Sequence[Discrimination],
+    *,
+    resamples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return everything as JSON data: ids of metrics and kinds, numbers, no text."""
+    counts = count_pairs(pairs)
+    return {
+        "source": pairs.source,
+        **counts._asdict(),
+        "resamples": resamples,
+        "seed": seed,
+        "conventions": list(CONVENTIONS),
+        "metrics": [_metric(one) for one in found],
+        "notes": discrimination_notes(found),
+        "tool": f"ranloop {__version__}",
+    }
+
+
+def _metric(one: Discrimination) -> dict[str, Any]:
+    return {
+        "metric": one.scores.name,
+        "title": one.scores.title,
+        "better": "lower" if one.scores.lower else "higher",
+        "signature": one.scores.signature,
+        "decision": one.scores.decision,
+        "undefined": one.undefined,
+        "auc": _limits(one.auc),
+        "paired": _limits(one.paired) | {"references": one.paired_references},
+        "D": _share_data(one.discrimination),
+        "R": _share_data(one.robustness),
+        "bias": one.bias,
+        "overall": one.overall,
+        "rises": {
+            "violated": one.steps.violated,
+            "steps": one.steps.steps,
+            "low": one.steps.limits.low,
+            "high": one.steps.limits.high,
+        },
+        "kinds": [
+            {
+                "kind": row.kind,
+                "significant": row.significant,
+                "pairs": row.pairs,
+                "auc": None if row.auc is None else _limits(row.auc),
+                "share": _share_data(row.share),
+            }
+            for row in one.kinds
+        ],
+    }
+
+
+def _limits(one: Estimate) -> dict[str, Any]:
+    return {"value": one.value, "low": one.low, "high": one.high, "note": one.note}
+
+
+def _share_data(one: FlaggedShare | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    return {
+        "value": one.value,
+        "low": one.limits.low,
+        "high": one.limits.high,
+        "hits": one.hits,
+        "pairs": one.pairs,
+    }
+
+
+def discrimination_svg(found: Sequence[Discrimination]) -> str:
+    """Return D against R, a cross of limits for each metric that makes decisions."""
+    drawn = [one for one in found if one.bias is not None]
+    across = Axis(0.0, 1.0, _TICKS, _LEFT, _SIDE)
+    bottom = _TOP + _SIDE
+    labels = tick_labels(_TICKS)
+
+    def height(value: float) -> float:
+        return bottom - _SIDE * min(max(value, 0.0), 1.0)
+
+    parts = []
+    for tick, label in zip(_TICKS, labels, strict=True):
+        x, y = across.x(tick), height(tick)
+        parts += [
+            line((x, _TOP), (x, bottom), colour="grid"),
+            line((_LEFT, y), (_LEFT + _SIDE, y), colour="grid"),
+            text(x, bottom + 16, label, anchor="middle", colour="soft"),
+            text(_LEFT - 8, y + 4, label, anchor="end", colour="soft"),
+        ]
+    parts += [
+        line((_LEFT, bottom), (_LEFT + _SIDE, _TOP), colour="line", dashes="4 3"),
+        text(_LEFT, _TOP - 12, "D, flagged of the significant pairs", colour="soft"),
+        text(
+            _LEFT + _SIDE,
+            bottom + 34,
+            "R, unflagged of the harmless pairs",
+            anchor="end",
+            colour="soft",
+        ),
+    ]
+    said = []
+    for place, one in enumerate(drawn, 1):
+        wrong, right = one.discrimination, one.robustness
+        if wrong is None or right is None or wrong.value is None or right.value is None:
+            continue
+        x, y = across.x(right.value), height(wrong.value)
+        both = f"D {share(wrong.value)}, R {share(right.value)}"
+        words = f"{place} {one.scores.title}: {both}"
+        said.append(words)
+        low, high = right.limits
+        parts.append(
+            group(
+                words,
+                line(
+                    (across.x(low), y), (across.x(high), y), colour="accent", width=1.5
+                ),
+                line(
+                    (x, height(wrong.limits.low)),
+                    (x, height(wrong.limits.high)),
+                    colour="accent",
+                    width=1.5,
+                ),
+                f'<circle cx="{x:g}" cy="{y:g}" r="8" fill="{ink("accent")}" '
+                f'stroke="{ink("paper")}"/>',
+                f'<text x="{x:g}" y="{y + 4:g}" fill="{ink("paper")}" '
+                f'text-anchor="middle" font-size="11">{place}</text>',
+            )
+        )
+        parts.append(text(_LEFT + _SIDE + 24, _TOP + 20 * place, cut(words, _NAMES)))
+    if not said:
+        parts.append(
+            text(_LEFT + 12, _TOP + 24, "No metric makes decisions.", colour="soft")
+        )
+    return figure(
+        (_LEFT + _SIDE + 24 + _NAMES, bottom + 44),
+        "Discrimination against robustness",
+        ". ".join(said) or "No metric makes decisions.",
+        *parts,
+    )

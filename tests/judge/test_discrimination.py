@@ -1,0 +1,260 @@
+"""Do scores fall for errors, and only for errors: D, R, AUC, paired, by kind, rises."""
+
+import json
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.judge.discrimination import (
+    MarkedPairs,
+    PairScores,
+    choose_threshold,
+    measure_discrimination,
+    read_marked_pairs,
+    read_pair_scores,
+    require_apart,
+)
+from loop.judge.discrimination_text import discrimination_svg, kind_rows
+from tests.judge.scenes import call, table
+
+HEADER = (
+    *("id", "reference_id", "reference", "candidate"),
+    *("kind", "significant", "number"),
+)
+ROWS = (
+    ("a1", "a", "Left effusion.", "Right effusion.", "location", "yes", "1"),
+    ("a2", "a", "Left effusion.", "Right mass.", "location", "yes", "2"),
+    ("a3", "a", "Left effusion.", "Effusion on the left.", "order", "no", "1"),
+    ("b1", "b", "Large mass.", "The lungs are clear.", "omission", "yes", "1"),
+    ("b2", "b", "Large mass.", "There is a large mass.", "style", "no", ""),
+)
+
+
+def pairs(rows=ROWS):
+    """Return marked pairs without a file."""
+    columns = list(zip(*rows, strict=True))
+    return MarkedPairs(
+        ids=columns[0],
+        reference_ids=columns[1],
+        references=columns[2],
+        candidates=columns[3],
+        kinds=columns[4],
+        significant=np.array([one == "yes" for one in columns[5]]),
+        numbers=np.array([int(one or 1) for one in columns[6]]),
+    )
+
+
+def scores(values, flags=None, *, lower=False):
+    """Return what a metric says of the pairs."""
+    return PairScores(
+        name="m",
+        title="M",
+        lower=lower,
+        values=np.array(values, dtype=float),
+        signature="m|x",
+        flags=None if flags is None else np.array(flags, dtype=float),
+    )
+
+
+def write(tmp_path, rows=ROWS, header=HEADER, name="pairs.csv"):
+    """Return a file of marked pairs."""
+    return table(tmp_path / name, header, rows)
+
+
+def test_the_numbers_are_those_counted_by_hand():
+    """Three significant pairs against two harmless ones."""
+    found = measure_discrimination(
+        pairs(), scores([0.2, 0.3, 0.9, 0.5, 0.5], [1, 0, 0, 1, 1]), resamples=10
+    )
+    assert found.auc.value == pytest.approx(5.5 / 6)
+    assert found.paired.value == pytest.approx((1 + 0.5) / 2)
+    assert found.paired_references == 2
+    assert (found.discrimination.hits, found.discrimination.pairs) == (2, 3)
+    assert (found.robustness.hits, found.robustness.pairs) == (1, 2)
+    assert found.bias == pytest.approx(2 / 3 - 1 / 2)
+    assert found.overall == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert (found.steps.violated, found.steps.steps) == (1, 1)
+    kinds = {one.kind: one for one in found.kinds}
+    assert kinds["location"].auc.value == 1.0
+    assert kinds["omission"].auc.value == pytest.approx(0.75)
+    assert kinds["order"].share.value == 1.0 and kinds["style"].share.value == 0.0
+    assert kinds["order"].auc is None
+
+
+def test_where_lower_is_better_the_scores_are_turned():
+    """A count of errors rises with errors."""
+    found = measure_discrimination(
+        pairs(), scores([1, 2, 0, 1, 0], lower=True), resamples=10
+    )
+    assert found.auc.value == 1.0
+    assert (found.steps.violated, found.discrimination, found.bias) == (0, None, None)
+
+
+def test_a_missing_answer_is_neither_flagged_nor_not():
+    """It is counted, and in no number."""
+    found = measure_discrimination(
+        pairs(),
+        scores([np.nan, 0.3, 0.9, 0.5, np.nan], [np.nan, 1, 0, 1, np.nan]),
+        resamples=10,
+    )
+    assert found.undefined == 2
+    assert (found.discrimination.hits, found.discrimination.pairs) == (2, 2)
+    assert (found.robustness.hits, found.robustness.pairs) == (1, 1)
+
+
+def test_a_threshold_is_chosen_on_other_pairs():
+    """Where it parts them best, in the metric's own direction."""
+    one = scores([0.2, 0.3, 0.9, 0.4, 0.8])
+    limit = choose_threshold(pairs(), one)
+    assert 0.4 < limit < 0.8
+    assert one.flagged_below(limit, "x").flags.tolist() == [1, 1, 0, 1, 0]
+    less = scores([5, 4, 1, 3, 2], lower=True)
+    limit = choose_threshold(pairs(), less)
+    assert 2 < limit < 3
+    assert less.flagged_below(limit, "x").flags.tolist() == [1, 1, 0, 1, 0]
+    with pytest.raises(DataError, match="no threshold can be chosen"):
+        choose_threshold(pairs(), scores([np.nan, np.nan, 0.9, np.nan, 0.8]))
+
+
+def test_a_threshold_is_never_chosen_on_what_is_tested():
+    """Neither the same reference by its id nor by its text."""
+    tested = pairs()
+    with pytest.raises(DataError, match="2 references of the tested pairs"):
+        require_apart(tested, tested)
+    renamed = [(f"z{n}", f"z{row[1]}", *row[2:]) for n, row in enumerate(ROWS)]
+    with pytest.raises(DataError, match="would be too good"):
+        require_apart(tested, pairs(renamed))
+    other = [
+        (f"z{n}", f"z{row[1]}", f"Other {row[2]}", *row[3:])
+        for n, row in enumerate(ROWS)
+    ]
+    require_apart(tested, pairs(other))
+
+
+def test_a_file_or_a_folder_of_pairs_is_read(tmp_path):
+    """With or without how many changes there are."""
+    file = write(tmp_path)
+    assert read_marked_pairs(file).ids == read_marked_pairs(tmp_path).ids
+    found = read_marked_pairs(write(tmp_path, [row[:-1] for row in ROWS], HEADER[:-1]))
+    assert found.numbers.tolist() == [1] * 5
+    assert found.kinds_of(significant=False) == ("order", "style")
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "message"),
+    [
+        (ROWS, ("id", *HEADER[2:], "x"), "no column reference_id"),
+        ([*ROWS, ("a1", *ROWS[3][1:])], HEADER, "'a1' stands twice"),
+        (ROWS[:2], HEADER, "all of its pairs are of one group"),
+        ([(*ROWS[0][:5], "maybe", "1"), ROWS[2]], HEADER, "line 2: significant is"),
+        ([(*ROWS[0][:6], "-1"), ROWS[2]], HEADER, "line 2: number is no count"),
+        ([ROWS[0][:-1], ROWS[2]], HEADER, "line 2: 6 columns"),
+    ],
+)
+def test_a_file_that_says_too_little_is_refused(tmp_path, rows, header, message):
+    """By line, without a word of a report."""
+    with pytest.raises(DataError, match=message) as refused:
+        read_marked_pairs(write(tmp_path, rows, header))
+    assert "effusion" not in str(refused.value)
+
+
+def test_no_file_is_told_what_makes_one(tmp_path):
+    """The command, or the columns."""
+    with pytest.raises(DataError, match="ranloop inject"):
+        read_marked_pairs(tmp_path)
+
+
+def test_scores_of_ones_own_are_read_by_id(tmp_path):
+    """A pair that the file lacks has no score."""
+    path = table(tmp_path / "own.csv", ("id", "x", "y"), [("a1", 1, ""), ("b2", 0, 2)])
+    x, y = read_pair_scores(path, pairs(), ["y"])
+    assert x.values[0] == 1 and np.isnan(x.values[1]) and not x.lower
+    assert y.lower and np.isnan(y.values[0])
+    for header, rows, message in (
+        (("id",), [("a1",)], "a column id and one for each metric"),
+        (("id", "x"), [("zz", 1)], "line 2: the id is none of"),
+        (("id", "x"), [("a1", "high")], "line 2: a score is no number"),
+        (("id", "x"), [("a1", "inf")], "line 2: a score is no number"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_pair_scores(table(path, header, rows), pairs())
+    with pytest.raises(DataError, match="has no column 'z'"):
+        read_pair_scores(table(path, ("id", "x"), [("a1", 1)]), pairs(), ["z"])
+
+
+def test_the_figure_says_what_it_shows():
+    """D against R, with limits; and that there is nothing to show."""
+    flagged = measure_discrimination(
+        pairs(), scores([0.2, 0.3, 0.9, 0.5, 0.5], [1, 0, 0, 1, 1]), resamples=10
+    )
+    drawn = discrimination_svg([flagged])
+    assert "1 M: D 0.667, R 0.500" in drawn
+    bare = measure_discrimination(pairs(), scores([1, 2, 3, 4, 5]), resamples=10)
+    assert "No metric makes decisions" in discrimination_svg([bare])
+    assert kind_rows([]) == []
+
+
+def run(workspace, *arguments):
+    """Run the verb in a workspace."""
+    return call(workspace, "dr", *arguments)
+
+
+def test_the_command_holds_judges_and_metrics_against_pairs(workspace, tmp_path):
+    """With a threshold, documents, and no word of a report in any of them."""
+    write(tmp_path)
+    page, figure = tmp_path / "o.md", tmp_path / "o.svg"
+    done = run(
+        workspace,
+        *(tmp_path, "-m", "green", "-m", "rouge_l", "--threshold", "rouge_l=0.6"),
+        *("--md", page, "--svg", figure, "--resamples", 50),
+    )
+    assert done.exit_code == 0, done.output
+    assert "3 significant and 2 harmless pairs of 2 references" in done.output
+    assert "flagged where it counts a significant error" in done.output
+    assert "flagged below 0.6, as named" in done.output
+    for text in (page.read_text(), figure.read_text(), done.output):
+        assert "ffusion" not in text and "mass" not in text
+    data = json.loads(
+        run(workspace, tmp_path, "-m", "green", "--resamples", 20, "--json").stdout
+    )
+    green, own = data["metrics"]
+    assert green["D"]["value"] == 1.0 and green["R"]["value"] == 1.0
+    assert own["D"] is None and own["auc"]["value"] == 1.0
+    assert "rules" in green["signature"]
+
+
+def test_thresholds_may_come_from_other_pairs(workspace, tmp_path):
+    """Never from those that are tested."""
+    write(tmp_path)
+    folder = tmp_path / "other"
+    folder.mkdir()
+    rows = [
+        (f"z{n}", f"z{row[1]}", f"Cough. {row[2]}", f"Cough. {row[3]}", *row[4:])
+        for n, row in enumerate(ROWS)
+    ]
+    write(folder, rows)
+    more = ("-m", "rouge_l", "--resamples", 20, "--choose-on")
+    done = run(workspace, tmp_path, *more, folder)
+    assert done.exit_code == 0, done.output
+    assert "chosen on other pairs" in done.output
+    refused = run(workspace, tmp_path, *more, tmp_path)
+    assert "stand among those that thresholds" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ((), "name a metric or a judge"),
+        (("-m", "nothing"), "no metric, family or judge is called 'nothing'"),
+        (("-m", "rouge_l", "--threshold", "rouge_l"), "write METRIC=VALUE"),
+        (("-m", "rouge_l", "--threshold", "rouge_l=nan"), "write METRIC=VALUE"),
+        (("-m", "rouge_l", "--threshold", "bleu=1"), "is not measured here"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(workspace, tmp_path, more, message):
+    """With what can be."""
+    write(tmp_path)
+    refused = run(workspace, tmp_path, *more)
+    assert refused.exit_code != 0
+    assert message in refused.output + str(refused.exception)
