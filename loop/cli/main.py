@@ -62,6 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Score": {
         "score": "Score generated reports: Ran Score and text metrics.",
         "judge": "Judge generated reports: errors by category and scores.",
+        "inject": "Put known errors into reports, to test judges and metrics.",
         "dr": "Measure whether scores fall for errors, and only for errors.",
         "meta-eval": "Measure how well each metric agrees with experts.",
     },

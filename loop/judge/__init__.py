@@ -6,12 +6,27 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loop.judge.injection.inject import (
+        Injection,
+        InjectionOptions,
+        inject_errors,
+    )
     from loop.judge.judge import Judge
     from loop.judge.pairs import JudgeResult, judge_pairs
 
-__all__ = ["Judge", "JudgeResult", "judge_pairs"]
+__all__ = [
+    "Injection",
+    "InjectionOptions",
+    "Judge",
+    "JudgeResult",
+    "inject_errors",
+    "judge_pairs",
+]
 
 _PLACES = {
+    "Injection": "loop.judge.injection.inject",
+    "InjectionOptions": "loop.judge.injection.inject",
+    "inject_errors": "loop.judge.injection.inject",
     "Judge": "loop.judge.judge",
     "JudgeResult": "loop.judge.pairs",
     "judge_pairs": "loop.judge.pairs",

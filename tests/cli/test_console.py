@@ -287,6 +287,7 @@ def test_an_error_ends_what_was_shown(monkeypatch, capsys):
         "cohort votes dev FILE", "cohort import FILE -n dev",
         "cohort import FILE -n dev --dry-run", "matrix extractor@v1 -c dev -e rules",
         "score --pairs FILE", "meta-eval FILE --ratings FILE", "labels --out OUT.csv",
+        "inject FILE --out OUT",
         "run extractor@v1 -c dev", "run extractor@v1 -c dev --dry-run",
         "freeze extractor -c dev --holdout h --why x",
         "export extractor@v1 --to jinja --out OUT",

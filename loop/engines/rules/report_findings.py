@@ -87,6 +87,23 @@ class _ReadSentence(NamedTuple):
     """What it says of the finding before it: "It measures 2 cm"."""
 
 
+class SentenceFindings(NamedTuple):
+    """What one sentence of a report says, before sentences are held together."""
+
+    start: int
+    end: int
+    """Where it ends, without its full stop."""
+
+    findings: tuple[ReportFinding, ...]
+    """Spans are those in the report."""
+
+    denied: frozenset[str]
+    """Labels and findings of the data that it denies."""
+
+    continues: bool
+    """Whether it only says more of the finding before it: "It measures 2 cm"."""
+
+
 class FindingReader:
     """Reads all findings of English reports.
 
@@ -192,6 +209,20 @@ class FindingReader:
         gone = undone - decided
         kept = (one for one in findings if one.key not in gone)
         return ReportFindings(tuple(kept), denied)
+
+    def read_sentences(self, text: str) -> Iterator[SentenceFindings]:
+        """Yield what each sentence that is read says, in the order of the text."""
+        for offset, sentence, _ in self._split(text):
+            read = self._read_sentence(sentence)
+            yield SentenceFindings(
+                start=offset,
+                end=offset + len(sentence),
+                findings=tuple(
+                    replace(one, span=_moved(one.span, offset)) for one in read.findings
+                ),
+                denied=frozenset(key for key, _ in read.denied),
+                continues=read.continues is not NOTHING,
+            )
 
     def speaks(self, text: str) -> bool:
         """Whether a text holds anything to read."""

@@ -1,0 +1,1 @@
+"""Errors and harmless rewriting put into reports without a model, checked by code."""

@@ -1,0 +1,464 @@
+"""Errors and harmless rewriting put into reports: drawn, checked and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from loop.core.digests import digest_text
+from loop.core.errors import DataError, EngineError
+from loop.core.paths import WorkspacePaths, bundled
+from loop.core.safe_text import quoted
+from loop.engines.rules.cues import read_cues
+from loop.engines.rules.engine import REVISION
+from loop.engines.rules.judging import GreenCategory
+from loop.engines.rules.report_findings import FindingReader
+from loop.engines.rules.weights import read_judging
+from loop.judge.injection.chance import Chance
+from loop.judge.injection.error_edits import KINDS, ErrorEditor
+from loop.judge.injection.harmless import HarmlessKind, HarmlessRewriter
+from loop.judge.injection.injection_bank import InjectionBank, read_bank
+from loop.judge.injection.report_lines import (
+    LinedReport,
+    ReadFinding,
+    line_report,
+    read_findings,
+)
+from loop.judge.injection.text_changes import (
+    EditOption,
+    TextChange,
+    apply_changes,
+    combine,
+    fits_beside,
+    why_wrong,
+)
+from loop.labels.cohort import CohortCase, cases_digest
+from loop.labels.language import guess_language, has_words
+from loop.prompts.catalog import read_version
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONGEST: Final = 50_000
+"""Characters of a report that errors are put into; the longest one has far fewer."""
+
+MOST_ERRORS: Final = 9
+"""Errors that one variant can have."""
+
+FEW_PLACES: Final = "fewer places in the report"
+UNREAD: Final = "the reader reads something else, too"
+
+EMPTY: Final = "empty"
+FOREIGN: Final = "not in English"
+SILENT: Final = "holds nothing to read"
+TOO_LONG: Final = f"longer than {LONGEST:,} characters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionOptions:
+    """What is put into reports."""
+
+    errors: str = "".join(KINDS)
+    """Letters of the categories of errors; empty for none."""
+
+    numbers: tuple[int, ...] = (1,)
+    """How many changes a variant has; one variant for each."""
+
+    harmless: bool = False
+    """Whether every kind of rewriting that says the same is made as well."""
+
+    negated: bool = False
+    """Whether an omission denies its finding instead of leaving it out."""
+
+    modality: str = "chest_xray"
+    """Of the bank: which false findings are plausible."""
+
+    most: int | None = None
+    """Variants of each kind and number at most, drawn among all; None for all."""
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.errors) - KINDS.keys())
+        if unknown or len(set(self.errors)) != len(self.errors):
+            raise ValueError(
+                f"errors {quoted(self.errors)} are not letters of {''.join(KINDS)}, "
+                "each at most once"
+            )
+        if not self.errors and not self.harmless:
+            raise ValueError("nothing is to be made: name errors, or harmless=True")
+        wrong = [one for one in self.numbers if not 1 <= one <= MOST_ERRORS]
+        if wrong or not self.numbers or len(set(self.numbers)) != len(self.numbers):
+            raise ValueError(
+                f"numbers of changes are from 1 to {MOST_ERRORS}, each once, and not "
+                f"{', '.join(map(str, self.numbers)) or 'none'}"
+            )
+        if self.most is not None and self.most < 1:
+            raise ValueError(f"at most {self.most} variants are none")
+        if self.seed < 0:
+            raise ValueError(f"a seed of {self.seed} is below 0")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Ids of the kinds of change, errors first."""
+        made = tuple(KINDS[letter].value for letter in sorted(self.errors))
+        harmless = tuple(one.value for one in HarmlessKind)
+        return made + harmless if self.harmless else made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InjectedPair:
+    """A report and a variant of it."""
+
+    id: str
+    reference_id: str
+    reference: str
+    candidate: str
+    kind: str
+    significant: bool
+    number: int
+    """How many errors, or rewritten places."""
+
+    changes: tuple[TextChange, ...]
+    """From the reference to the candidate, in the order of the text."""
+
+
+class UnmadeVariants(NamedTuple):
+    """Variants that were not made, by kind, number and reason."""
+
+    kind: str
+    number: int
+    reason: str
+    variants: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Injection:
+    """What was made of a source, and what was not."""
+
+    pairs: tuple[InjectedPair, ...]
+    options: InjectionOptions
+    cases: int
+    """Reports that there were."""
+
+    unused: Mapping[str, int]
+    """Reports into which nothing was put, by the reason."""
+
+    left_out: tuple[UnmadeVariants, ...]
+    tried: Mapping[str, int]
+    """Places tried, by kind."""
+
+    read_otherwise: Mapping[str, int]
+    """Of those, where the reader of findings found that something else changed."""
+
+    source_digest: str
+    """Sha256 over ids and text digests, as of a cohort of the same cases."""
+
+    language: str
+    """Of the bank and of all reports that were used."""
+
+    bank_version: int
+    bank_digest: str
+    reader: Mapping[str, str] = field(default_factory=dict)
+    """By what reports were read: revision, prompt version and its digest."""
+
+    def count(self, kind: str, number: int) -> int:
+        """Return how many variants of a kind have so many changes."""
+        return sum(one.kind == kind and one.number == number for one in self.pairs)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per pair, as in ``pairs.csv``."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "id": one.id,
+                    "reference_id": one.reference_id,
+                    "reference": one.reference,
+                    "candidate": one.candidate,
+                    "kind": one.kind,
+                    "significant": one.significant,
+                    "number": one.number,
+                }
+                for one in self.pairs
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the counts, for a notebook; no text."""
+        import pandas as pd
+
+        counts = Counter((one.kind, one.number) for one in self.pairs)
+        rows = [(kind, number, n) for (kind, number), n in sorted(counts.items())]
+        named = pd.DataFrame(rows, columns=["kind", "number", "pairs"])
+        return str(named.to_html(index=False))
+
+
+class _OpenReader(NamedTuple):
+    reader: FindingReader
+    about: Mapping[str, str]
+
+
+@lru_cache(maxsize=1)
+def _open_reader() -> _OpenReader:
+    """Return what reads findings: as shipped, so that all machines read alike."""
+    version = read_version(WorkspacePaths(bundled()), "extractor@latest")
+    reader = FindingReader(
+        version.guides, read_cues(bundled() / "labels"), read_judging()
+    )
+    about = {
+        "engine": f"rules:{REVISION}",
+        "guides": version.ref,
+        "guides_digest": version.digest,
+    }
+    return _OpenReader(reader, about)
+
+
+def inject_errors(
+    texts: Mapping[str, str | None] | pd.Series[Any],
+    options: InjectionOptions | None = None,
+    *,
+    languages: Mapping[str, str] | None = None,
+    bank: Path | None = None,
+    watch: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> Injection:
+    """Put errors of a known kind and number into reports, and harmless rewriting.
+
+    No model is asked. What is drawn depends on the seed, the id of the case and its
+    text only, and not on the order of the cases or the machine. With several numbers,
+    the variant with two errors has the one of the variant with one, and so on.
+
+    Parameters
+    ----------
+    texts
+        Case id to report; a pandas Series is one, too. No text is an empty report.
+    options
+        What is made; None for one error of each of the six kinds.
+    languages
+        Case id to ISO 639-1 code; None to guess. Only reports in the language of the
+        bank are used.
+    bank
+        File of what is written; None for the one that ships.
+    watch
+        Wraps the ids, to show progress.
+
+    Returns
+    -------
+    Injection
+        Pairs whose changes give the candidate exactly, and what was left out and why.
+
+    Raises
+    ------
+    DataError
+        No report is in the language of the bank, two have the same id, or the bank is
+        wrong.
+
+    Examples
+    --------
+    >>> said = "The heart is normal in size. There is a small left pleural effusion."
+    >>> made = inject_errors({"a": said}, InjectionOptions(errors="cd"))
+    >>> for pair in made.pairs:
+    ...     print(pair.id, pair.kind, pair.candidate)
+    a-c1 location The heart is normal in size. There is a small right pleural effusion.
+    a-d1 severity The heart is normal in size. There is a large left pleural effusion.
+    """
+    options = options or InjectionOptions()
+    read = read_bank(bank)
+    opened = _open_reader()
+    maker = _Maker(options, read.bank, opened.reader)
+    known = {
+        str(case): text if isinstance(text, str) else "" for case, text in texts.items()
+    }
+    if len(known) != len(texts):
+        raise DataError(
+            f"{len(texts) - len(known)} of the {len(texts)} reports have an id that "
+            "another one has. Give every report its own."
+        )
+    unused = Counter[str]()
+    pairs: list[InjectedPair] = []
+    for case in watch(known):
+        text = known[case]
+        language = (languages or {}).get(case)
+        reason = _why_unused(text, language, read.bank.language)
+        if not reason:
+            try:
+                report = line_report(opened.reader, read.bank, text)
+            except EngineError:
+                reason = SILENT
+            else:
+                made = list(maker.variants(case, report))
+                reason = "" if made else "no place for any change"
+                pairs += made
+        if reason:
+            unused[reason] += 1
+    if known and unused[FOREIGN] == len(known):
+        raise DataError(
+            f"no report is in the language of the bank, {quoted(read.bank.language)}. "
+            "Name reports in that language, or a bank for theirs."
+        )
+    kept = _draw(pairs, options)
+    return Injection(
+        pairs=tuple(kept),
+        options=options,
+        cases=len(known),
+        unused=dict(sorted(unused.items())),
+        left_out=maker.left_out(),
+        tried=dict(sorted(maker.tried.items())),
+        read_otherwise=dict(sorted(maker.otherwise.items())),
+        source_digest=cases_digest(
+            CohortCase(case, "", digest_text(text)) for case, text in known.items()
+        ),
+        language=read.bank.language,
+        bank_version=read.bank.version,
+        bank_digest=read.sha256,
+        reader=opened.about,
+    )
+
+
+def _why_unused(text: str, language: str | None, wanted: str) -> str:
+    """Return why nothing can be put into a report; empty where it can."""
+    if not has_words(text):
+        return EMPTY
+    if len(text) > LONGEST:
+        return TOO_LONG
+    return "" if (language or guess_language(text)) == wanted else FOREIGN
+
+
+def _draw(
+    pairs: Sequence[InjectedPair], options: InjectionOptions
+) -> Iterator[InjectedPair]:
+    """Yield at most so many pairs of each kind and number, in their order."""
+    if options.most is None:
+        yield from pairs
+        return
+    chance = Chance(str(options.seed))
+    ranked = sorted(pairs, key=lambda one: chance.rank(one.id))
+    taken = Counter[tuple[str, int]]()
+    chosen = set()
+    for one in ranked:
+        key = one.kind, one.number
+        if taken[key] < options.most:
+            taken[key] += 1
+            chosen.add(one.id)
+    yield from (one for one in pairs if one.id in chosen)
+
+
+class _Maker:
+    """Makes the variants of report after report, and counts what it could not."""
+
+    def __init__(
+        self, options: InjectionOptions, bank: InjectionBank, reader: FindingReader
+    ) -> None:
+        self._options = options
+        self._reader = reader
+        modality = bank.modality(options.modality)
+        self._errors = ErrorEditor(bank, modality, negated=options.negated)
+        self._harmless = HarmlessRewriter(bank)
+        self._letters = {category.value: letter for letter, category in KINDS.items()}
+        self._missing = Counter[tuple[str, int, str]]()
+        self.tried = Counter[str]()
+        self.otherwise = Counter[str]()
+
+    def left_out(self) -> tuple[UnmadeVariants, ...]:
+        """Return what was not made, and why."""
+        return tuple(
+            UnmadeVariants(kind, number, reason, count)
+            for (kind, number, reason), count in sorted(self._missing.items())
+        )
+
+    def variants(self, case: str, report: LinedReport) -> Iterator[InjectedPair]:
+        """Yield the variants of a report."""
+        for kind in self._options.kinds:
+            taken = self._take(case, kind, report)
+            for number in sorted(self._options.numbers):
+                if len(taken) < number:
+                    self._missing[kind, number, FEW_PLACES] += 1
+                    continue
+                changes = combine(taken[:number])
+                candidate = apply_changes(report.text, changes)
+                reason = why_wrong(
+                    report.text, candidate, changes, kind=kind, number=number
+                )
+                if not reason and number > 1:
+                    # One alone was read when it was taken.
+                    reason = self._read_wrongly(kind, report, taken[:number], candidate)
+                if reason:
+                    self._missing[kind, number, reason] += 1
+                    continue
+                name = self._letters.get(kind, kind)
+                yield InjectedPair(
+                    id=f"{case}-{name}{number}",
+                    reference_id=case,
+                    reference=report.text,
+                    candidate=candidate,
+                    kind=kind,
+                    significant=kind in self._letters,
+                    number=number,
+                    changes=changes,
+                )
+
+    def _take(self, case: str, kind: str, report: LinedReport) -> list[EditOption]:
+        """Return as many options as the largest number asks for, as far as there are.
+
+        Each one alone leaves all else as the reader reads it.
+        """
+        source = self._errors if kind in self._letters else self._harmless
+        chance = Chance(str(self._options.seed), case, kind)
+        taken: list[EditOption] = []
+        for one in source.options(kind, report, chance):
+            if len(taken) == max(self._options.numbers):
+                break
+            if not fits_beside(one, taken):
+                continue
+            self.tried[kind] += 1
+            candidate = apply_changes(report.text, one.changes)
+            if self._read_wrongly(kind, report, [one], candidate):
+                self.otherwise[kind] += 1
+                continue
+            taken.append(one)
+        return taken
+
+    def _read_wrongly(
+        self,
+        kind: str,
+        report: LinedReport,
+        options: Sequence[EditOption],
+        candidate: str,
+    ) -> str:
+        """Return that a variant reads otherwise in what should have stayed.
+
+        Of a rewriting nothing may, of an error only the finding that it is about. That
+        the reader sees the error itself is not asked for.
+        """
+        try:
+            found = read_findings(self._reader, candidate)
+        except EngineError:
+            return UNREAD
+        keys = frozenset().union(*(one.keys for one in options))
+        before, after = report.read, found
+        if kind == GreenCategory.FALSE_FINDING:
+            return "" if before <= after else UNREAD
+        if kind == GreenCategory.OMISSION:
+            same = after <= before and after.total() < before.total()
+            return "" if same else UNREAD
+        if kind in self._letters:
+            same = _only_names(before, keys) == _only_names(after, keys)
+        else:
+            same = before == after
+        return "" if same else UNREAD
+
+
+def _only_names(
+    found: Counter[ReadFinding], keys: frozenset[str]
+) -> Counter[tuple[object, ...]]:
+    """Return findings as read; of `keys` only what they are and how certain."""
+    names = Counter[tuple[object, ...]]()
+    for one, count in found.items():
+        names[one[:2] if one[0] in keys else one] += count
+    return names

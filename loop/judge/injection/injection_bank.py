@@ -1,0 +1,447 @@
+"""What is written into reports, and what is looked for: ``labels/injection.yaml``."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
+from loop.core.paths import bundled
+from loop.core.safe_text import quoted
+from loop.core.yaml_files import read_model
+from loop.judge.injection.chance import MOST_WEIGHT
+
+INJECTION: Final = "injection.yaml"
+"""Name of the file, in a folder of labels."""
+
+_FROZEN = ConfigDict(extra="forbid", frozen=True)
+_Words = tuple[str, ...]
+_Phrase = Annotated[str, Field(pattern=r"\S")]
+_MEMO = 50_000
+"""Distinct sentences that are remembered."""
+
+_NEVER = re.compile(r"(?!)")
+
+
+def phrase_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds one of `phrases` as whole words, the longest first.
+
+    A space in a phrase is any white space.
+
+    Examples
+    --------
+    >>> phrase_pattern(["left", "left lower"]).findall("Left  lower, not cleft")
+    ['Left  lower']
+    """
+    ordered = sorted(set(phrases), key=lambda one: (-len(one), one))
+    if not ordered:
+        return _NEVER
+    either = "|".join(r"\s+".join(map(re.escape, one.split())) for one in ordered)
+    return re.compile(rf"(?<![\w-])(?:{either})(?![\w-])", re.IGNORECASE)
+
+
+class BodySideWords(BaseModel):
+    """Words for a side, and what ties a sentence to one."""
+
+    model_config = _FROZEN
+
+    mirrored: tuple[tuple[_Phrase, _Phrase], ...]
+    fixed: _Words
+
+    @cached_property
+    def mirror(self) -> Mapping[str, str]:
+        """A word to its mirror image."""
+        return {
+            one.casefold(): other
+            for pair in self.mirrored
+            for one, other in (pair, pair[::-1])
+        }
+
+    @cached_property
+    def found(self) -> re.Pattern[str]:
+        """Finds a word for a side."""
+        return phrase_pattern(self.mirror)
+
+    @cached_property
+    def left(self) -> frozenset[str]:
+        """Words for the left, folded."""
+        return frozenset(one.casefold() for one, _ in self.mirrored)
+
+    @cached_property
+    def ties(self) -> re.Pattern[str]:
+        """Finds what ties a sentence to a side."""
+        return phrase_pattern(self.fixed)
+
+
+class DegreeShift(BaseModel):
+    """A degree and one that is clearly different."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    begins: Annotated[_Phrase, Field(alias="from")]
+    to: _Phrase
+    before: _Words = ()
+
+    @cached_property
+    def followers(self) -> re.Pattern[str]:
+        """Finds what must follow, if anything must."""
+        return phrase_pattern(self.before)
+
+
+class SeverityWords(BaseModel):
+    """How another severity is made."""
+
+    model_config = _FROZEN
+
+    degrees: tuple[DegreeShift, ...]
+    never_before: _Words
+    never_after: _Words
+    never_with: _Words
+    sized: frozenset[str]
+    times: Annotated[int, Field(ge=2)]
+    largest_mm: Annotated[float, Field(gt=0)]
+    distances: _Words
+
+    @cached_property
+    def found(self) -> re.Pattern[str]:
+        """Finds a degree."""
+        return phrase_pattern(one.begins for one in self.degrees)
+
+    @cached_property
+    def shifts(self) -> Mapping[str, Sequence[DegreeShift]]:
+        """A degree, folded, to what it may become."""
+        table: dict[str, list[DegreeShift]] = {}
+        for one in self.degrees:
+            table.setdefault(one.begins.casefold(), []).append(one)
+        return table
+
+    @cached_property
+    def relative(self) -> re.Pattern[str]:
+        """Finds why a sentence has its degree."""
+        return phrase_pattern(self.never_with)
+
+    @cached_property
+    def far(self) -> re.Pattern[str]:
+        """Finds that a measurement is a distance."""
+        return phrase_pattern(self.distances)
+
+
+class ComparisonWords(BaseModel):
+    """What is added to compare with an earlier examination."""
+
+    model_config = _FROZEN
+
+    phrases: tuple[_Phrase, ...]
+    of: Mapping[str, tuple[_Phrase, ...]] = {}
+    never_with: _Words
+    no_prior: _Words
+
+    @cached_property
+    def unfit(self) -> re.Pattern[str]:
+        """Finds that a sentence cannot take such an end."""
+        return phrase_pattern(self.never_with)
+
+    @cached_property
+    def first_time(self) -> re.Pattern[str]:
+        """Finds that there is no earlier examination."""
+        return phrase_pattern(self.no_prior)
+
+
+class Rewrite(BaseModel):
+    """A pattern and what stands in its place."""
+
+    model_config = _FROZEN
+
+    pattern: _Phrase
+    becomes: str | Mapping[str, str]
+    """Or by what the first group found, folded."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern, re.IGNORECASE)
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from error
+        return pattern
+
+    @cached_property
+    def found(self) -> re.Pattern[str]:
+        """The pattern."""
+        return re.compile(self.pattern, re.IGNORECASE)
+
+    def write(self, match: re.Match[str]) -> str | None:
+        """Return what a match becomes; None where nothing is said of it."""
+        if isinstance(self.becomes, str):
+            return match.expand(self.becomes)
+        return self.becomes.get(match.group(1).casefold())
+
+
+class ChangePatterns(BaseModel):
+    """What is left out where a report says that something changed."""
+
+    model_config = _FROZEN
+
+    patterns: tuple[Rewrite, ...]
+
+
+class NormalTopic(BaseModel):
+    """How a report calls something normal."""
+
+    model_config = _FROZEN
+
+    about: tuple[_Phrase, ...]
+    says: tuple[_Phrase, ...]
+    unless: _Words = ()
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(phrase_pattern, (self.about, self.says, self.unless)))
+
+    def speaks(self, sentence: str) -> bool:
+        """Whether a sentence calls it normal."""
+        about, says, unless = self._patterns
+        return bool(
+            about.search(sentence)
+            and says.search(sentence)
+            and not unless.search(sentence)
+        )
+
+
+class FalseFinding(BaseModel):
+    """A sentence that reports what the reader of the report does not find there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    keys: Annotated[tuple[_Phrase, ...], Field(alias="is", min_length=1)]
+    contradicts: tuple[_Phrase, ...]
+    near: _Words = ()
+    called: _Words = ()
+    unlikely_with: frozenset[str] = frozenset()
+    weight: Annotated[int, Field(ge=1, le=MOST_WEIGHT)] = 1
+    sentence: _Phrase
+    summary: str = ""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Names of what is filled in, in order."""
+        parsed = string.Formatter().parse(self.sentence + self.summary)
+        return tuple(dict.fromkeys(name for _, name, _, _ in parsed if name))
+
+    @cached_property
+    def names(self) -> re.Pattern[str]:
+        """Finds what it is called."""
+        return phrase_pattern(self.called)
+
+    @cached_property
+    def place(self) -> re.Pattern[str]:
+        """Finds a sentence that it may follow."""
+        return phrase_pattern(self.near)
+
+
+class ModalityBank(BaseModel):
+    """False findings of one modality."""
+
+    model_config = _FROZEN
+
+    slots: Mapping[str, Annotated[tuple[_Phrase, ...], Field(min_length=1)]] = {}
+    false_findings: Annotated[tuple[FalseFinding, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _filled(self) -> Self:
+        for one in self.false_findings:
+            for name in one.slots:
+                if name not in self.slots:
+                    raise ValueError(f"a sentence has the slot {name!r}, without words")
+        return self
+
+
+_Kind = Literal["omission", "location", "severity", "comparison", "omitted_change"]
+Pairs = tuple[tuple[_Phrase, _Phrase], ...]
+
+
+class ToldWords(NamedTuple):
+    """What the words of a sentence tell of it."""
+
+    leads: bool
+    refers: bool
+    advises: bool
+    compares: bool
+    moves: bool
+    normal: bool
+
+
+class InjectionBank(BaseModel):
+    """The file; its comments explain each part."""
+
+    model_config = _FROZEN
+
+    version: int
+    language: str
+    families: tuple[_Words, ...]
+    matters: Mapping[_Kind, frozenset[str]]
+    referring: _Words
+    leading: _Words
+    slight: _Words
+    benign: _Words
+    advising: _Words
+    comparing: _Words
+    moving: _Words
+    against: _Words
+    normal: _Words
+    sides: BodySideWords
+    severity: SeverityWords
+    comparisons: ComparisonWords
+    changes: ChangePatterns
+    denials: Mapping[str, _Phrase]
+    topics: Mapping[str, NormalTopic]
+    modalities: Annotated[Mapping[str, ModalityBank], Field(min_length=1)]
+    synonyms: Pairs
+    abbreviations: Pairs
+    qualified: _Words
+    lists: _Words
+    style: tuple[Rewrite, ...]
+    numbers: tuple[Rewrite, ...]
+
+    @cached_property
+    def patterns(self) -> BankPatterns:
+        """What finds the words that bear on any sentence."""
+        return BankPatterns(
+            referring=phrase_pattern(self.referring),
+            leading=phrase_pattern(self.leading),
+            slight=phrase_pattern(self.slight),
+            benign=phrase_pattern(self.benign),
+            advising=phrase_pattern(self.advising),
+            comparing=phrase_pattern(self.comparing),
+            moving=phrase_pattern(self.moving),
+            against=phrase_pattern((*self.moving, *self.against)),
+            normal=phrase_pattern(self.normal),
+        )
+
+    def look_at(self, sentence: str) -> ToldWords:
+        """Return what the words of a sentence tell of it; the like is remembered."""
+        known = self._told.get(sentence)
+        if known is None:
+            look = self.patterns
+            known = ToldWords(
+                leads=bool(
+                    look.leading.match(sentence) or look.referring.match(sentence)
+                ),
+                refers=bool(look.referring.search(sentence)),
+                advises=bool(look.advising.search(sentence)),
+                compares=bool(look.comparing.search(sentence)),
+                moves=bool(look.moving.search(sentence)),
+                normal=bool(look.normal.search(sentence)),
+            )
+            if len(self._told) >= _MEMO:
+                self._told.clear()
+            self._told[sentence] = known
+        return known
+
+    @cached_property
+    def _told(self) -> dict[str, ToldWords]:
+        return {}
+
+    @cached_property
+    def listed(self) -> re.Pattern[str]:
+        """What a thing in a list of what is not there is called, and nothing else."""
+        before = phrase_pattern(self.qualified).pattern
+        return re.compile(
+            rf"(?:{before}\s+)?{phrase_pattern(self.lists).pattern}", re.IGNORECASE
+        )
+
+    @cached_property
+    def _kin(self) -> Mapping[str, frozenset[str]]:
+        table: dict[str, set[str]] = {}
+        for line in self.families:
+            for one in line:
+                table.setdefault(one, set()).update(line)
+        return {one: frozenset(found) for one, found in table.items()}
+
+    def kin(self, key: str) -> frozenset[str]:
+        """Return the findings that may be `key` under another name, itself included."""
+        return self._kin.get(key, frozenset({key}))
+
+    def modality(self, name: str) -> ModalityBank:
+        """Return the bank of a modality.
+
+        Raises
+        ------
+        DataError
+            There is none.
+        """
+        found = self.modalities.get(name)
+        if found is None:
+            raise DataError(
+                f"the bank has no modality {quoted(name)}, only "
+                f"{', '.join(sorted(self.modalities))}. Choose one of them, or add it "
+                "to a bank of your own."
+            )
+        return found
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """Refuse topics that are named and do not exist."""
+        if len(self.matters) != len(_Kind.__args__):  # type: ignore[attr-defined]
+            raise ValueError(f"matters needs {', '.join(_Kind.__args__)}")  # type: ignore[attr-defined]
+        for modality in self.modalities.values():
+            for one in modality.false_findings:
+                for topic in one.contradicts:
+                    if topic not in self.topics:
+                        raise ValueError(f"no topic {topic!r}")
+        return self
+
+
+class BankPatterns(NamedTuple):
+    """What finds the words of the bank that bear on any sentence."""
+
+    referring: re.Pattern[str]
+    leading: re.Pattern[str]
+    slight: re.Pattern[str]
+    benign: re.Pattern[str]
+    advising: re.Pattern[str]
+    comparing: re.Pattern[str]
+    moving: re.Pattern[str]
+    against: re.Pattern[str]
+    """Finds either that something moved, or against what."""
+
+    normal: re.Pattern[str]
+
+
+class ReadBank(NamedTuple):
+    """A bank, and of which bytes it was read."""
+
+    bank: InjectionBank
+    sha256: str
+
+
+def read_bank(path: Path | None = None) -> ReadBank:
+    """Return the bank of a file; None for the one that ships.
+
+    Raises
+    ------
+    DataError
+        It cannot be read or does not have the expected form.
+    """
+    path = path or bundled() / "labels" / INJECTION
+    try:
+        changed = path.stat().st_mtime_ns
+        digest = digest_bytes(path.read_bytes())
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror}. Name a file like the shipped "
+            f"labels/{INJECTION}."
+        ) from error
+    return ReadBank(_read_cached(path, changed), digest)
+
+
+@lru_cache(maxsize=8)
+def _read_cached(path: Path, _modified: int) -> InjectionBank:
+    return read_model(path, InjectionBank)

@@ -1,0 +1,292 @@
+"""Each kind of error: what it is, where a report has a place, and where it has none."""
+
+import pytest
+
+from loop.judge import InjectionOptions, inject_errors
+
+NORMAL = "The heart is normal in size. The lungs are clear. No pleural effusion."
+
+
+def variants(text, kind, number=1, **how):
+    """Return the candidates of a report with errors of one kind."""
+    options = InjectionOptions(errors=kind, numbers=(number,), **how)
+    return [one.candidate for one in inject_errors({"a": text}, options).pairs]
+
+
+def only(text, kind, **how):
+    """Return the one candidate, whatever was drawn."""
+    (candidate,) = variants(text, kind, **how)
+    return candidate
+
+
+def over_seeds(text, kind, **how):
+    """Return what many seeds draw."""
+    return {one for seed in range(60) for one in variants(text, kind, seed=seed, **how)}
+
+
+class TestFalseFindings:
+    """What the report denies or does not speak of, and nothing that contradicts it."""
+
+    def test_a_denial_gives_way_to_it(self):
+        """No report says that there is none, and that there is one."""
+        drawn = over_seeds("No pleural effusion. The lungs are clear.", "a")
+        effusions = {one for one in drawn if "pleural effusion" in one}
+        assert {
+            "There is a moderate left pleural effusion. The lungs are clear.",
+            "There is a moderate right pleural effusion. The lungs are clear.",
+        } == {one for one in effusions if "No pleural" not in one}
+
+    def test_it_is_taken_out_of_a_list(self):
+        """The others of the list stay denied."""
+        drawn = over_seeds("No focal consolidation, effusion, or pneumothorax.", "a")
+        assert (
+            "There is a moderate left pneumothorax. No focal consolidation or effusion."
+            in drawn
+        )
+
+    def test_no_acute_disease_becomes_what_there_is(self):
+        """The impression does not contradict the findings."""
+        drawn = over_seeds("No pneumothorax. No acute disease.", "a")
+        assert (
+            "There is a moderate left pneumothorax. Moderate left pneumothorax."
+            in drawn
+        )
+        assert not any(
+            "pneumothorax is" not in one and "moderate" in one and "No acute" in one
+            for one in drawn
+        )
+
+    def test_what_is_stated_or_possible_is_no_false_finding(self):
+        """On whichever side."""
+        text = "Small left effusion. Possible right pneumothorax. Cardiomegaly."
+        for one in over_seeds(text, "a"):
+            assert "moderate left" not in one
+            assert "moderate right" not in one
+            assert "severely enlarged" not in one
+
+    def test_a_sentence_of_several_topics_is_left_alone(self):
+        """Else a normal heart would go with the lungs."""
+        text = "The heart and lungs are normal."
+        assert all(one.startswith(text) for one in over_seeds(text, "a"))
+
+    def test_it_does_not_stand_before_a_sentence_that_goes_on(self):
+        """Else "it" would be another finding."""
+        text = "There is a granuloma. It is calcified."
+        for one in over_seeds(text, "a"):
+            assert "granuloma. It is calcified." in one
+
+    def test_three_are_three(self):
+        """Of different findings, in different sentences."""
+        (one,) = inject_errors(
+            {"a": NORMAL}, InjectionOptions(errors="a", numbers=(3,))
+        ).pairs
+        assert {change.error for change in one.changes} == {1, 2, 3}
+
+
+class TestOmissions:
+    """A stated finding goes with all that is said of it, and leaves no trace."""
+
+    def test_a_sentence_goes(self):
+        """And what is normal stays."""
+        assert only(f"Cardiomegaly. {NORMAL[29:]}", "b") == NORMAL[29:]
+
+    def test_it_goes_wherever_it_is_said(self):
+        """Else nothing would be omitted."""
+        text = (
+            "Clear left lung. Right lower lobe consolidation. No effusion. "
+            "Consolidation in the right lower lobe."
+        )
+        assert only(text, "b") == "Clear left lung. No effusion."
+
+    def test_what_goes_on_about_it_goes_too(self):
+        """No orphan, and no advice about nothing."""
+        text = (
+            "There is a 2 cm nodule in the left upper lobe. It has smooth margins. "
+            "Recommend CT. The heart is normal."
+        )
+        assert only(text, "b") == "The heart is normal."
+
+    def test_advice_elsewhere_keeps_it(self):
+        """It would still say that there is something."""
+        text = (
+            "Left upper lobe nodule. The heart is normal. No effusion. "
+            "No pneumothorax. CT is recommended."
+        )
+        assert variants(text, "b") == []
+
+    def test_a_clause_goes(self):
+        """The finding before it stays as it was."""
+        text = "Large right pneumothorax with small pleural effusion. Normal heart."
+        drawn = over_seeds(text, "b")
+        assert "Large right pneumothorax. Normal heart." in drawn
+
+    def test_a_list_is_numbered_anew(self):
+        """No number is left over."""
+        text = "1. Cardiomegaly. 2. No effusion. 3. No pneumothorax."
+        assert only(text, "b") == "1. No effusion. 2. No pneumothorax."
+
+    def test_an_empty_heading_is_no_place(self):
+        """It would show where something was."""
+        assert variants("FINDINGS: Clear lungs.\nIMPRESSION: Cardiomegaly.", "b") == []
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            NORMAL,
+            "Calcified granuloma in the right lung.",
+            "Minimal left basilar atelectasis.",
+            "Possible right pneumothorax.",
+            "There is an opacity. Otherwise, the lungs are clear.",
+            "Cardiomegaly.",
+        ],
+    )
+    def test_there_is_no_place(self, text):
+        """Normal, benign, slight, unsure, referred to, or all that there is."""
+        assert variants(text, "b") == []
+
+    def test_a_denial_has_its_own_tag(self):
+        """It is a positive statement, and is only made when asked for."""
+        text = "The heart is normal. Small left pleural effusion."
+        (one,) = inject_errors(
+            {"a": text}, InjectionOptions(errors="b", negated=True)
+        ).pairs
+        assert one.candidate == "The heart is normal. There is no pleural effusion."
+        assert [change.tag for change in one.changes] == ["omission_by_negation"]
+
+
+class TestLocations:
+    """The other side, all through, where one side is said and could be the other."""
+
+    def test_every_word_of_the_side_changes(self):
+        """In the sentence, and where the finding is said again."""
+        text = "Left-sided pleural effusion at the LEFT base. Small left effusion."
+        assert only(text, "c") == (
+            "Right-sided pleural effusion at the RIGHT base. Small right effusion."
+        )
+
+    def test_an_abbreviation_changes(self):
+        """RLL is a word for a side."""
+        assert only("RLL consolidation.", "c") == "LLL consolidation."
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Right middle lobe consolidation.",
+            "Right pleural effusion greater than left.",
+            "Bilateral pleural effusions.",
+            "Right pneumothorax. The left lung is clear.",
+            "Right effusion. Left effusion.",
+            "Pleural effusion.",
+            "Calcified granuloma in the right lung.",
+        ],
+    )
+    def test_there_is_no_place(self, text):
+        """No such lobe, two sides, no side, a contradiction, or of no matter."""
+        assert variants(text, "c") == []
+
+
+class TestSeverities:
+    """Two steps at least."""
+
+    @pytest.mark.parametrize(
+        ("text", "candidate"),
+        [
+            ("Small left pleural effusion.", "Large left pleural effusion."),
+            ("There is mild cardiomegaly.", "There is severe cardiomegaly."),
+            ("The heart is mildly enlarged.", "The heart is markedly enlarged."),
+            ("A moderate right pneumothorax.", "A minimal right pneumothorax."),
+            ("There is an extensive opacity.", "There is a minimal opacity."),
+            ("8 mm nodule in the left lung.", "24 mm nodule in the left lung."),
+            (
+                "A 3.0 x 2.4 cm nodule in the left lung.",
+                "A 1.0 x 0.8 cm nodule in the left lung.",
+            ),
+        ],
+    )
+    def test_the_degree_or_size_changes(self, text, candidate):
+        """And its article."""
+        assert only(text, "d") == candidate
+
+    def test_it_changes_wherever_it_is_said(self):
+        """A report does not contradict itself."""
+        text = "Mild cardiomegaly. Clear lungs. Mild cardiomegaly."
+        assert only(text, "d") == text.replace("Mild", "Severe")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Small to moderate left pleural effusion.",
+            "Mild degenerative changes of the spine.",
+            "Small calcified granuloma.",
+            "Small left pneumothorax measuring 3 mm.",
+            "No large pleural effusion.",
+        ],
+    )
+    def test_there_is_no_place(self, text):
+        """Two degrees, of no matter, or a size that would contradict it."""
+        assert variants(text, "d") == []
+
+
+class TestComparisons:
+    """Where the report does not compare."""
+
+    def test_a_comparison_is_added(self):
+        """At the end of the sentence."""
+        drawn = over_seeds("The heart is normal. Left lower lobe consolidation.", "e")
+        assert (
+            "The heart is normal. Left lower lobe consolidation, "
+            "new since the prior examination." in drawn
+        )
+        assert len(drawn) > 1
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Stable left lower lobe consolidation.",
+            "Left lower lobe consolidation. Unchanged chest.",
+            "Left lower lobe consolidation. No prior examination.",
+            "Left lower lobe opacity may represent consolidation.",
+            NORMAL,
+        ],
+    )
+    def test_there_is_no_place(self, text):
+        """It compares, cannot compare, or has nothing that could be compared."""
+        assert variants(text, "e") == []
+
+
+class TestOmittedChanges:
+    """Only what changed: not to say that something is stable is no error."""
+
+    @pytest.mark.parametrize(
+        ("text", "candidate"),
+        [
+            ("There is a new left effusion.", "There is a left effusion."),
+            ("There is an increasing opacity.", "There is an opacity."),
+            ("Worsening pulmonary edema.", "Pulmonary edema."),
+            ("Interval increase in the left effusion.", "Left effusion."),
+            (
+                "The left effusion has increased in size.",
+                "The left effusion is noted.",
+            ),
+            (
+                "Left effusion, larger than on the prior examination.",
+                "Left effusion.",
+            ),
+        ],
+    )
+    def test_the_change_goes(self, text, candidate):
+        """And the finding stays."""
+        assert only(text, "f") == candidate
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Stable left effusion.",
+            "Left effusion.",
+            "Improved lung volumes with left effusion.",
+            "New left effusion. This has increased since yesterday.",
+        ],
+    )
+    def test_there_is_no_place(self, text):
+        """No change, one of something else, or one that is told elsewhere, too."""
+        assert variants(text, "f") == []
