@@ -88,7 +88,7 @@ def rate_by_hand(page):
     page.select_option("[name='marked.0.weight']", "insignificant")
     page.fill("[name='marked.0.words']", "a size up")
     page.wait_for_function(
-        "document.querySelector('.judges-said').textContent.includes('kept')"
+        "document.querySelector('.judges-said').textContent.includes('saved')"
     )
     page.reload()
     page.wait_for_selector("[name='marked.0.words']")
@@ -109,6 +109,9 @@ def rate_by_hand(page):
 
 def judge_by_hand(page, first):
     """Call the judge's error insignificant, with a rule that says so."""
+    press(page, "Control+Enter")
+    page.wait_for_selector(".refusal")
+    assert "error 1 of the judge has no verdict" in page.inner_text(".refusal")
     page.select_option("[name='listed.0.right']", "insignificant")
     page.click(".judged-rule summary")
     page.select_option("[name='rule.category']", "severity")

@@ -14,12 +14,36 @@ window.ranloopJudges = (element, trigger, watch) => {
     return said;
   };
 
+  // A draft that is on its way to the server must not arrive behind what is handed in.
+  const PATIENCE_MS = 8000;
+  let keeping = 0;
+  let again = false;
+  let waiting = null;
+
+  const settle = () => {
+    clearTimeout(keeping);
+    keeping = 0;
+    const next = waiting;
+    waiting = null;
+    if (next) next();
+    else if (again && pair()) send('keep');
+    again = false;
+  };
+  window.ranloopJudgesKept = settle;
+
   const send = (name, more = {}) => {
     clearTimeout(timer);
     timer = 0;
+    const data = {...pair().dataset, ...more, fields: gather()};
+    if (name === 'keep') {
+      if (keeping) { again = true; return; }
+      keeping = setTimeout(settle, PATIENCE_MS);
+      trigger('keep', data);
+      return;
+    }
     const said = document.querySelector('.judges-said');
-    if (said && name !== 'keep') said.textContent = '';
-    trigger(name, {...pair().dataset, ...more, fields: gather()});
+    const go = () => { if (said) said.textContent = ''; trigger(name, data); };
+    if (keeping) waiting = go; else go();
   };
 
   const keepSoon = () => {
@@ -65,7 +89,6 @@ window.ranloopJudges = (element, trigger, watch) => {
   window.addEventListener('pagehide', flush);
 
   element.addEventListener('input', (event) => { if (event.target.name) keepSoon(); });
-  element.addEventListener('change', (event) => { if (event.target.name) keepSoon(); });
 
   watch('value', () => {
     clearTimeout(timer);

@@ -16,6 +16,10 @@ _SETTLE = "() => window.ranloopJudgesSettled?.()"
 """Brings a pair that was opened into view, and takes the keyboard there."""
 
 
+_KEPT = "() => window.ranloopJudgesKept?.()"
+"""Lets what waits for a draft to be kept go on: it must not overtake that."""
+
+
 def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Judges", id="judges", elem_id="tab-judges") as tab:
@@ -57,7 +61,10 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
             outputs=shown,
             trigger_mode="always_last" if name == "keep" else "once",
         )
-        if name != "keep":
+        if name == "keep":
+            for listener in (done.success, done.failure):
+                listener(None, js=_KEPT, queue=False, api_visibility="private")
+        else:
             done.success(None, js=_SETTLE, queue=False)
     registry.on(
         publish.click,
