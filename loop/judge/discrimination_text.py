@@ -30,8 +30,7 @@ CONVENTIONS: Final = (
 """What each number is, as sentences."""
 
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-_LEFT, _TOP, _SIDE, _NAMES = 56.0, 30.0, 320.0, 260.0
-_SHAPES = 6
+_LEFT, _TOP, _SIDE, _NAMES = 56.0, 30.0, 320.0, 360.0
 
 
 class Marked(NamedTuple):
