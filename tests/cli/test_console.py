@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import Event
+from types import SimpleNamespace
 
 import pandas
 import pytest
@@ -306,7 +307,8 @@ def test_what_may_take_long_shows_progress(monkeypatch, tmp_path, words):
 
     monkeypatch.setattr(ProgressBar, "shown", record)
     monkeypatch.setattr(freeze, "_signing", lambda *_: [])
-    monkeypatch.setattr(export, "find_origin", lambda *_: None)
+    origin = SimpleNamespace(version=None)
+    monkeypatch.setattr(export, "find_origin", lambda *_: origin)
     place = tmp_path / "own"
     (place / "prompts").mkdir(parents=True)
     (place / "labels").mkdir()
