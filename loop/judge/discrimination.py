@@ -81,7 +81,7 @@ def read_marked_pairs(path: Path) -> MarkedPairs:
     ------
     DataError
         The file cannot be read, lacks a column, a row says neither yes nor no, an id
-        stands twice, or only one of the two groups is there.
+        appears twice, or only one of the two groups is there.
     """
     file = path / PAIRS_FILE if path.is_dir() else path
     if not file.is_file():

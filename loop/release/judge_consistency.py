@@ -1,7 +1,7 @@
 """Whether a release of a judge agrees with itself: facts, rows, gate and claim.
 
-The agreement with raters is made again from the rows, with its intervals, and the gate
-is decided again by the protocol. F1 is made again from its counts; what its interval,
+The agreement with raters is recomputed from the rows, with its intervals, and the gate
+is decided again by the protocol. F1 is recomputed from its counts; what its interval,
 a bias and the repeats rest on stays where the cases are.
 """
 
@@ -215,7 +215,7 @@ def _check_evaluation(
         problems += _gate_problems(evaluation, gate)
     name = rules.measure.words
     return join_problems(
-        check, problems, f"{name} and the gate made again from {len(rows)} rows"
+        check, problems, f"{name} and the gate recomputed from {len(rows)} rows"
     )
 
 

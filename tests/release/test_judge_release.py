@@ -545,7 +545,7 @@ def test_radpref_cut_by_patient_becomes_a_release(workspace, data_folder):
     assert found["claim"] == {"kind": "judging", "verdict": "PASS", "cohort": "rp_test"}
     said = call(workspace, "verify", "green-v1")
     assert said.exit_code == 0, said.output
-    assert "numbers on rp_test: tau-b and the gate made again from 52 rows" in (
+    assert "numbers on rp_test: tau-b and the gate recomputed from 52 rows" in (
         said.stdout
     )
     assert "52 rows of unit, score and points of holdout rp_test" in said.stdout

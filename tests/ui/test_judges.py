@@ -1,6 +1,7 @@
 """The page Judges: rated blind first, then a judge's errors held against that."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -235,8 +236,11 @@ def test_a_judged_pair_opens_as_it_was_judged(context):
     act(context, events.judge, fields=said)
     desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
     answer = events.read_judged(context.store, desk.run, desk.version, "p1")
-    fields = events.fields_of_verdicts(answer, desk.own_verdicts("p1"))
+    own = desk.own_verdicts("p1")
+    fields = events.fields_of_verdicts(answer, own, desk.run.id)
     assert fields == said
+    other = replace(answer, errors=(answer.errors[0]._replace(words="other"),))
+    assert "listed.0.right" not in events.fields_of_verdicts(other, own, "newer")
     act(context, events.judge, fields=fields)
     kept = read_kept(context.store, context.workspace, COHORT)
     assert len(kept) == 2 and {one.state for one in kept} == {VerdictState.OPEN}

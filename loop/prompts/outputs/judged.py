@@ -87,7 +87,7 @@ def listed_field(
     entries = []
     for one in words:
         # Only the very words count: a judge describes an error more than it quotes.
-        # Where they stand twice, nothing says which of the two is meant.
+        # Where they occur twice, nothing says which of the two is meant.
         spans = tuple(
             [
                 Span(start, start + len(one), name)

@@ -21,7 +21,7 @@ def check_judge_evaluations(
 ) -> list[Finding]:
     """Return whether recorded evaluations of judges fit what else is recorded.
 
-    Their rows of scores and points are made again where run and ratings are on this
+    Their rows of scores and points are recomputed where run and ratings are on this
     machine and open; how many could not be is said.
     """
     scored = [entry for entry in entries if entry.action == "judge_evaluated"]

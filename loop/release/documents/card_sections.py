@@ -253,6 +253,19 @@ def limits_section(facts: ReleaseFacts) -> DocumentSection:
         *_unknown_patients(facts),
         *map(told, facts.separation.remarks),
     ]
+    return limits_with("what kinds of text it gets wrong, and who is affected", notes)
+
+
+def limits_with(failures: str, notes: Iterable[str]) -> DocumentSection:
+    """Return the section of limits.
+
+    Parameters
+    ----------
+    failures
+        What the author is asked about failure modes.
+    notes
+        What the numbers do not show; empty ones are left out.
+    """
     return DocumentSection(
         key="limits",
         title="Limits",
@@ -260,12 +273,7 @@ def limits_section(facts: ReleaseFacts) -> DocumentSection:
             "Research evidence about one prompt version with one engine; not a medical "
             "device. The site that uses it must show that it is fit for its use.",
         ),
-        lines=(
-            FactLine(
-                "Known failure modes",
-                author="what kinds of text it gets wrong, and who is affected",
-            ),
-        ),
+        lines=(FactLine("Known failure modes", author=failures),),
         notes=tuple(filter(None, notes)),
     )
 
@@ -602,7 +610,7 @@ def verify_section(
     Parameters
     ----------
     made_again
-        Which numbers are made again, and from what.
+        Which numbers are recomputed, and from what.
     """
     name, ledger = told(facts.release.name), facts.ledger
     return DocumentSection(

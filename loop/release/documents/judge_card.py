@@ -13,6 +13,7 @@ from loop.release.documents.card_sections import (
     ROLES_MEAN,
     engine_section,
     late_notes,
+    limits_with,
     openings_section,
     release_section,
     separation_section,
@@ -95,7 +96,7 @@ def _sections(
         signature_section(facts, approvals),
         verify_section(
             facts,
-            "the agreement with raters and the gate made again from the rows, F1 from "
+            "the agreement with raters and the gate recomputed from the rows, F1 from "
             "its counts",
         ),
     )
@@ -410,7 +411,7 @@ def _limits_section(facts: JudgeReleaseFacts) -> DocumentSection:
         "Agreement is with these raters on these pairs; other raters, models and "
         "hospitals were not measured.",
         "The interval of an F1, biases and repeats rest on the pairs and cannot be "
-        "made again from this folder.",
+        "recomputed from this folder.",
         "The checklists MI-CLEAR-LLM and TRIPOD-LLM ask about what is read out of "
         "texts, and are not filled in for a judge.",
         *(
@@ -421,20 +422,8 @@ def _limits_section(facts: JudgeReleaseFacts) -> DocumentSection:
         ),
         *map(told, facts.separation.remarks),
     ]
-    return DocumentSection(
-        key="limits",
-        title="Limits",
-        lead=(
-            "Research evidence about one prompt version with one engine; not a medical "
-            "device. The site that uses it must show that it is fit for its use.",
-        ),
-        lines=(
-            FactLine(
-                "Known failure modes",
-                author="what kinds of pair it judges wrongly, and who is affected",
-            ),
-        ),
-        notes=tuple(filter(None, notes)),
+    return limits_with(
+        "what kinds of pair it judges wrongly, and who is affected", notes
     )
 
 

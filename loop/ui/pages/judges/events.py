@@ -31,7 +31,6 @@ from loop.review.status import KeptVerdict
 from loop.review.submit import VerdictContext, submit_verdicts, withdraw_verdict
 from loop.review.verdict import Edits, Judgement, check_verdicts
 from loop.review.working import drop_working, keep_working, read_working
-from loop.ui.pages.base import SAME
 from loop.ui.pages.judges.state import Desk, PairRow, list_pairs, open_desk
 from loop.ui.pages.judges.view import (
     JudgesOutputs,
@@ -285,7 +284,6 @@ def _at(visit: Visit, desk: Desk, rows: list[PairRow], case_id: str) -> JudgesOu
         sheet=render_pair(_read_page(visit, desk, case_id)) if case_id else "",
         status=render_status(""),
         publication=render_publication(visit, desk),
-        form=SAME,
     )
 
 
@@ -359,7 +357,8 @@ def _read_page(visit: Visit, desk: Desk, case_id: str) -> PairPage:
     if begun:
         fields = {key: str(one) for key, one in begun.payload.items()}
     elif answer is not None:
-        fields = fields_of_verdicts(answer, desk.own_verdicts(case_id))
+        run = desk.run.id if desk.run else ""
+        fields = fields_of_verdicts(answer, desk.own_verdicts(case_id), run)
         if case_id in desk.agreed:
             fields = {"complete": "yes"}
     elif case_id in desk.ratings:
@@ -387,9 +386,9 @@ def fields_of_rating(rating: PairRating) -> dict[str, str]:
 
 
 def fields_of_verdicts(
-    answer: JudgedAnswer, own: Sequence[KeptVerdict]
+    answer: JudgedAnswer, own: Sequence[KeptVerdict], run: str
 ) -> dict[str, str]:
-    """Return the form that says what one's verdicts on an answer say."""
+    """Return the form that says what one's verdicts say of the answer of a run."""
     fields: dict[str, str] = {}
     missed = 0
     for kept in own:
@@ -399,14 +398,22 @@ def fields_of_verdicts(
             for place, one in enumerate(answer.errors)
             if one.category == verdict.label
         ]
+        # A newer run may list other errors: of those nothing was said.
         known = [one for one in verdict.errors if one.said is not ErrorWeight.NO_ERROR]
-        for place, one in zip(listed, known, strict=False):
-            right = "ok" if one.right is one.said else one.right.value
-            fields[f"listed.{place}.right"] = right
-        if verdict.judgement is Judgement.ANSWER_RIGHT:
-            fields |= {f"listed.{place}.right": "ok" for place in listed}
-        else:
+        for place in listed:
+            now = answer.errors[place]
+            said = (
+                one for one in known if (one.words, one.said) == (now.words, now.weight)
+            )
+            one = next(said, None)
+            if one is not None:
+                known.remove(one)
+                right = "ok" if one.right is one.said else one.right.value
+                fields[f"listed.{place}.right"] = right
+        if verdict.judgement is not Judgement.ANSWER_RIGHT:
             fields["judgement"] = verdict.judgement.value
+        elif kept.circumstances.run == run:
+            fields |= {f"listed.{place}.right": "ok" for place in listed}
         for one in verdict.errors:
             if one.said is ErrorWeight.NO_ERROR:
                 fields |= {

@@ -27,7 +27,7 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
         with gr.Row(elem_id="judges-columns"):
             pairs = panel(elem_id="judges-pairs")
             sheet = _sheet()
-        with gr.Column(elem_id="judges-publish") as form:
+        with gr.Column(elem_id="judges-publish"):
             publication = panel(elem_id="judges-publication")
             why = gr.Textbox(
                 label="Reason (kept in the ledger)",
@@ -41,7 +41,6 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
         status=status,
         publication=publication,
         why=why,
-        form=form,
     )
     for name, listener, handler, right in (
         ("pick", pairs.act, events.move, None),

@@ -34,7 +34,6 @@ class JudgesOutputs(NamedTuple):
     status: Any = SAME
     publication: Any = SAME
     why: Any = SAME
-    form: Any = SAME
 
 
 class PairPage(NamedTuple):
