@@ -19,6 +19,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
+from loop.prompts.stages import STAGE_CONTRACTS
 from loop.prompts.version import NAME, CallPlan, NamedVersion, PromptVersion
 
 FILES = ("prompt.yaml", "system.jinja", "user.jinja", "guides.yaml")
@@ -415,7 +416,7 @@ def _read_number(workspace: WorkspacePaths, name: str, number: int) -> PromptVer
 
 
 def with_finders(workspace: WorkspacePaths, version: PromptVersion) -> PromptVersion:
-    """Return `version` with the guides of the versions that it reads.
+    """Return `version` with the guides of the extractors and the stages it reads.
 
     Each is looked for where its reference says, in the workspace and then among those
     that ship, and known by its digest alone.
@@ -428,7 +429,9 @@ def with_finders(workspace: WorkspacePaths, version: PromptVersion) -> PromptVer
     if not version.reads:
         return version
     found = [_find_named(workspace, version, one) for one in version.reads]
-    return replace(version, finders=tuple(one for of in found for one in of.guides))
+    stages = tuple(one for one in found if one.contract in STAGE_CONTRACTS)
+    finders = tuple(guide for one in found if one not in stages for guide in one.guides)
+    return replace(version, finders=finders, stages=stages)
 
 
 def _find_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -11,8 +11,10 @@ from jinja2 import StrictUndefined, Template, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
-from loop.core.records import Guide, Item, Message, Prompt, PromptFrame
+from loop.core.records import Guide, Item, Message, Prompt, PromptFrame, Reading
 from loop.core.safe_text import quoted
+from loop.prompts.outputs.base import Contract, get_contract
+from loop.prompts.stages import STAGES, stage_item
 from loop.prompts.version import CallPlan, PromptVersion
 
 SchemaOf = Callable[[Sequence[str]], Mapping[str, object]]
@@ -61,6 +63,13 @@ class Call:
             else:
                 tail = "".join(variables[name] + after for name, after in self.pieces)
         except KeyError as error:
+            if error.args[0] in STAGES:
+                raise DataError(
+                    f"the input {quoted(error.args[0])} is what another prompt finds, "
+                    "and the version reads none that makes it: name one under `reads` "
+                    "in its prompt.yaml, with the contract "
+                    f"{STAGES[error.args[0]].contracts[0]}."
+                ) from error
             raise DataError(
                 f"case {item.id} has no variable {quoted(error.args[0])}, which the "
                 "prompt needs. Import the cohort again with that column."
@@ -69,10 +78,39 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageCall:
+    """A call of the first stage: its answer becomes an input of the calls after it."""
+
+    name: str
+    """Of the input; see `loop.prompts.stages.STAGES`."""
+
+    call: Call
+    contract: Contract
+    """Reads its answer."""
+
+    def prompt(self, item: Item) -> Prompt:
+        """Return the prompt about the texts of `item` that the input is made from."""
+        return self.call.prompt(stage_item(self.name, item))
+
+    def read(self, text: str, asked: Item) -> Reading:
+        """Return what the answer to a prompt about `asked` says."""
+        return self.contract.read(text, self.call.frame.fields, asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPlan:
     """All calls of one prompt version; calling it with an item gives its prompts."""
 
     calls: tuple[Call, ...]
+
+    stages: tuple[StageCall, ...] = ()
+    """What is asked first, in the order of the inputs; of most versions nothing."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all calls about an item, in the order of their keys."""
+        own = [call.frame.call for call in self.calls]
+        return (*(stage.name for stage in self.stages), *own)
 
     @property
     def frames(self) -> tuple[PromptFrame, ...]:
@@ -115,13 +153,43 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
             "guides.yaml."
         )
     check_inputs(version)
+    stages = tuple(_stage_calls(version))
     if version.plan is CallPlan.JOINT:
-        return PromptPlan(calls=(_call(version, "joint", version.guides, schema),))
+        calls = (_call(version, "joint", version.guides, schema),)
+        return PromptPlan(calls=calls, stages=stages)
     return PromptPlan(
         calls=tuple(
             _call(version, guide.label, (guide,), schema) for guide in version.guides
-        )
+        ),
+        stages=stages,
     )
+
+
+def _stage_calls(version: PromptVersion) -> Iterator[StageCall]:
+    """Yield the call that makes each input, of the versions that were looked up."""
+    for name in version.inputs:
+        if name not in STAGES or not version.stages:
+            continue
+        makers = [
+            one for one in version.stages if one.contract in STAGES[name].contracts
+        ]
+        if len(makers) != 1:
+            raise DataError(
+                f"{version.ref} reads {len(makers)} versions that make its input "
+                f"{name}, and takes one. Correct `reads` in its prompt.yaml."
+            )
+        contract = get_contract(makers[0].contract)
+        calls = plan_prompts(makers[0], contract.schema).calls
+        if len(calls) != 1 or set(makers[0].inputs) != set(STAGES[name].texts):
+            raise DataError(
+                f"{makers[0].ref} cannot make the input {name} of {version.ref}: it "
+                f"takes a version that reads {' and '.join(STAGES[name].texts)} in one "
+                "call. Name another one under `reads` in its prompt.yaml."
+            )
+        frame = replace(calls[0].frame, call=name)
+        yield StageCall(
+            name=name, call=replace(calls[0], frame=frame), contract=contract
+        )
 
 
 def space_out(plan: PromptPlan, lines: int, blank: str = "") -> PromptPlan:
@@ -143,7 +211,12 @@ def space_out(plan: PromptPlan, lines: int, blank: str = "") -> PromptPlan:
     prompt design. ICLR 2024.
     """
     more = f"{blank}\n" * lines
-    return PromptPlan(calls=tuple(_space_call(call, more) for call in plan.calls))
+    return PromptPlan(
+        calls=tuple(_space_call(call, more) for call in plan.calls),
+        stages=tuple(
+            replace(stage, call=_space_call(stage.call, more)) for stage in plan.stages
+        ),
+    )
 
 
 def _space_call(call: Call, more: str) -> Call:

@@ -133,11 +133,15 @@ class PromptVersion:
 
     reads: tuple[NamedVersion, ...] = ()
     """Further versions that answering takes: a judge's extractor, by whose guides an
-    engine without a model finds what the two texts say."""
+    engine without a model finds what the two texts say, and the version of each stage
+    before this one, see `loop.prompts.stages`."""
 
     finders: tuple[Guide, ...] = ()
-    """Guides of the versions that it reads, where these were looked up; they are as
+    """Guides of the extractors that it reads, where these were looked up; they are as
     their digests say."""
+
+    stages: tuple[PromptVersion, ...] = ()
+    """The versions that it reads which make its inputs, where these were looked up."""
 
     parent: str | None = None
     """Digest of the version this one was revised from; None for the first."""

@@ -16,7 +16,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Prompt
 from loop.labels.cohort import iter_items, read_cohort
 from loop.prompts.outputs.base import Contract
-from loop.prompts.render import space_out
+from loop.prompts.render import PromptPlan, space_out
 from loop.prompts.version import PromptVersion
 from loop.run.asking import HeldEngine
 from loop.run.manifest import read_manifest
@@ -169,12 +169,12 @@ def _ask(
     chosen = set(rng.sample(ids, min(PROMPTS, len(ids))))
     plan = space_out(task.plan, draw)
     prompts = [
-        rng.choice(plan(item))
+        # Of a judge in stages the first: what it asks later depends on that answer.
+        rng.choice([one.prompt(item) for one in plan.stages] or plan(item))
         for item in iter_items(workspace, cohort)
         if item.id in chosen
     ]
-    calls = [frame.call for frame in plan.frames]
-    with StoredRun(workspace, run.id, calls) as archive:
+    with StoredRun(workspace, run.id, plan.names) as archive:
         stored = archive.find(prompts)
     asked = engine.redraw(draw) if draw else engine
     answers = [stored, *(_answers(asked.complete(prompts), prompts) for _ in range(2))]
@@ -187,7 +187,7 @@ def _ask(
         run=run.id,
         prompts=len(complete),
         words=_count_odd(complete, lambda _, answer: answer.text),
-        values=_count_odd(complete, _reader(task.work.contract)),
+        values=_count_odd(complete, _reader(task.work.contract, plan)),
     )
 
 
@@ -201,11 +201,13 @@ def _answers(
 _Read = Callable[[Prompt, Completion], object]
 
 
-def _reader(contract: Contract) -> _Read:
+def _reader(contract: Contract, plan: PromptPlan) -> _Read:
     """Return what reads the values of an answer; what cannot be read is one of them."""
+    stages = {one.name: one.contract for one in plan.stages}
 
     def read(prompt: Prompt, answer: Completion) -> object:
-        reading = contract.read(answer.text, prompt.frame.fields, prompt.item)
+        reads = stages.get(prompt.frame.call, contract)
+        reading = reads.read(answer.text, prompt.frame.fields, prompt.item)
         fields = reading.fields or {}
         return {name: str(field.value) for name, field in fields.items()}
 

@@ -26,6 +26,7 @@ from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.prompts.outputs.judged import MATCHES
 from loop.prompts.outputs.mean_answer import EVIDENCE
 from loop.prompts.render import PromptPlan, plan_prompts
+from loop.prompts.stages import given_texts, stage_item
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
 from loop.run.reference_implementation import ANSWER, in_published_layout
@@ -221,6 +222,9 @@ class _CohortSize(NamedTuple):
     tokens: int
     """Of all case texts, each once."""
 
+    stage_tokens: tuple[int, ...] = ()
+    """Of the texts that each call of a first stage is asked about."""
+
 
 def estimate_run(
     workspace: WorkspacePaths,
@@ -249,7 +253,7 @@ def estimate_run(
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = read_cohort(workspace, cohort)
     check_open(members)
-    require_inputs(members, version.ref, version.inputs)
+    require_inputs(members, version.ref, given_texts(version.inputs))
     config = read_config(workspace)
     model = asked_model(engine)
     counter = find_counter(model, _revision(engine, config))
@@ -443,16 +447,26 @@ def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
 
 
 def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _CohortSize:
-    """Count the case texts once: every way of asking inserts the same ones."""
+    """Count the case texts once: every way of asking inserts the same ones.
+
+    What a first stage will find is not known: it is taken to be as long as the text
+    that it reads, or of two texts the first.
+    """
     cases = characters = tokens = 0
     call = plan.calls[0]
+    stages = [0] * len(plan.stages)
     for item in items:
-        call.prompt(item)  # says which input a case lacks
-        texts = [item.variables[name] for name, _ in call.pieces]
+        own = item.variables
+        for number, stage in enumerate(plan.stages):
+            read = tuple(stage_item(stage.name, item).variables.values())
+            stages[number] += sum(map(count, read))
+            own = {**own, stage.name: read[0]}
+        call.prompt(replace(item, variables=own))  # says which input a case lacks
+        texts = [own[name] for name, _ in call.pieces]
         cases += 1
         characters += sum(map(len, texts))
         tokens += sum(map(count, texts))
-    return _CohortSize(cases, characters, tokens)
+    return _CohortSize(cases, characters, tokens, tuple(stages))
 
 
 def _shape(
@@ -465,13 +479,22 @@ def _shape(
         rest += sum(count(after) for _, after in call.pieces)
         output += _count_output(way, call.frame.fields, expected, count)
     calls = len(way.plan.calls)
+    tokens = calls * read.tokens + sum(read.stage_tokens)
+    for stage in way.plan.stages:
+        frame = stage.call.frame
+        frames += sum(count(message.content) for message in frame.messages)
+        rest += sum(count(after) for _, after in stage.call.pieces)
+        parts = stage.contract.mean_answer(
+            frame.fields, expected.found, expected.negated
+        )
+        output += _END + sum(part.times * count(part.text) for part in parts)
     prefix = frames * read.cases
     return Shape(
         layout=way.layout,
         contract=way.contract,
         chosen=False,
-        requests=calls * read.cases,
-        prompt_tokens=prefix + rest * read.cases + calls * read.tokens,
+        requests=len(way.plan.names) * read.cases,
+        prompt_tokens=prefix + rest * read.cases + tokens,
         prefix_tokens=prefix,
         frame_tokens=frames,
         output_tokens=round(output * read.cases),

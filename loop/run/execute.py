@@ -28,10 +28,13 @@ from loop.core.records import (
     Outcome,
     Prompt,
     PromptFrame,
+    Reading,
     Status,
 )
 from loop.engines.base import Engine
 from loop.prompts.outputs.base import Contract
+from loop.prompts.render import PromptPlan
+from loop.prompts.stages import write_input
 from loop.run.database import FieldEncoder, decode_fields
 from loop.run.prune import starting
 from loop.run.spec import RunSpec, run_id, spec_data
@@ -97,6 +100,7 @@ class Slot:
 
     __slots__ = (
         "fields",
+        "inputs",
         "item",
         "keys",
         "left",
@@ -110,10 +114,7 @@ class Slot:
     def __init__(self, seq: int, item: Item, prompts: Sequence[Prompt]) -> None:
         self.seq = seq
         self.item = item
-        self.left = len(prompts)
-        self.order: tuple[str, ...] = ()
-        if self.left > 1:
-            self.order = tuple(name for one in prompts for name in one.frame.fields)
+        self.expect(prompts)
         self.fields: Mapping[str, Field] = {}
         self.status = ANSWERED
         # Keys of the calls, in the order of the plan.
@@ -121,11 +122,21 @@ class Slot:
 
         self.repairs: tuple[str, ...] = ()
         self.problems: tuple[str, ...] = ()
+        # What a first stage found; None once that is asked about, or without stages.
+        self.inputs: dict[str, str] | None = None
+
+    def expect(self, prompts: Sequence[Prompt]) -> None:
+        """Wait for the answers to `prompts`."""
+        self.left = len(prompts)
+        self.order: tuple[str, ...] = ()
+        if self.left > 1:
+            self.order = tuple(name for one in prompts for name in one.frame.fields)
 
     def spoil(self, status: int, prompt: Prompt, problem: str) -> None:
         """Record that one call did not give fields."""
         self.status = max(self.status, status)
-        where = f"{prompt.frame.call}: " if self.order else ""
+        several = self.order or self.inputs is not None
+        where = f"{prompt.frame.call}: " if several else ""
         self.problems = (*self.problems, where + problem)
 
     def ordered(self) -> Mapping[str, Field]:
@@ -290,7 +301,8 @@ class Work:
     """Read once, as a stream."""
 
     plan: Callable[[Item], Sequence[Prompt]]
-    """The prompts to ask for one item, at least one."""
+    """The prompts to ask for one item, at least one. Of a plan with stages these are
+    asked first, and the item is given the inputs that they make."""
 
     contract: Contract
     """Reads the answers."""
@@ -495,6 +507,9 @@ class _Runner:
         self._store = store
         self._encoder = FieldEncoder()
         self._read = work.contract.read
+        plan = work.plan
+        stages = plan.stages if isinstance(plan, PromptPlan) else ()
+        self._stages = {one.name: one for one in stages}
         self._attempts: dict[bytes, _Asked] = {}
         self._unread: list[_Call] = []
         self._first = 0
@@ -613,22 +628,36 @@ class _Runner:
 
     def _blocks(self) -> Iterator[list[_Call]]:
         """Yield the calls of `_BLOCK` items at a time."""
-        plan, make_key = self._work.plan, self._keys.key
+        plan, make_key, stages = self._work.plan, self._keys.key, self._stages
         items = enumerate(self._work.items)
         while block := list(islice(items, _BLOCK)):
             calls: list[_Call] = []
             for seq, item in block:
-                prompts = plan(item)
+                prompts = [one.prompt(item) for one in stages.values()] or plan(item)
                 if not prompts:
                     raise DataError(
                         f"the prompt asks nothing of case {item.id}: the version has "
                         "no guides. Add guides to its guides.yaml."
                     )
                 slot = Slot(seq, item, prompts)
+                if stages:
+                    slot.inputs = {}
                 keyed = [(slot, prompt, make_key(prompt)) for prompt in prompts]
                 slot.keys = b"".join([key for _, _, key in keyed])
                 calls += keyed
             yield calls
+
+    def _next_stage(self, slot: Slot) -> None:
+        """Ask about an item with the inputs that its first stage made."""
+        old = slot.item
+        variables = {**old.variables, **(slot.inputs or {})}
+        slot.item = Item(id=old.id, variables=variables, language=old.language)
+        slot.inputs = None
+        prompts = self._work.plan(slot.item)
+        slot.expect(prompts)
+        keyed = [(slot, prompt, self._keys.key(prompt)) for prompt in prompts]
+        slot.keys += b"".join([key for _, _, key in keyed])
+        self._unread += keyed
 
     def _arrive(self, key: bytes, completion: Completion) -> None:
         """Keep one new completion; outcomes are made from many at a time.
@@ -678,15 +707,22 @@ class _Runner:
         elif completion.finish_reason == "error":
             self._n_unanswered += 1
         if completion.finish_reason == "stop":
-            fields, repairs, problem = self._read(
-                completion.text, prompt.frame.fields, slot.item
-            )
+            if slot.inputs is not None:
+                fields, repairs, problem = self._read_stage(prompt, completion.text)
+            else:
+                fields, repairs, problem = self._read(
+                    completion.text, prompt.frame.fields, slot.item
+                )
             if fields is None:
                 self._unreadable(call, problem)
                 return
             if repairs:
                 slot.repairs += repairs
-            slot.fields = {**slot.fields, **fields} if slot.fields else fields
+            if slot.inputs is not None:
+                made = write_input(prompt.frame.call, fields, prompt.item)
+                slot.inputs[prompt.frame.call] = made
+            else:
+                slot.fields = {**slot.fields, **fields} if slot.fields else fields
             self._n_recovered += call[2] in self._attempts
         elif completion.finish_reason in CUT_OFF:
             problem = CUT_OFF[completion.finish_reason]
@@ -697,6 +733,10 @@ class _Runner:
         else:
             slot.spoil(FAILED, prompt, completion.error or "the engine gave no reason")
         self._settled(slot)
+
+    def _read_stage(self, prompt: Prompt, text: str) -> Reading:
+        """Return what the answer of a first stage says."""
+        return self._stages[prompt.frame.call].read(text, prompt.item)
 
     def _unreadable(self, call: _Call, problem: str) -> None:
         """Note a call to be made once more; whether it is, its key decides."""
@@ -737,8 +777,12 @@ class _Runner:
     def _settled(self, slot: Slot) -> None:
         """Count one call of `slot` as made; store the item once all are."""
         slot.left -= 1
-        if not slot.left:
+        if slot.left:
+            return
+        if slot.inputs is None or slot.status:
             self._close(slot)
+        else:
+            self._next_stage(slot)
 
     def _close(self, slot: Slot) -> None:
         status = slot.status

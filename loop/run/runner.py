@@ -23,6 +23,7 @@ from loop.labels.language import has_words
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import Contract, get_contract
 from loop.prompts.render import plan_prompts
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Work, ask_aside, execute
@@ -118,7 +119,7 @@ class PromptRunner:
         self.material: Final = material
         self.contract: Final = options.contract or get_contract(version.contract)
         self.fields: Final = options.fields or version.labels
-        self._inputs = frozenset(version.inputs)
+        self._texts = given_texts(version.inputs)
         self._about = options.about
         self._engine = engine
         self._store = store
@@ -268,7 +269,7 @@ class PromptRunner:
             tuple(found[key] if key else None for key in keys),
             tuple(keys),
             answered=remembered,
-            cached=remembered * len(self._plan.calls),
+            cached=remembered * len(self._plan.names),
         )
         if summary is None:
             return done
@@ -338,8 +339,8 @@ class PromptRunner:
 
     def _storable(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Return the texts of one item in the order in which the version reads them."""
-        inputs = self.version.inputs
-        if texts.keys() != self._inputs:
+        inputs = self._texts
+        if texts.keys() != set(inputs):
             raise ValueError(
                 f"{self.version.ref} reads {' and '.join(inputs)}, and an item has "
                 f"{' and '.join(texts) or 'no text'}. Give each item the texts that "

@@ -31,6 +31,7 @@ from loop.labels.sealing import Opening, require_opening
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
+from loop.prompts.stages import STAGES, given_texts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.asking import (
     ChosenEngine,
@@ -57,8 +58,8 @@ from loop.run.task_fields import require_fields, task_of
 class StoredRun:
     """The answers of one run; a context manager that holds the store open.
 
-    Prompts must be looked for in cohort order, each at most once: the answers are read
-    as one stream, however long the run.
+    Prompts are best looked for in cohort order: the answers are read as one stream,
+    however long the run, and from its beginning again for one that went by.
     """
 
     def __init__(
@@ -115,18 +116,22 @@ class StoredRun:
 
     def _key(self, prompt: Prompt) -> bytes:
         """Return the key under which a prompt's answer is stored, or nothing."""
-        if prompt.item.id != self._item:
-            self._advance(self._rows, prompt.item.id)
+        wanted = prompt.item.id
+        if wanted != self._item and not self._advance(self._rows, wanted):
+            # What a later stage asks comes after the first stage of other items.
+            self._rows = self._store.read_keys(self.run_id)
+            self._advance(self._rows, wanted)
         start = self._place[prompt.frame.call] * KEY_BYTES
         return self._keys[start : start + KEY_BYTES]
 
-    def _advance(self, rows: Iterator[tuple[str, bytes]], wanted: str) -> None:
-        """Read on to the item `wanted`; without its keys where it is not there."""
+    def _advance(self, rows: Iterator[tuple[str, bytes]], wanted: str) -> bool:
+        """Read on to the item `wanted`, and say whether it is there."""
         self._item, self._keys = wanted, b""
         for item, keys in rows:
             if item == wanted:
                 self._keys = keys
-                return
+                return True
+        return False
 
 
 def find_archive(
@@ -165,9 +170,9 @@ def find_archive(
 
 def _calls(version: PromptVersion) -> tuple[str, ...]:
     """Return the names of the calls of one item, as the plan orders them."""
-    if version.plan is CallPlan.JOINT:
-        return ("joint",)
-    return version.labels
+    stages = tuple(name for name in version.inputs if name in STAGES)
+    own = ("joint",) if version.plan is CallPlan.JOINT else version.labels
+    return (*stages, *own)
 
 
 Watch = Callable[[Iterable[Any]], Iterable[Any]]
@@ -246,7 +251,7 @@ def prepare_run(
     """
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = _find_cohort(workspace, cohort, version)
-    require_inputs(members, version.ref, version.inputs)
+    require_inputs(members, version.ref, given_texts(version.inputs))
     contract = get_contract(version.contract)
     require_fields(workspace, version)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)

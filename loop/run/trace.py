@@ -39,6 +39,7 @@ from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import Contract, get_contract
 from loop.prompts.outputs.tolerant import strip_thinking
 from loop.prompts.render import PromptPlan
+from loop.prompts.stages import write_input
 from loop.prompts.version import PromptVersion
 from loop.run.aside import plan_version, rules_for
 from loop.run.asking import EngineOptions, choose_engine
@@ -332,7 +333,7 @@ class _Tracer:
                 yield self._bare(str(number + 1), key, outcome)
             return
         make_key = KeyMaker(self._run.spec, self.identity).key
-        prompts = self._plan(item)
+        prompts = self._prompts(self._plan, item, stored)
         if len(prompts) != len(stored):
             self.remarks.append(
                 f"the run made {len(stored)} calls about the case, and its prompt "
@@ -340,8 +341,29 @@ class _Tracer:
             )
         for prompt, key in zip(prompts, stored, strict=False):
             if not label or label in prompt.frame.fields:
-                several = len(stored) > 1
+                several = len(stored) > 1 or bool(self._plan.stages)
                 yield self._call(prompt, (make_key(prompt), key), outcome, several)
+
+    def _prompts(
+        self, plan: PromptPlan, item: Item, stored: Sequence[bytes]
+    ) -> Sequence[Prompt]:
+        """Return what was asked about the case, later stages as far as they came."""
+        if not plan.stages:
+            return plan(item)
+        asked = [stage.prompt(item) for stage in plan.stages]
+        keys = stored[: len(asked)]
+        answers = self._store.find_completions(keys)
+        inputs = dict(item.variables)
+        for stage, prompt, key in zip(plan.stages, asked, keys, strict=False):
+            answer = answers.get(key)
+            found = stage.read(answer.text, prompt.item).fields if answer else None
+            if found is None:
+                return asked
+            inputs[stage.name] = write_input(stage.name, found, prompt.item)
+        if len(keys) < len(asked):
+            return asked
+        whole = Item(id=item.id, variables=inputs, language=item.language)
+        return (*asked, *plan(whole))
 
     def _call(
         self, prompt: Prompt, keys: tuple[bytes, bytes], outcome: Outcome, several: bool
@@ -398,8 +420,11 @@ class _Tracer:
     def _read(self, completion: Completion, prompt: Prompt) -> Reading:
         if completion.finish_reason in CUT_OFF:
             return Reading(None, (), CUT_OFF[completion.finish_reason])
-        if self._contract is None:
+        if self._contract is None or self._plan is None:
             return Reading(None)
+        for stage in self._plan.stages:
+            if stage.name == prompt.frame.call:
+                return stage.read(completion.text, prompt.item)
         return self._contract.read(completion.text, prompt.frame.fields, prompt.item)
 
     def _cost(self, completion: Completion) -> float | None:
