@@ -11,6 +11,7 @@ from loop.core.records import Value
 from loop.evaluate.plan import Counted, plan_cohort
 from loop.evaluate.protocol import Protocol
 from loop.labels.cohort import read_cohort, require_inputs
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 
 RARE_WANTED = 3
@@ -60,7 +61,7 @@ def count_exemplars(
         not have what `version` reads.
     """
     members = read_cohort(workspace, cohort)
-    require_inputs(members, version.ref, version.inputs)
+    require_inputs(members, version.ref, given_texts(version.inputs))
     if members.holds_pairs:
         return ()
     plan = plan_cohort(workspace, cohort)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from loop.core.records import Field, Item, Span
-from loop.prompts.outputs.entailment import (
+from loop.core.numbered_phrases import (
     CANDIDATE_PHRASES,
     REFERENCE_PHRASES,
     number_phrases,
 )
+from loop.core.records import Field, Item, Span
 from loop.prompts.outputs.judged import INPUTS
 
 LISTED_ERRORS: Final = "listed_errors"

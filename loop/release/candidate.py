@@ -33,6 +33,7 @@ from loop.labels.cohort import (
 )
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.release.facts import (
     ClaimedFacts,
@@ -201,7 +202,7 @@ def read_committed(workspace: WorkspacePaths, request: FreezeRequest) -> PromptV
             f"cohort {cohort.name} has the role {cohort.role}. Name the dev cohort "
             "with --cohort, and a holdout with --holdout."
         )
-    require_inputs(cohort, version.ref, version.inputs)
+    require_inputs(cohort, version.ref, given_texts(version.inputs))
     return version
 
 

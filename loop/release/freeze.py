@@ -30,6 +30,7 @@ from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.rated_rows import RatedRow
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, require_inputs
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
     Candidate,
@@ -489,7 +490,7 @@ def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Sepa
             f"cohort {holdout} has the role {cohort.role}: there is nothing to open. "
             "Name a holdout with --holdout."
         )
-    require_inputs(cohort, version.ref, version.inputs)
+    require_inputs(cohort, version.ref, given_texts(version.inputs))
     found = measure_separation(workspace, version, holdout)
     if found.objections:
         raise DataError(

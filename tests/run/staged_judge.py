@@ -10,10 +10,10 @@ import time
 from itertools import count
 from pathlib import Path
 
+from loop.core.numbered_phrases import SIDES, split_phrases
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Guide
 from loop.engines import base
-from loop.prompts.outputs.entailment import SIDES, split_phrases
 from loop.prompts.version import CallPlan, NamedVersion, PromptVersion
 from loop.run.runner import PromptRunner, RunnerOptions
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from loop.core.errors import EngineError
+from loop.core.numbered_phrases import SIDES, split_phrases
 from loop.core.records import Completion, Prompt, PromptFrame, Span
 from loop.engines.rules.cues import Cues
 from loop.engines.rules.judging import (
@@ -22,6 +23,7 @@ from loop.engines.rules.judging import (
     PairError,
     judge_answer,
 )
+from loop.engines.rules.phrase_answers import entail_phrases, list_phrases
 from loop.engines.rules.report_findings import FindingReader
 from loop.engines.rules.rulings import Rulings
 from loop.engines.rules.weights import JudgingData
@@ -92,7 +94,7 @@ class JudgingEngine:
                 "`rules` answers a judge in JSON only, and the contract of this "
                 "version is free text: choose one in JSON, or an engine with a model"
             )
-        if not {"significant_errors", "errors"} & set(_required(frame)):
+        if not {"significant_errors", "errors", "phrases"} & set(_required(frame)):
             return (
                 "`rules` gives errors and counts, and the contract of this version "
                 "asks for something else: choose an engine with a model"
@@ -105,6 +107,8 @@ class JudgingEngine:
         return ""
 
     def _answer(self, prompt: Prompt) -> str:
+        if "phrases" in _required(prompt.frame):
+            return self._answer_phrases(prompt)
         texts = [prompt.item.variables.get(name, "") for name in _TEXTS]
         reader, rulings = self._reader(prompt.frame)
         judged = judge_answer(reader, texts[0], texts[1], rulings)
@@ -113,6 +117,18 @@ class JudgingEngine:
         if "errors" in _required(prompt.frame):
             return _list_errors(judged, errors, texts, prompt.frame)
         return _list_sections(judged, errors, texts, prompt.frame.fields)
+
+    def _answer_phrases(self, prompt: Prompt) -> str:
+        """Return the phrases of one report, or which of them are entailed."""
+        reader, _ = self._reader(prompt.frame)
+        inputs, field = prompt.item.variables, prompt.frame.fields[0]
+        said: Sequence[object]
+        if field in SIDES:
+            held, against = (split_phrases(inputs[name]) for name in SIDES[field])
+            said = entail_phrases(reader, held, against)
+        else:
+            said = list_phrases(reader, inputs["text"])
+        return json.dumps({"phrases": said}, ensure_ascii=False)
 
     def _reader(self, frame: PromptFrame) -> tuple[FindingReader, Rulings]:
         """Return the reader of what a frame's judge reads, and what its guides rule.

@@ -38,6 +38,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from loop.core.numbered_phrases import (
+    CANDIDATE_PHRASES,
+    PRECISION,
+    RECALL,
+    REFERENCE_PHRASES,
+    SIDES,
+    split_phrases,
+)
 from loop.core.records import Entry, Field, Item, PromptTask, Reading
 from loop.prompts.outputs.judged import name_values, parse_object, read_unwrapped
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
@@ -47,20 +55,8 @@ from loop.prompts.outputs.strict import repeats_keys
 from loop.prompts.outputs.tolerant import UnreadableError, find_object
 from loop.prompts.outputs.words import fold_name
 
-PRECISION: Final = "precision"
-RECALL: Final = "recall"
 ENTAILED: Final = "entailed"
 NOT_ENTAILED: Final = "not_entailed"
-REFERENCE_PHRASES: Final = "reference_phrases"
-CANDIDATE_PHRASES: Final = "candidate_phrases"
-
-SIDES: Final[Mapping[str, tuple[str, str]]] = {
-    PRECISION: (CANDIDATE_PHRASES, REFERENCE_PHRASES),
-    RECALL: (REFERENCE_PHRASES, CANDIDATE_PHRASES),
-}
-"""Field to the list whose phrases are held, and the list they are held against."""
-
-_NUMBERED = re.compile(r"\[(\d+)\] (.*)")
 _KEYS = frozenset({"phrase", ENTAILED, "evidence"})
 _NAMES = {fold_name(name): name for name in (*_KEYS, "status")}
 _STATUS = {
@@ -83,23 +79,6 @@ class _Said(NamedTuple):
     number: int
     entailed: bool
     evidence: tuple[int, ...]
-
-
-def number_phrases(phrases: Sequence[str]) -> str:
-    r"""Return phrases as an input has them, a line for each.
-
-    Examples
-    --------
-    >>> number_phrases(["left effusion", "no pneumothorax"])
-    '[0] left effusion\n[1] no pneumothorax'
-    """
-    return "\n".join(f"[{number}] {one}" for number, one in enumerate(phrases))
-
-
-def split_phrases(numbered: str) -> tuple[str, ...]:
-    """Return the phrases that `number_phrases` wrote; none of other lines."""
-    found = (_NUMBERED.fullmatch(line) for line in numbered.split("\n"))
-    return tuple([one[2] for one in found if one])
 
 
 class Entailment:

@@ -92,6 +92,13 @@ def build(
     contract = get_contract(version.contract)
     plan = plan_prompts(version, contract.schema)
     _check_labels(version)
+    if plan.stages and target is not ExportTarget.JINJA:
+        made = ", ".join(one.name for one in plan.stages)
+        raise DataError(
+            f"{version.ref} asks in stages: what is asked last holds what was answered "
+            f"first ({made}), so its requests cannot be written beforehand. Export it "
+            f"to {ExportTarget.JINJA}, and {version.stages[0].ref} too."
+        )
     if target.is_batch:
         form = _form(origin, plan, target)
         return BuiltExport({} if with_cases else _request_templates(form), form)

@@ -21,6 +21,7 @@ from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
 from loop.release.facts import EngineFacts
@@ -42,7 +43,7 @@ def cohort_cases(
     """
     cohort = read_cohort(workspace, name)
     check_open(cohort)
-    require_inputs(cohort, version.ref, version.inputs)
+    require_inputs(cohort, version.ref, given_texts(version.inputs))
     return CaseSource(origin=f"cohort {name}", items=iter_items(workspace, cohort))
 
 
@@ -63,9 +64,10 @@ def file_cases(
     """
     options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
-    if not set(version.inputs) <= set(source.inputs):
+    wanted = given_texts(version.inputs)
+    if not set(wanted) <= set(source.inputs):
         raise DataError(
-            f"{version.ref} reads {', '.join(version.inputs)}, and {path.name} has "
+            f"{version.ref} reads {', '.join(wanted)}, and {path.name} has "
             f"{', '.join(source.inputs)}. Name a table with these columns."
         )
     screening = Screening(options, read_taxonomy(workspace.labels).region)
