@@ -180,6 +180,18 @@ def test_recall_holds_the_reference_and_an_empty_side_has_no_share():
     assert "cites a phrase" in share(judged(True, False), "recall", empty)
 
 
+def test_evidence_is_found_in_the_phrases_of_the_other_report():
+    """What decided is shown beside what it decided."""
+    answer = judged(True, False, True, evidence=(1, 0))
+    field = ENTAILED.read(answer, ("precision",), PAIR).fields["precision"]
+    words = [
+        [PAIR.variables[span.input][span.start : span.end] for span in one.spans]
+        for one in field.entries
+    ]
+    both = ["normal heart", "small left effusion"]
+    assert words == [both, [], both]
+
+
 def test_fields_that_are_no_direction_are_not_read():
     """A version that asks for both at once would be read as one of them."""
     assert ENTAILED.read(judged(True), ("precision", "recall"), PAIR).fields is None
