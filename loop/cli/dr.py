@@ -29,7 +29,7 @@ from loop.core.paths import WorkspacePaths, material
 from loop.core.safe_text import quoted
 from loop.documents.svg import as_file
 from loop.documents.templates import render_template, shipped_templates
-from loop.judge.counts import GREEN, score_counts
+from loop.judge.counts import OWN, score_counts, scores_of
 from loop.judge.discrimination import (
     Discrimination,
     MarkedPairs,
@@ -276,32 +276,45 @@ def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
 
 
 def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
-    """Return GREEN of a judge's counts with its flags, and its own score."""
+    """Return the first score of a judge with its flags, and the numbers it gives.
+
+    The first is GREEN of its counts where it has it. It flags a pair where it counts a
+    significant error; one that counts none flags nothing.
+    """
     said = judge.judge(pairs.references, pairs.candidates, ["en"] * len(pairs.ids))
     counts, ref = said.counts, judge.version.ref
     signs = "|".join(judge.facts.sign)
-    errors = counts.significant.sum(axis=1)
-    flags = np.where(np.isnan(errors), np.nan, errors > 0)
+    flags = None
+    if judge.contract.counts_errors:
+        errors = counts.triples[:, 1]
+        flags = np.where(np.isnan(errors), np.nan, errors > 0)
     name = judge.version.name
+    first, *more = scores_of(judge.contract)
+    empty = "" if first.weights is None else f"|empty:{Empty.ONE}"
     found = [
         PairScores(
             name=name,
-            title=f"GREEN of {ref}",
-            lower=False,
-            values=score_counts(counts, GREEN, Empty.ONE),
-            signature=f"{name}_green|{signs}|empty:{Empty.ONE}",
+            title=f"{first.title} of {ref}",
+            lower=first.direction is Direction.LOWER,
+            values=score_counts(counts, first, Empty.ONE),
+            signature=f"{name}_{first.name}|{signs}{empty}",
             flags=flags,
-            decision="flagged where it counts a significant error",
+            decision=""
+            if flags is None
+            else "flagged where it counts a significant error",
         )
     ]
-    if not np.isnan(counts.own).all():
+    for one in more:
+        values = score_counts(counts, one, Empty.ONE)
+        if not one.number or (one is OWN and np.isnan(values).all()):
+            continue
         found.append(
             PairScores(
-                name=f"{name}_own",
-                title=f"own score of {ref}",
-                lower=False,
-                values=counts.own,
-                signature=f"{name}_own|{signs}",
+                name=f"{name}_{one.name}",
+                title=f"{one.title} of {ref}",
+                lower=one.direction is Direction.LOWER,
+                values=values,
+                signature=f"{name}_{one.name}|{signs}",
             )
         )
     return found

@@ -28,6 +28,7 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
 from loop.documents.templates import shipped_templates, template_folder
+from loop.judge.counts import scores_of
 from loop.judge.document import (
     FILES,
     JudgeDocument,
@@ -255,23 +256,24 @@ def _show(document: JudgeDocument) -> None:
         rows.append((line.title, line.way, *cells))
     print_table(tuple(header), rows)
     say()
-    print_table(
-        ("errors, significant + others", *names),
-        [
-            (
-                category,
-                *(
-                    " + ".join(
-                        count(one.total(category, significant=weight))
-                        for weight in (True, False)
-                    )
-                    for one in document.systems
-                ),
-            )
-            for category in document.categories
-        ],
-    )
-    say()
+    if document.categories:
+        print_table(
+            ("errors, significant + others", *names),
+            [
+                (
+                    category,
+                    *(
+                        " + ".join(
+                            count(one.total(category, significant=weight))
+                            for weight in (True, False)
+                        )
+                        for one in document.systems
+                    ),
+                )
+                for category in document.categories
+            ],
+        )
+        say()
     for text in notes(document):
         for number, part in enumerate(wrap(text, _COLUMNS - 6)):
             say(("      " if number else "note: ") + part)
@@ -311,10 +313,10 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     for one in judges:
         say(f"{one.ref}: {get_contract(one.contract).summary}")
     say()
-    say(
-        "scores of each: GREEN, GREEN-F1, Formula and --weights (higher is better), "
-        "GREEN-EC (lower)"
-    )
+    for one in judges:
+        scores = scores_of(get_contract(one.contract))
+        said = ", ".join(f"{each.title} ({WAYS[each.direction]})" for each in scores)
+        say(f"scores of {one.ref}: {said}")
 
 
 def evaluate_judge(

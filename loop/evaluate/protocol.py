@@ -71,7 +71,18 @@ class JudgingRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    score: Literal["green", "green_f1", "formula", "errors", "own"] = "green"
+    score: Literal[
+        "green",
+        "green_f1",
+        "formula",
+        "errors",
+        "own",
+        "line_sum",
+        "line_max",
+        "line_mean",
+        "crimson",
+        "rating",
+    ] = "green"
     """Which of the judge's scores is held against the raters."""
 
     measure: AgreementMeasure = AgreementMeasure.TAU_B

@@ -101,6 +101,11 @@ def find_count_failures(
             "FILE`, or rate pairs on the page Judges of the workbench."
         )
     counted = run_counts(store, run, version)
+    if not counted.categories:
+        raise DataError(
+            f"{version.ref} counts no errors by category, so that no count of it can "
+            "be wrong. Name a run of a judge that does."
+        )
     wanted = [
         (place, name)
         for place, name in enumerate(version.labels)

@@ -1,17 +1,20 @@
-"""What a judge's answers count, and the scores that are made of the counts."""
+"""What a judge's answers count, and the scores that they have or that are made of it.
+
+Which these are, the contract of the answers decides: see `scores_of`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.errors import DataError
 from loop.core.records import Status
 from loop.prompts.outputs.base import Contract
-from loop.prompts.outputs.error_list import UnweightedErrorList
 from loop.prompts.outputs.judged import (
     INSIGNIFICANT,
     MATCHED,
@@ -32,7 +35,7 @@ class JudgeCounts:
     """
 
     categories: tuple[str, ...]
-    """Asked for, in order."""
+    """Asked for, in order; none where the answers count no errors."""
 
     significant: NDArray[np.float64]
     """Shape ``(n_pairs, n_categories)``. Where a judge does not weigh errors, all of
@@ -43,16 +46,27 @@ class JudgeCounts:
     weigh errors."""
 
     matched: NDArray[np.float64]
-    """Shape ``(n_pairs,)``."""
-
-    own: NDArray[np.float64]
-    """Score that the judge gives itself, 0 to 1; NaN where it gives none."""
+    """Shape ``(n_pairs,)``; NaN where the answers count no matches."""
 
     statuses: tuple[Status | None, ...]
     """How each pair ended; None where nothing was asked."""
 
     weighs: bool = True
     """Whether the judge tells significant errors from others."""
+
+    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Other numbers of an answer by the name of their field, each of shape
+    ``(n_pairs,)``; NaN where an answer gives none."""
+
+    @property
+    def own(self) -> NDArray[np.float64]:
+        """Score that the judge gives itself, 0 to 1; NaN where it gives none."""
+        return self.number(OWN_SCORE)
+
+    def number(self, name: str) -> NDArray[np.float64]:
+        """Return a number of each pair; NaN where the answers have no such field."""
+        found = self.numbers.get(name)
+        return np.full(len(self.statuses), np.nan) if found is None else found
 
     @property
     def by_weight(self) -> NDArray[np.float64]:
@@ -66,40 +80,42 @@ class JudgeCounts:
 
     @property
     def triples(self) -> NDArray[np.float64]:
-        """Shape ``(n_pairs, 3)``: matched, significant and insignificant errors."""
-        return np.column_stack(
-            [self.matched, self.significant.sum(axis=1), self.insignificant.sum(axis=1)]
-        )
+        """Shape ``(n_pairs, 3)``: matched, significant and insignificant errors.
+
+        NaN for what the answers do not count.
+        """
+        # A sum over no category is 0, and nothing says that there are no errors.
+        unknown = 0.0 if self.categories else np.nan
+        errors = [
+            one.sum(axis=1) + unknown for one in (self.significant, self.insignificant)
+        ]
+        return np.column_stack([self.matched, *errors])
 
     def count(self, status: Status) -> int:
         """Return how many pairs ended so."""
         return sum(one is status for one in self.statuses)
 
 
-def weighs_errors(contract: Contract) -> bool:
-    """Whether answers tell significant errors from others."""
-    return contract.name != UnweightedErrorList.name
-
-
 def answer_fields(categories: Sequence[str], contract: Contract) -> tuple[str, ...]:
-    """Return the fields of an answer that counts are read from.
+    """Return the fields of an answer that counts and numbers are read from.
 
     Parameters
     ----------
     contract
-        Decides whether significant errors are told from others.
+        Decides what is counted, and whether significant errors are told from others.
     """
-    weight = SIGNIFICANT if weighs_errors(contract) else ""
-    serious = [error_field(name, weight) for name in categories]
-    minor = [error_field(name, INSIGNIFICANT) for name in categories]
-    return (*serious, *minor, MATCHED, OWN_SCORE)
+    errors: list[str] = []
+    if contract.counts_errors:
+        weight = SIGNIFICANT if contract.weighs else ""
+        errors = [error_field(name, weight) for name in categories]
+        errors += [error_field(name, INSIGNIFICANT) for name in categories]
+    return (*errors, *([MATCHED] if contract.counts_matches else ()), *contract.numbers)
 
 
 def read_counts(
     answers: Sequence[ItemAnswer | None],
     categories: Sequence[str],
-    *,
-    weighs: bool = True,
+    contract: Contract,
 ) -> JudgeCounts:
     """Return the counts of answers.
 
@@ -107,22 +123,25 @@ def read_counts(
     ----------
     answers
         One a pair, the values those of `answer_fields`; None where nothing was asked.
-    weighs
-        Whether they tell significant errors from others; see `weighs_errors`.
+    contract
+        Of the answers.
     """
-    size = len(categories)
-    table = np.full((len(answers), 2 * size + 2), np.nan)
+    asked = tuple(categories) if contract.counts_errors else ()
+    size = len(asked)
+    table = np.full((len(answers), len(answer_fields(asked, contract))), np.nan)
     for row, one in enumerate(answers):
         if one is not None and one.status is Status.ANSWERED:
             table[row] = [_number(value) for value in one.values]
+    rest = [*table[:, 2 * size :].T]
+    unsaid = np.full(len(answers), np.nan)
     return JudgeCounts(
-        categories=tuple(categories),
+        categories=asked,
         significant=table[:, :size],
         insignificant=table[:, size : 2 * size],
-        matched=table[:, -2],
-        own=table[:, -1],
+        matched=rest.pop(0) if contract.counts_matches else unsaid,
         statuses=tuple(None if one is None else one.status for one in answers),
-        weighs=weighs,
+        weighs=contract.weighs,
+        numbers=dict(zip(contract.numbers, rest, strict=True)),
     )
 
 
@@ -131,7 +150,7 @@ def _number(value: object) -> float:
 
 
 class JudgeScore(NamedTuple):
-    """One number that is made of a judge's counts, or that it gives itself."""
+    """One number that is made of a judge's counts, or that its answer has."""
 
     name: str
     """For example ``"green"``; behind the judge's name it names a metric."""
@@ -143,6 +162,23 @@ class JudgeScore(NamedTuple):
     ``aM / (aM + bS + cI)``. None for a number of another form."""
 
     direction: Direction = Direction.HIGHER
+    number: str = ""
+    """Field of the answer that the score is, as it stands; empty for one of counts."""
+
+    low: float = 0.0
+    """Least possible value."""
+
+    high: float | None = 1.0
+    """Largest possible value; None without a bound."""
+
+    source: str = "Ostmeier S et al. Findings of EMNLP 2024:374-390"
+    """Where it was published."""
+
+    @property
+    def best(self) -> float:
+        """What a candidate equal to its reference scores."""
+        lower = self.direction is Direction.LOWER or self.high is None
+        return self.low if lower else float(self.high or 0.0)
 
 
 GREEN: Final = JudgeScore(
@@ -152,11 +188,19 @@ GREEN: Final = JudgeScore(
     (1, 1, 0),
 )
 ERRORS: Final = JudgeScore(
-    "errors", "GREEN-EC", "Significant errors, S.", direction=Direction.LOWER
+    "errors",
+    "GREEN-EC",
+    "Significant errors, S.",
+    direction=Direction.LOWER,
+    high=None,
 )
 OWN: Final = JudgeScore(
-    "own", "own score", "The score that the judge gives itself, 0 to 1."
+    "own",
+    "own score",
+    "The score that the judge gives itself, 0 to 1.",
+    number=OWN_SCORE,
 )
+_FINE: Final = "Huang A et al. FineRadScore. MLHC 2024"
 SCORES: Final = (
     GREEN,
     JudgeScore(
@@ -173,13 +217,100 @@ SCORES: Final = (
     ),
     ERRORS,
     OWN,
+    JudgeScore(
+        "line_sum",
+        "FineRadScore, sum",
+        "Severity of the corrections, 0 to 4 each, summed over the lines.",
+        direction=Direction.LOWER,
+        number="line_sum",
+        high=None,
+        source=_FINE,
+    ),
+    JudgeScore(
+        "line_max",
+        "FineRadScore, max",
+        "Severity of the worst correction, 0 to 4.",
+        direction=Direction.LOWER,
+        number="line_max",
+        high=4.0,
+        source=_FINE,
+    ),
+    JudgeScore(
+        "line_mean",
+        "FineRadScore, mean",
+        "Severity of the corrections, summed, by candidate line and inserted line.",
+        direction=Direction.LOWER,
+        number="line_mean",
+        high=4.0,
+        source=_FINE,
+    ),
+    JudgeScore(
+        "crimson",
+        "CRIMSON",
+        "Weight of matched findings less that of false ones, by that of the reference.",
+        number="crimson",
+        low=-1.0,
+        source="As in the published implementation of CRIMSON",
+    ),
+    JudgeScore(
+        "rating",
+        "rating",
+        "Points by the rubric, 1 to 5.",
+        number="rating",
+        low=1.0,
+        high=5.0,
+        source="Kim S et al. Prometheus 2. EMNLP 2024:4334-4353",
+    ),
 )
-"""Every score of a judge, GREEN first."""
+"""Every score that a judge can have, GREEN first."""
+
+
+def scores_of(contract: Contract) -> tuple[JudgeScore, ...]:
+    """Return the scores that answers in a contract can have, in the order of `SCORES`.
+
+    Examples
+    --------
+    >>> from loop.prompts.outputs.base import get_contract
+    >>> [one.name for one in scores_of(get_contract("error_list_unweighted"))]
+    ['green', 'green_f1', 'errors', 'own']
+    """
+    return tuple(one for one in SCORES if _has(contract, one))
+
+
+def _has(contract: Contract, score: JudgeScore) -> bool:
+    if score.number:
+        return score.number in contract.numbers
+    if not contract.counts_errors:
+        return False
+    if score.weights is None:
+        return True
+    return contract.counts_matches and (contract.weighs or not score.weights[2])
 
 
 def find_score(name: str) -> JudgeScore:
     """Return the score that the protocol calls `name`."""
     return next(one for one in SCORES if one.name == name)
+
+
+def require_score(contract: Contract, name: str) -> JudgeScore:
+    """Return the score that the protocol calls `name`, of answers in a contract.
+
+    Raises
+    ------
+    DataError
+        No such answer can have it.
+    """
+    found = find_score(name)
+    scores = scores_of(contract)
+    if found not in scores:
+        raise DataError(
+            f"the protocol holds the score {name} against the raters, and answers in "
+            f"the contract {contract.name} have none. They have "
+            f"{', '.join(one.name for one in scores) or 'no score at all'}: name one "
+            "of these as `score` in the section judging of labels/protocol.yaml, or "
+            "another judge."
+        )
+    return found
 
 
 def weighted_score(weights: tuple[float, float, float]) -> JudgeScore:
@@ -228,14 +359,15 @@ def score_counts(
     ...     significant=np.array([[1.0], [0.0]]),
     ...     insignificant=np.array([[2.0], [0.0]]),
     ...     matched=np.array([3.0, 0.0]),
-    ...     own=np.full(2, np.nan),
     ...     statuses=(Status.ANSWERED, Status.ANSWERED),
     ... )
     >>> score_counts(counts, GREEN, Empty.ONE).tolist()
     [0.75, 1.0]
     """
+    if score.number:
+        return counts.number(score.number)
     if score.weights is None:
-        return counts.own if score.name == OWN.name else counts.triples[:, 1]
+        return counts.triples[:, 1]
     a, b, c = score.weights
     triples = counts.triples
     if not c:

@@ -19,13 +19,14 @@ from loop.core.records import Status
 from loop.core.safe_text import format_csv, shielded
 from loop.documents.templates import render_template, shipped_templates
 from loop.judge.counts import (
-    SCORES,
     JudgeScore,
     OwnAgainstCounts,
     compare_own,
+    scores_of,
     weighted_score,
 )
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
+from loop.prompts.outputs.base import Contract
 from loop.run.runner import Watch
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
@@ -83,6 +84,8 @@ class JudgeDocument:
     facts: JudgeFacts
     contract: str
     categories: tuple[str, ...]
+    """Of errors that are counted; none where the judge counts none."""
+
     systems: tuple[JudgedSystem, ...]
     sheet: ScoreSheet
     """Each score of each system, with its interval."""
@@ -95,6 +98,9 @@ class JudgeDocument:
 
     official: ScoreSheet | None = None
     """The same answers as the published parser reads them."""
+
+    matches: bool = True
+    """Whether the judge counts matched findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +121,23 @@ class JudgeOptions:
         if self.weights is not None:
             weighted_score(self.weights)
 
-    @property
-    def scores(self) -> tuple[JudgeScore, ...]:
-        """The scores that are shown."""
-        more = () if self.weights is None else (weighted_score(self.weights),)
-        return (*SCORES, *more)
+    def scores_for(self, contract: Contract) -> tuple[JudgeScore, ...]:
+        """Return the scores that are shown of answers in a contract.
+
+        Raises
+        ------
+        DataError
+            There are weights, and such answers do not count what they weigh.
+        """
+        scores = scores_of(contract)
+        if self.weights is None:
+            return scores
+        if not (contract.counts_errors and contract.counts_matches):
+            raise DataError(
+                "weights make a score of matched findings and errors, and answers in "
+                f"the contract {contract.name} do not count both. Leave --weights out."
+            )
+        return (*scores, weighted_score(self.weights))
 
     @property
     def resampling(self) -> Resampling:
@@ -153,7 +171,7 @@ def judge_systems(
     Raises
     ------
     DataError
-        A side is labels and not texts.
+        A side is labels and not texts, or the weights have nothing to weigh.
     EngineError
         The engine is not available, or failed as a whole; what it answered until then
         is kept.
@@ -161,19 +179,21 @@ def judge_systems(
         The store cannot be read or written.
     """
     options = options or JudgeOptions()
+    scores = options.scores_for(judge.contract)
     sides = text_sides(joined)
     systems = tuple(_judge_side(judge, one.side, options, watch) for one in sides)
-    metrics = judge_metrics(judge, options.scores, options.empty)
+    metrics = judge_metrics(judge, scores, options.empty)
     published = None
     if official is not None:
         for one in sides:
             _judge_side(official, one.side, options, watch)
-        theirs = judge_metrics(official, options.scores, options.empty)
+        theirs = judge_metrics(official, scores, options.empty)
         published = measure_texts(joined, theirs, **options.resampling)
     return JudgeDocument(
         facts=judge.facts,
         contract=judge.version.contract,
-        categories=judge.version.labels,
+        categories=judge.version.labels if judge.contract.counts_errors else (),
+        matches=judge.contract.counts_matches,
         systems=systems,
         sheet=measure_texts(joined, metrics, **options.resampling),
         empty=options.empty,
@@ -363,17 +383,19 @@ def render_files(
 
 def _format_counts(document: JudgeDocument) -> str:
     """Return the counts of every pair: ids and numbers, empty where unanswered."""
-    header = ["id", "system", "status", "matched"]
+    header = ["id", "system", "status", *(["matched"] if document.matches else [])]
     header += [f"significant.{name}" for name in document.categories]
     header += [f"insignificant.{name}" for name in document.categories]
-    return format_csv(header, (row for one in document.systems for row in _rows(one)))
-
-
-def _rows(one: JudgedSystem) -> list[Sequence[object]]:
-    counts = one.answers.counts
-    numbers = np.column_stack(
-        [counts.matched, counts.significant, counts.insignificant]
+    rows = (
+        row for one in document.systems for row in _rows(one, matches=document.matches)
     )
+    return format_csv(header, rows)
+
+
+def _rows(one: JudgedSystem, *, matches: bool) -> list[Sequence[object]]:
+    counts = one.answers.counts
+    errors = [counts.significant, counts.insignificant]
+    numbers = np.column_stack([counts.matched, *errors] if matches else errors)
     return [
         [
             shielded(case),

@@ -12,16 +12,15 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask, Status
 from loop.judge.counts import (
     OWN,
-    SCORES,
     JudgeCounts,
     JudgeScore,
     answer_fields,
     read_counts,
     score_counts,
-    weighs_errors,
+    scores_of,
 )
 from loop.prompts.catalog import list_prompts, read_known
-from loop.prompts.outputs.base import choose_parser, get_contract
+from loop.prompts.outputs.base import Contract, choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
@@ -30,7 +29,6 @@ from loop.run.runner import PromptRunner, RunnerOptions, Watch
 from loop.run.task_fields import task_of
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.base import (
-    Direction,
     Metric,
     MetricInput,
     MetricOptions,
@@ -166,6 +164,11 @@ class Judge:
         return cls(runner, parser)
 
     @property
+    def contract(self) -> Contract:
+        """What reads the answers."""
+        return self._runner.contract
+
+    @property
     def facts(self) -> JudgeFacts:
         """What two scores must share; opens the engine.
 
@@ -229,11 +232,7 @@ class Judge:
             ]
             asked = self._runner.ask(texts, languages, watch)
             known = JudgeAnswers(
-                counts=read_counts(
-                    asked.answers,
-                    self.version.labels,
-                    weighs=weighs_errors(self._runner.contract),
-                ),
+                counts=read_counts(asked.answers, self.version.labels, self.contract),
                 asked=asked.asked,
                 cached=asked.cached,
                 problems=asked.problems,
@@ -272,7 +271,7 @@ def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
 
 def judge_metrics(
     judge: Judge,
-    scores: Sequence[JudgeScore] = SCORES,
+    scores: Sequence[JudgeScore] | None = None,
     empty: Empty = Empty.ONE,
     watch: Watch | None = None,
 ) -> tuple[Metric, ...]:
@@ -281,13 +280,14 @@ def judge_metrics(
     Parameters
     ----------
     scores
-        Which of them.
+        Which of them; None for all that its answers can have.
     empty
         What a pair without matches and errors scores where the form has weights.
     watch
         As for `Judge.judge`.
     """
-    return tuple(_metric(judge, one, empty, watch) for one in scores)
+    wanted = scores_of(judge.contract) if scores is None else scores
+    return tuple(_metric(judge, one, empty, watch) for one in wanted)
 
 
 def _metric(
@@ -298,11 +298,11 @@ def _metric(
         name=name,
         title=f"{score.title} of {judge.version.ref}",
         direction=score.direction,
-        low=0.0,
-        high=1.0 if score.direction is Direction.HIGHER else None,
+        low=score.low,
+        high=score.high,
         needs="texts",
         about=score.about,
-        reference="Ostmeier S et al. Findings of EMNLP 2024:374-390",
+        reference=score.source,
         score=partial(
             _measure, name=name, judge=judge, of=score, empty=empty, watch=watch
         ),

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import JudgingRules
-from loop.judge.counts import JudgeCounts, find_score, score_counts
+from loop.judge.counts import JudgeCounts, score_counts
 from loop.judge.judge_evaluation import (
     EMPTY,
     RESAMPLES,
+    claimed_score,
     expert_table,
     rated_points,
     run_counts,
@@ -85,8 +86,9 @@ def compare_judge_runs(
     given = read_ratings_of(workspace, cohort.name)
     points = rated_points(given).consensus
     with open_store(workspace) as store:
-        counts = [run_counts(store, one, version_of(workspace, one)) for one in runs]
-    score, measure = find_score(rules.score), rules.measure
+        versions = [version_of(workspace, one) for one in runs]
+        counts = [run_counts(store, *one) for one in zip(runs, versions, strict=True)]
+    score, measure = claimed_score(versions[1], rules.score), rules.measure
     sign = 1
     if measure is AgreementMeasure.TAU_B and score.direction is Direction.LOWER:
         sign = -1
@@ -110,7 +112,9 @@ def compare_judge_runs(
     return JudgeComparison(
         agreement=NumberChange(f"{measure.words} of {score.title}", *alone),
         difference=to_estimate(found.value),
-        f1=() if experts is None else _f1(experts, counts, cohort.case_ids),
+        f1=()
+        if experts is None or not all(one.categories for one in counts)
+        else _f1(experts, counts, cohort.case_ids),
     )
 
 

@@ -20,8 +20,6 @@ from loop.evaluate.protocol import read_protocol, register_protocol
 from loop.evaluate.recording import digest_answers
 from loop.evaluate.stability import find_draws
 from loop.judge.counts import (
-    GREEN,
-    SCORES,
     JudgeCounts,
     JudgeScore,
     OwnAgainstCounts,
@@ -29,8 +27,9 @@ from loop.judge.counts import (
     compare_own,
     find_score,
     read_counts,
+    require_score,
     score_counts,
-    weighs_errors,
+    scores_of,
 )
 from loop.judge.gate_text import judge_gate_notes, judge_gate_rows
 from loop.judge.judge_gates import (
@@ -129,7 +128,8 @@ class JudgeEvaluation:
     the protocol's confidence; empty where nobody marked errors."""
 
     score: JudgeScore
-    """The score that the protocol holds against the raters; GREEN if it names none."""
+    """The score that the protocol holds against the raters; without a protocol of
+    judges GREEN, or else the first that the judge has."""
 
     agreement: tuple[ScoreAgreement, ...]
     """Each score against points, the best first; empty without points."""
@@ -222,7 +222,8 @@ def evaluate_judge_run(
     given = read_ratings_of(workspace, cohort.name, opening=opening)
     protocol = read_protocol(workspace)
     rules = protocol.judging
-    score = GREEN if rules is None else find_score(rules.score)
+    contract = get_contract(version.contract)
+    score = claimed_score(version, None if rules is None else rules.score)
     with open_store(workspace) as store:
         counts = [run_counts(store, one, version) for one in draws]
         cost = _cost(store, run)
@@ -243,7 +244,9 @@ def evaluate_judge_run(
         units = np.unique(units, return_inverse=True)[1]
     meta = evaluate_judge(
         judged,
-        experts=experts if first.count(Status.ANSWERED) else None,
+        experts=experts
+        if contract.counts_errors and first.count(Status.ANSWERED)
+        else None,
         ratings=points,
         patients=owners,
         units=units,
@@ -251,7 +254,7 @@ def evaluate_judge_run(
         resamples=RESAMPLES,
     )
     f1 = {}
-    if experts is not None:
+    if experts is not None and contract.counts_errors:
         f1 = _group_f1(experts, judged, units, protocol.confidence)
     gate = None
     if rules is not None and points is not None:
@@ -281,11 +284,39 @@ def evaluate_judge_run(
         else rated_rows(units, points.consensus, judged.scores[0], parent),
         f1=f1,
         score=score,
-        agreement=() if points is None else _agreement(first, points, units),
+        agreement=()
+        if points is None
+        else _agreement(scores_of(contract), first, points, units),
         meta=meta,
         own=compare_own(first, EMPTY),
         gate=gate,
     )
+
+
+def claimed_score(version: PromptVersion, name: str | None) -> JudgeScore:
+    """Return the score of a judge that is held against raters.
+
+    Parameters
+    ----------
+    name
+        As the protocol calls it; None: it says nothing of judges, and the judge's first
+        score is taken, which is GREEN where its answers have it.
+
+    Raises
+    ------
+    DataError
+        The answers of the judge cannot have it, or have no score at all.
+    """
+    contract = get_contract(version.contract)
+    if name is not None:
+        return require_score(contract, name)
+    scores = scores_of(contract)
+    if not scores:
+        raise DataError(
+            f"{version.ref} gives no score: answers in its contract {contract.name} "
+            "have none. Name another judge."
+        )
+    return scores[0]
 
 
 def version_of(workspace: WorkspacePaths, run: RunRecord) -> PromptVersion:
@@ -322,7 +353,7 @@ def run_counts(store: Store, run: RunRecord, version: PromptVersion) -> JudgeCou
         ItemAnswer(one.status, tuple([one.values.get(name) for name in names]))
         for one in read_values(store, run)
     ]
-    return read_counts(answers, version.labels, weighs=weighs_errors(contract))
+    return read_counts(answers, version.labels, contract)
 
 
 def _judged(
@@ -340,8 +371,9 @@ def _judged(
         candidates=[one["candidate"] for one in texts],
         scores=np.stack([score_counts(one, score, EMPTY) for one in counts]),
         counts=np.stack([one.by_weight for one in counts]),
-        categories=version.labels,
+        categories=counts[0].categories,
         lower=score.direction is Direction.LOWER,
+        best=score.best,
         name=version.ref,
     )
 
@@ -358,11 +390,14 @@ def rated_points(given: ExpertRatings) -> Ratings:
 
 
 def _agreement(
-    counts: JudgeCounts, points: Ratings, units: NDArray[Any]
+    scores: Sequence[JudgeScore],
+    counts: JudgeCounts,
+    points: Ratings,
+    units: NDArray[Any],
 ) -> tuple[ScoreAgreement, ...]:
     consensus = points.consensus
     found = []
-    for score in SCORES:
+    for score in scores:
         values = score_counts(counts, score, EMPTY)
         both = ~np.isnan(values) & ~np.isnan(consensus)
         if both.sum() > 1:

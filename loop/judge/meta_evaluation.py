@@ -86,7 +86,10 @@ class JudgedTexts:
 
     categories: tuple[str, ...]
     lower: bool = False
-    """Whether fewer is better: the best score is then 0, else 1."""
+    """Whether fewer is better."""
+
+    best: float | None = None
+    """Best possible score; None for 0 where fewer is better, else 1."""
 
     name: str = "judge"
     signature: str = ""
@@ -169,6 +172,7 @@ def judged_texts(
         counts=np.stack([one.counts[order] for one in tables]),
         categories=draws[0].categories,
         lower=metric.direction is Direction.LOWER,
+        best=metric.low if metric.direction is Direction.LOWER else metric.high,
         name=f"{draws[0].facts.ref} ({score})",
         signature=tables[0].signature,
     )
@@ -355,7 +359,7 @@ def evaluate_judge(
             judged.references,
             judged.candidates,
             judged.scores[0],
-            best=0.0 if judged.lower else 1.0,
+            best=float(not judged.lower) if judged.best is None else judged.best,
         ),
         cost=cost,
     )

@@ -23,6 +23,7 @@ from loop.evaluate.protocol import (
 from loop.judge.judge_comparison import JudgeComparison, compare_judge_runs
 from loop.judge.judge_evaluation import (
     JudgeEvaluation,
+    claimed_score,
     evaluate_judge_run,
     record_judge_evaluation,
 )
@@ -162,6 +163,7 @@ def _require_claim(protocol: Protocol, version: PromptVersion) -> JudgingRules:
             "judging. Write one, with the agreement that a judge must reach, before it "
             "is measured; nothing was measured now, and no holdout was opened."
         )
+    claimed_score(version, protocol.judging.score)
     return protocol.judging
 
 

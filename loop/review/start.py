@@ -262,8 +262,8 @@ def _only(
     workspace: WorkspacePaths, source: PromptVersion, labels: Sequence[str]
 ) -> PromptVersion:
     """Return a version with the guides of these labels only."""
-    fields = read_task_fields(workspace, task_of(source))
-    labels = labels or fields.ids
+    fields = read_task_fields(workspace, task_of(source), source.contract)
+    labels = labels or (source.labels if fields.any_id else fields.ids)
     kept = tuple(
         replace(guide, implies=tuple(one for one in guide.implies if one in labels))
         for guide in source.guides

@@ -30,6 +30,10 @@ class TaskFields(NamedTuple):
     source: str = "label of labels/taxonomy.yaml"
     """What each is, and in which file, in words."""
 
+    any_id: bool = False
+    """Whether anything else may be asked for: what judges are asked that count no
+    errors is one criterion, and not a category."""
+
 
 def task_of(version: PromptVersion) -> PromptTask:
     """Return what a version is for; one with an unknown contract extracts."""
@@ -43,8 +47,16 @@ def is_judge_run(run: RunRecord) -> bool:
     return contract is not None and contract.task is PromptTask.JUDGE
 
 
-def read_task_fields(workspace: WorkspacePaths, task: PromptTask) -> TaskFields:
+def read_task_fields(
+    workspace: WorkspacePaths, task: PromptTask, contract: str = ""
+) -> TaskFields:
     """Return what prompts of `task` may ask for.
+
+    Parameters
+    ----------
+    contract
+        Of the prompt, which decides whether it is asked for categories of errors;
+        empty where it is not known.
 
     Raises
     ------
@@ -57,6 +69,7 @@ def read_task_fields(workspace: WorkspacePaths, task: PromptTask) -> TaskFields:
             ids=errors.ids,
             meanings={one.id: one for one in errors.categories},
             source="category of labels/errors.yaml",
+            any_id=contract in CONTRACTS and not CONTRACTS[contract].counts_errors,
         )
     taxonomy = read_taxonomy(workspace.labels)
     return TaskFields(
@@ -74,7 +87,9 @@ def require_fields(workspace: WorkspacePaths, version: PromptVersion) -> None:
     DataError
         It asks for nothing that its task may ask for.
     """
-    fields = read_task_fields(workspace, task_of(version))
+    fields = read_task_fields(workspace, task_of(version), version.contract)
+    if fields.any_id:
+        return
     if version.guides and not set(version.labels).intersection(fields.ids):
         raise DataError(
             f"{version.ref} asks for no {fields.source}, so that no answer could be "
@@ -100,10 +115,10 @@ def lint_prompt(
     DataError
         The file of what may be asked for is missing or malformed.
     """
-    fields = read_task_fields(workspace, task_of(version))
+    fields = read_task_fields(workspace, task_of(version), version.contract)
     return lint_version(
         version,
-        labels=fields.ids,
+        labels=version.labels if fields.any_id else fields.ids,
         source=fields.source,
         meanings=fields.meanings,
         reading=fields.reading,

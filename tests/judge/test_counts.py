@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from loop.core.errors import DataError
 from loop.core.records import Status
 from loop.judge.counts import (
     ERRORS,
@@ -12,8 +13,11 @@ from loop.judge.counts import (
     JudgeCounts,
     answer_fields,
     compare_own,
+    find_score,
     read_counts,
+    require_score,
     score_counts,
+    scores_of,
     weighted_score,
 )
 from loop.prompts.outputs.base import get_contract
@@ -40,8 +44,8 @@ def counts(*rows, own=None):
         significant=table[:, 1:2],
         insignificant=table[:, 2:3],
         matched=table[:, 0],
-        own=np.full(len(rows), np.nan) if own is None else np.array(own),
         statuses=(Status.ANSWERED,) * len(rows),
+        numbers={} if own is None else {"score": np.array(own)},
     )
 
 
@@ -111,6 +115,7 @@ def test_answers_become_counts_by_field():
             None,
         ],
         ("omission",),
+        contract,
     )
     assert said.triples[0].tolist() == [3, 2, 1]
     assert np.isnan(said.triples[1:]).all()
@@ -122,7 +127,43 @@ def test_answers_become_counts_by_field():
 def test_errors_that_an_answer_leaves_out_are_unknown():
     """None are others where a judge never weighs; else silence is no zero."""
     answers = [ItemAnswer(Status.ANSWERED, (2, None, 3, None))]
-    weighing = read_counts(answers, ("omission",))
+    weighing = read_counts(answers, ("omission",), get_contract("error_list"))
     assert np.isnan(weighing.by_weight[0, 0, 1]) and weighing.by_weight[0, 0, 0] == 2
-    plain = read_counts(answers, ("omission",), weighs=False)
+    unweighted = get_contract("error_list_unweighted")
+    plain = read_counts(answers, ("omission",), unweighted)
     assert plain.by_weight.tolist() == [[[2, 0]]]
+
+
+class Rating:
+    """As a contract whose answers are one number, and count nothing."""
+
+    counts_errors = weighs = counts_matches = False
+    numbers = ("rating",)
+    name = "rating"
+
+
+def test_the_contract_decides_which_scores_there_are():
+    """No GREEN without matches, and nothing of counts where there are none."""
+    weighed, plain = (
+        [one.name for one in scores_of(get_contract(name))]
+        for name in ("green_sections", "error_list_unweighted")
+    )
+    assert weighed == ["green", "green_f1", "formula", "errors", "own"]
+    assert plain == ["green", "green_f1", "errors", "own"]
+    assert [one.name for one in scores_of(Rating)] == ["rating"]
+    assert find_score("rating").best == 5 and find_score("line_sum").best == 0
+    with pytest.raises(DataError, match="They have rating: name one of these as"):
+        require_score(Rating, "green")
+
+
+def test_a_judge_that_counts_nothing_has_no_errors_to_sum():
+    """The sum over no category is unknown, and not the 0 of a perfect candidate."""
+    assert answer_fields(("style",), Rating) == ("rating",)
+    answers = [ItemAnswer(Status.ANSWERED, (4,)), None]
+    said = read_counts(answers, ("style",), Rating)
+    assert said.categories == () and np.isnan(said.triples).all()
+    assert np.isnan(score_counts(said, ERRORS, Empty.ONE)).all()
+    assert np.isnan(score_counts(said, GREEN, Empty.ONE)).all()
+    found = score_counts(said, find_score("rating"), Empty.ONE)
+    assert found[0] == 4 and np.isnan(found[1])
+    assert said.by_weight.shape == (2, 0, 2) and np.isnan(said.own).all()

@@ -41,6 +41,18 @@ class Contract(Protocol):
     summary: str
     """What an answer says, in a few words."""
 
+    counts_errors: bool
+    """Whether a judge's answer has a count of errors for each category asked for."""
+
+    weighs: bool
+    """Whether it tells significant errors from others."""
+
+    counts_matches: bool
+    """Whether it has a count of matched findings."""
+
+    numbers: tuple[str, ...]
+    """Names of its other fields that are numbers, such as ``"score"``."""
+
     instruction: str
     """Jinja source that tells a model how to answer; may use ``fields``."""
 

@@ -87,6 +87,10 @@ class ErrorList:
     version = "1"
     task = PromptTask.JUDGE
     inputs: tuple[str, ...] = INPUTS
+    counts_errors = True
+    weighs = True
+    counts_matches = True
+    numbers: tuple[str, ...] = (OWN_SCORE,)
     summary = "a list of errors, each significant or not, and how many findings match"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly two keys. "errors" holds a
@@ -260,6 +264,7 @@ class UnweightedErrorList(ErrorList):
     """The same where significant errors are not told from others."""
 
     name = "error_list_unweighted"
+    weighs = False
     summary = "a list of errors, whatever they matter, and how many findings match"
     instruction = ErrorList.instruction.replace(
         '"significant": true if it could change how the patient is treated, else '

@@ -49,6 +49,10 @@ class Findings:
     version = "1"
     task = PromptTask.EXTRACT
     inputs: tuple[str, ...] = ("text",)
+    counts_errors = False
+    weighs = False
+    counts_matches = False
+    numbers: tuple[str, ...] = ()
     summary = "a list of the labels that are present or uncertain"
     instruction = """\
 Answer with one JSON object and nothing else. Its only key is "findings". It holds a

@@ -101,6 +101,10 @@ class GreenSections:
     version = "1"
     task = PromptTask.JUDGE
     inputs: tuple[str, ...] = INPUTS
+    counts_errors = True
+    weighs = True
+    counts_matches = True
+    numbers: tuple[str, ...] = (OWN_SCORE,)
     summary = "every error by category and significance, and the matched findings"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly these keys:

@@ -52,6 +52,10 @@ class LabelValues:
     version = "1"
     task = PromptTask.EXTRACT
     inputs: tuple[str, ...] = ("text",)
+    counts_errors = False
+    weighs = False
+    counts_matches = False
+    numbers: tuple[str, ...] = ()
     summary = "present, absent or uncertain for every label"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly these keys:

@@ -22,7 +22,7 @@ from loop.evaluate.protocol import read_protocol
 from loop.judge.counts import JudgeCounts
 from loop.judge.judge_evaluation import expert_median, expert_table, run_counts
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
-from loop.prompts.outputs.error_list import UnweightedErrorList
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.judged import error_field
 from loop.prompts.version import PromptVersion
 from loop.review.revise.changes import CaseChange, Changes, check_labels
@@ -89,16 +89,20 @@ def measure_judge(
             f"nobody marked errors in cohort {cohort}, so nothing says which counts "
             "are right. Add them with `ranloop cohort ratings NAME --errors FILE`."
         )
+    contracts = [get_contract(one.version.contract) for one in (before, after)]
+    for one, contract in zip((before, after), contracts, strict=True):
+        if not contract.counts_errors:
+            raise DataError(
+                f"{one.version.ref} counts no errors by category, so nothing says "
+                "which of its answers are right. Revise a judge that does."
+            )
     asked = [name for name in before.version.labels if name in after.version.labels]
     if not asked:
         raise DataError(
             f"{after.version.ref} asks for no category that {before.version.ref} asks "
             "for, so the two cannot be compared. Keep one of them."
         )
-    plain = UnweightedErrorList.name in (
-        before.version.contract,
-        after.version.contract,
-    )
+    plain = not all(one.weighs for one in contracts)
     weights = ("",) if plain else SIGNIFICANCES
     fields = [(name, weight) for weight in weights for name in asked]
     right = np.column_stack([expert_median(experts, *field) for field in fields])

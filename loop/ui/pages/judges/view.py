@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from loop.core.people.users import Right
 from loop.core.records import ErrorWeight, Item, Span
-from loop.prompts.outputs.error_list import UnweightedErrorList
+from loop.prompts.outputs.base import get_contract
 from loop.review.pair_verdicts import JudgedAnswer
 from loop.review.reading.pair_ratings import LONGEST_WORDS, read_all_ratings
 from loop.review.status import KeptVerdict
@@ -136,7 +136,7 @@ def render_publication(visit: Visit, desk: Desk, said: str = "") -> str:
 
 def _weighs(desk: Desk) -> bool:
     """Whether the judge tells significant errors from others."""
-    return desk.version is None or desk.version.contract != UnweightedErrorList.name
+    return desk.version is None or get_contract(desk.version.contract).weighs
 
 
 def _verdicts_shown(page: PairPage) -> tuple[KeptVerdict, ...]:
