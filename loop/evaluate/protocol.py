@@ -82,6 +82,9 @@ class JudgingRules(BaseModel):
         "line_mean",
         "crimson",
         "rating",
+        "f1",
+        "precision",
+        "recall",
     ] = "green"
     """Which of the judge's scores is held against the raters."""
 

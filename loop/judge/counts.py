@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.numbered_phrases import PRECISION, RECALL
 from loop.core.records import Status
+from loop.judge.radfact import pair_f1
 from loop.prompts.outputs.base import Contract
 from loop.prompts.outputs.judged import (
     INSIGNIFICANT,
@@ -165,6 +167,10 @@ class JudgeScore(NamedTuple):
     number: str = ""
     """Field of the answer that the score is, as it stands; empty for one of counts."""
 
+    means: tuple[str, str] | None = None
+    """Two fields of the answer, where the score is the harmonic mean of their means:
+    over pairs, of the means over them."""
+
     low: float = 0.0
     """Least possible value."""
 
@@ -200,6 +206,7 @@ OWN: Final = JudgeScore(
     "The score that the judge gives itself, 0 to 1.",
     number=OWN_SCORE,
 )
+_RADFACT: Final = "Bannur S et al. MAIRA-2. arXiv:2406.04449 (2024)"
 _FINE: Final = "Huang A et al. FineRadScore. MLHC 2024"
 SCORES: Final = (
     GREEN,
@@ -261,6 +268,27 @@ SCORES: Final = (
         high=5.0,
         source="Kim S et al. Prometheus 2. EMNLP 2024:4334-4353",
     ),
+    JudgeScore(
+        "f1",
+        "RadFact F1",
+        "Harmonic mean of mean precision and mean recall.",
+        means=(PRECISION, RECALL),
+        source=_RADFACT,
+    ),
+    JudgeScore(
+        "precision",
+        "RadFact precision",
+        "Phrases of the candidate that the reference entails, of all of them.",
+        number=PRECISION,
+        source=_RADFACT,
+    ),
+    JudgeScore(
+        "recall",
+        "RadFact recall",
+        "Phrases of the reference that the candidate entails, of all of them.",
+        number=RECALL,
+        source=_RADFACT,
+    ),
 )
 """Every score that a judge can have, GREEN first."""
 
@@ -278,8 +306,8 @@ def scores_of(contract: Contract) -> tuple[JudgeScore, ...]:
 
 
 def _has(contract: Contract, score: JudgeScore) -> bool:
-    if score.number:
-        return score.number in contract.numbers
+    if score.number or score.means:
+        return {*(score.means or (score.number,))} <= {*contract.numbers}
     if not contract.counts_errors:
         return False
     if score.weights is None:
@@ -366,6 +394,8 @@ def score_counts(
     """
     if score.number:
         return counts.number(score.number)
+    if score.means is not None:
+        return pair_f1(*map(counts.number, score.means))
     if score.weights is None:
         return counts.triples[:, 1]
     a, b, c = score.weights

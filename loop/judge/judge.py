@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask, Status
@@ -19,9 +22,12 @@ from loop.judge.counts import (
     score_counts,
     scores_of,
 )
+from loop.judge.radfact import harmonic_of_means, radfact_parts
 from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import Contract, choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.prompts.outputs.judged import INPUTS
+from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
@@ -246,10 +252,10 @@ class Judge:
 
 def _require_judge(version: PromptVersion) -> None:
     """Refuse a version that does not judge pairs of reports."""
-    if task_of(version) is not PromptTask.JUDGE:
+    if not _judges_pairs(version):
         raise DataError(
             f"{version.ref} judges no pairs: its contract {version.contract} is for "
-            "another task. `ranloop judge --list` shows the judges."
+            "something else. `ranloop judge --list` shows the judges."
         )
 
 
@@ -264,9 +270,15 @@ def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
         for name in list_prompts(place):
             if name not in found:
                 version = read_known(place, name).version
-                if task_of(version) is PromptTask.JUDGE:
+                if _judges_pairs(version):
                     found[name] = version
     return tuple(found.values())
+
+
+def _judges_pairs(version: PromptVersion) -> bool:
+    """Whether a version judges, and is no first stage that reads one text."""
+    judges = task_of(version) is PromptTask.JUDGE
+    return judges and set(INPUTS) <= set(given_texts(version.inputs))
 
 
 def judge_metrics(
@@ -338,5 +350,27 @@ def _measure(
         for status in (Status.UNPARSED, Status.ENGINE_FAILED)
         if (count := said.counts.count(status))
     ]
+    if of.means is not None:
+        return _score_of_means(said.counts, of, values, (name, *fields))
     signature = sign(name, *fields, "mean:pairs", n=count_defined(values))
     return mean_scores(values, signature)
+
+
+def _score_of_means(
+    counts: JudgeCounts,
+    of: JudgeScore,
+    values: NDArray[np.float64],
+    signed: tuple[str, ...],
+) -> Scores:
+    """Return a score of which the system's value is no mean over its pairs."""
+    precision, recall = map(counts.number, of.means or ())
+    parts = radfact_parts(precision, recall)
+    (value,) = harmonic_of_means(parts.sum(axis=0, keepdims=True))
+    n = int((~np.isnan(precision) | ~np.isnan(recall)).sum())
+    return Scores(
+        per_case=values,
+        value=None if np.isnan(value) else float(value),
+        signature=sign(*signed, "harmonic:means", n=n),
+        parts=parts,
+        combine=harmonic_of_means,
+    )
