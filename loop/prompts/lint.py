@@ -11,9 +11,11 @@ from jinja2 import TemplateError, meta
 
 from loop.core.check_findings import Finding, FindingSeverity, broken, warning
 from loop.core.errors import DataError
+from loop.core.numbered_phrases import SIDES
 from loop.core.records import ErrorWeight, Guide, GuideValue, Lexicon, PromptTask, Value
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.outputs.binary import BinaryValues
+from loop.prompts.outputs.entailment import Entailment
 from loop.prompts.render import environment, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
 
@@ -155,11 +157,20 @@ def _lint_inputs(version: PromptVersion) -> Iterator[Finding]:
     """Find texts of the contract that the prompt does not show, and calls too many."""
     contract = CONTRACTS.get(version.contract)
     extracts = contract is None or contract.task is PromptTask.EXTRACT
-    if not extracts and version.plan is not CallPlan.JOINT:
+    by_side = isinstance(contract, Entailment)
+    plan = CallPlan.PER_LABEL if by_side else CallPlan.JOINT
+    if not extracts and version.plan is not plan:
+        calls = "a call for each guide" if by_side else "one call"
         yield _error(
             "prompt.yaml",
-            f"the contract {version.contract} is answered in one call, and the call "
-            f"plan is {version.plan}: set it to {CallPlan.JOINT}",
+            f"the contract {version.contract} is answered in {calls}, and the call "
+            f"plan is {version.plan}: set it to {plan}",
+        )
+    if by_side and set(version.labels) != set(SIDES):
+        yield _error(
+            "guides.yaml",
+            f"the contract {version.contract} asks for {' and '.join(SIDES)}, and the "
+            "guides are for something else: have one for each of the two",
         )
     missing = set(contract.inputs) - set(version.inputs) if contract else ()
     for name in sorted(missing):
