@@ -22,7 +22,7 @@ from loop.labels.cohort import (
 )
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import get_contract, list_contracts
+from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.outputs.judged import MATCHES
 from loop.prompts.outputs.mean_answer import EVIDENCE
 from loop.prompts.render import PromptPlan, plan_prompts
@@ -428,9 +428,9 @@ def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
     A version that does not extract labels is asked in its own call plan only.
     """
     chosen = (version.plan, version.contract)
-    task = get_contract(version.contract).task
-    extracts = task is PromptTask.EXTRACT
-    names = list_contracts(task) if can_exchange(version) else (version.contract,)
+    own = get_contract(version.contract)
+    extracts = own.task is PromptTask.EXTRACT
+    names = list_exchangeable(own) if can_exchange(version) else (version.contract,)
     plans = tuple(CallPlan) if extracts else (version.plan,)
     pairs = [(plan, name) for plan in plans for name in names]
     for plan, name in (chosen, *(pair for pair in pairs if pair != chosen)):

@@ -48,6 +48,7 @@ from loop.run.execute import CUT_OFF, KeyMaker, next_key
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import BLANK_LINES
 from loop.run.store import KEY_BYTES, RunRecord, Store, open_store
+from loop.run.task_fields import task_of
 
 _ATTEMPTS = 100
 """Most answers to one question that are looked for."""
@@ -312,14 +313,18 @@ class _Tracer:
             answered = source
         if answered.get("engine") != "rules" or self._version is None:
             return None
-        engine = choose_engine(self._workspace, "rules", EngineOptions()).engine
+        task = task_of(self._version)
+        chosen = choose_engine(self._workspace, "rules", EngineOptions(), task=task)
+        engine = chosen.engine
+        explains = isinstance(engine, RulesEngine)
+        if dict(engine.identity()) != dict(answered):
+            today = "the explanation is what they make of the case today"
+            self.remarks.append(
+                "`rules` or its cues changed since the run: "
+                + (f"{today}." if explains else "it may answer otherwise today.")
+            )
         if not isinstance(engine, RulesEngine):
             return None
-        if dict(engine.identity()) != dict(answered):
-            self.remarks.append(
-                "`rules` or its cues changed since the run: the explanation is what "
-                "they make of the case today."
-            )
         cues = digest_json(dict(engine.identity()))
         return rules_for(self._workspace, self._version, cues)
 
@@ -444,7 +449,11 @@ class _Tracer:
                 f"({', '.join(unlike)}): the key of the stored answer is another one. "
                 "The prompt, the case or a setting was changed since."
             )
-        last = [one.attempts[-1] for one in calls if one.attempts]
+        # What a first stage found is asked about, and no part of the outcome.
+        stages = {one.name for one in self._plan.stages}
+        last = [
+            one.attempts[-1] for one in calls if one.attempts and one.call not in stages
+        ]
         if any(one.completion is None for one in last):
             return
         read: dict[str, Field] = {}

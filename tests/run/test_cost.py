@@ -9,12 +9,12 @@ from loop.core.config import ModelPrice
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item, PromptTask
+from loop.core.records import Item
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import get_contract, list_contracts
+from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.render import plan_prompts
 from loop.run import cost
 from loop.run.cost import (
@@ -236,7 +236,7 @@ def test_a_judge_is_compared_with_other_contracts_of_judges_only():
     ways = list(list_ways(JUDGE))
     assert (ways[0].layout.value, ways[0].contract) == ("joint", "green_sections")
     assert {way.layout.value for way in ways} == {"joint"}
-    judges = list_contracts(PromptTask.JUDGE)
+    judges = list_exchangeable(get_contract("green_sections"))
     assert sorted(way.contract for way in ways) == sorted(judges)
     assert "green_sections" not in {way.contract for way in list_ways(LATEST)}
 

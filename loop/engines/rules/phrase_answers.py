@@ -2,17 +2,19 @@
 
 A report is taken apart into its sentences. A phrase is entailed if every finding that
 it states matches one of the other report without an error of its own, or if it denies
-only what the other report denies; a phrase of which nothing is found is entailed by the
-same words and by nothing else.
+only what the other report denies. One in which nothing is found, such as "The heart is
+normal.", is entailed by another in which nothing is found and that speaks of the same
+part of the body, as far as they share the word for it.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from loop.engines.rules.judging import GreenCategory, judge_pair
-from loop.engines.rules.report_findings import FindingReader
+from loop.engines.rules.judging import GreenCategory, PairError, judge_pair
+from loop.engines.rules.report_findings import FindingReader, ReportFinding
 
 _END = ".\n"
 
@@ -50,8 +52,12 @@ def entail_phrases(
     for number, phrase in enumerate(held):
         places = _find_evidence(reader, phrase, whole)
         evidence = sorted({bisect_right(starts, place) - 1 for place in places})
-        if not evidence:
-            evidence = [n for n, one in enumerate(against) if _same(one, phrase)]
+        if not evidence and (words := _neutral_words(reader, phrase)):
+            evidence = [
+                place
+                for place, one in enumerate(against)
+                if words & _neutral_words(reader, one)
+            ]
         said.append(
             {"phrase": number, "entailed": bool(evidence), "evidence": evidence}
         )
@@ -64,18 +70,48 @@ def _find_evidence(reader: FindingReader, phrase: str, whole: str) -> list[int]:
         return []
     said, given = reader.read(whole), reader.read(phrase)
     judged = judge_pair(reader, whole, phrase)
-    if any(
-        one.candidate_span is not None
-        and one.category is not GreenCategory.OMITTED_CHANGE
-        for one in judged.errors
-    ):
-        return []
+    places = [one.reference_span for one in judged.matched]
+    for one in judged.errors:
+        if one.candidate_span is None:
+            continue
+        if _says_more(one, given.findings) or one.reference_span is None:
+            return []
+        places.append(one.reference_span)
     if given.findings:
-        return [one.reference_span.start for one in judged.matched]
+        return [one.start for one in places]
     if given.denied and given.denied.keys() <= said.denied.keys():
         return [said.denied[key].start for key in given.denied]
     return []
 
 
-def _same(one: str, other: str) -> bool:
-    return one.casefold().rstrip(" .") == other.casefold().rstrip(" .")
+def _says_more(error: PairError, findings: Sequence[ReportFinding]) -> bool:
+    """Whether a phrase states what is wrong; else it leaves something out."""
+    if error.category is GreenCategory.OMITTED_CHANGE:
+        return False
+    said = [one.said for one in findings if one.span == error.candidate_span]
+    if error.category is GreenCategory.SEVERITY and said:
+        return any(one.degree or one.size_mm or one.characters for one in said)
+    if error.category is GreenCategory.LOCATION and said:
+        return any(one.side or one.places for one in said)
+    return True
+
+
+def _neutral_words(reader: FindingReader, phrase: str) -> frozenset[str]:
+    """Return the words that say what a phrase is about in which nothing is found."""
+    if reader.speaks(phrase):
+        read = reader.read(phrase)
+        if read.findings or read.denied:
+            return frozenset()
+    words = {word.casefold() for word in _WORD.findall(phrase)}
+    return frozenset(word for word in words if len(word) > 3) - _NORMAL
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NORMAL = frozenset(
+    (
+        *("appear", "appearance", "appears", "clear", "contour", "contours", "grossly"),
+        *("intact", "limits", "normal", "otherwise", "overall", "size", "stable"),
+        *("that", "there", "unremarkable", "well", "with", "within", "without"),
+    )
+)
+"""Words by which two sentences are not about the same thing."""

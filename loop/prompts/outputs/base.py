@@ -121,6 +121,24 @@ def list_contracts(task: PromptTask) -> tuple[str, ...]:
     return tuple(name for name, one in CONTRACTS.items() if one.task is task)
 
 
+def list_exchangeable(contract: Contract) -> tuple[str, ...]:
+    """Return the contracts whose answers say what those of `contract` do.
+
+    A prompt may be answered in any of them, `contract` among them.
+    """
+
+    def says(one: Contract) -> tuple[object, ...]:
+        return (
+            one.task,
+            one.inputs,
+            one.counts_errors,
+            one.counts_matches,
+            one.numbers,
+        )
+
+    return tuple(name for name, one in CONTRACTS.items() if says(one) == says(contract))
+
+
 def get_contract(name: str, task: PromptTask | None = None) -> Contract:
     """Return the output contract called `name`.
 

@@ -26,7 +26,7 @@ from loop.labels.cohort import CohortRole, read_cohort
 from loop.prompts.catalog import list_drafts
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.lint import has_errors
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion, can_exchange, with_contract
 from loop.review.revise.check_record import find_check, name_stale
@@ -226,12 +226,19 @@ def answered_in(version: PromptVersion, contract: str) -> PromptVersion:
     Raises
     ------
     DataError
-        There is no such contract, it is for prompts of another task, or the version
-        does not mark how to answer.
+        There is no such contract, its answers say something else, or the version does
+        not mark how to answer.
     """
     if contract in ("", version.contract):
         return version
-    new = get_contract(contract, get_contract(version.contract).task)
+    own = get_contract(version.contract)
+    new = get_contract(contract, own.task)
+    offered = list_exchangeable(own)
+    if contract not in offered:
+        raise DataError(
+            f"{version.ref} is answered in {own.name}, and answers in {contract} say "
+            f"something else. It may be answered in {', '.join(offered)}."
+        )
     return with_contract(version, contract, new.instruction)
 
 

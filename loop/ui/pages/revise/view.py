@@ -17,7 +17,7 @@ from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.prompts.instructions import FrozenBlock, list_frozen
-from loop.prompts.outputs.base import CONTRACTS, list_contracts
+from loop.prompts.outputs.base import CONTRACTS, list_exchangeable
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange
 from loop.review.revise.blocked import Blocked
 from loop.review.revise.changes import (
@@ -557,13 +557,13 @@ def _newest(state: ReviseState) -> PromptVersion | None:
 def _offered(version: PromptVersion) -> Mapping[str, str]:
     """Return the contracts in which a version may be answered, and what they say.
 
-    At least the one of now. Another one has the same task, and takes a frozen block
-    that says how to answer.
+    At least the one of now. Answers in another one say the same, and it takes a frozen
+    block that says how to answer.
     """
     if version.contract not in CONTRACTS:
         return {version.contract: "as now"}
-    task = CONTRACTS[version.contract].task
-    names = list_contracts(task) if can_exchange(version) else (version.contract,)
+    own = CONTRACTS[version.contract]
+    names = list_exchangeable(own) if can_exchange(version) else (version.contract,)
     return {name: CONTRACTS[name].summary for name in names}
 
 
