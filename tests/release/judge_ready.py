@@ -97,14 +97,16 @@ class JudgeReady(Ready):
         assert done.exit_code == 0, done.output
 
 
-def make_judge_ready(workspace, folder, *, held=POINTS) -> JudgeReady:
+def make_judge_ready(
+    workspace, folder, *, held=POINTS, judge="green@v1", rules=RULES
+) -> JudgeReady:
     """Make it; `held` are the points on the holdout, None for none."""
     made = JudgeReady(workspace, folder)
     text = workspace.protocol.read_text()
-    workspace.protocol.write_text(text + RULES)
+    workspace.protocol.write_text(text + rules)
     begun = call(
         workspace,
-        *("prompt", "new", "mine", "--from", "green@v1", "--actor", AUTHOR.name),
+        *("prompt", "new", "mine", "--from", judge, "--actor", AUTHOR.name),
     )
     assert begun.exit_code == 0, begun.output
     made.add_pairs("rp", "dev", TEXTS)

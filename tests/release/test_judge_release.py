@@ -63,6 +63,35 @@ def folder_of(released):
     return released.workspace.releases / "mine-v1"
 
 
+@pytest.mark.parametrize(
+    ("judge", "rules"),
+    [
+        ("two_pass@v1", RULES),
+        (
+            "radfact@v1",
+            "\njudging: {score: f1, threshold: 0.3, min_units: 4, copy_test: false}\n",
+        ),
+    ],
+)
+def test_a_judge_in_stages_is_released_and_asked_from_its_folder(
+    workspace, tmp_path, judge, rules
+):
+    """The stages before it are pinned by their digests, and found again by them."""
+    ready = make_judge_ready(workspace, tmp_path, judge=judge, rules=rules)
+    found = ready.freeze()
+    assert found.claim.verdict == "PASS"
+    alone = verify_folder(found.folder, {ready.key.keyid: ready.key})
+    assert alone.holds, alone.broken
+    pinned = dict(read_version(workspace, "mine@v1").reads)
+    assert {one.ref: one.digest for one in found.facts.reads} == pinned
+    pairs = tmp_path / "more.csv"
+    pairs.write_text("id,reference,candidate\na,Left effusion.,Left effusion.\n")
+    asked = call(workspace, "judge", "mine-v1", "--pairs", pairs, "--json")
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["scores"][0]["value"] == 1.0
+    assert audit_workspace(workspace).holds
+
+
 def test_a_judge_that_passes_is_released_signed_and_holds(ready):
     """In the order of the promise: claim, dev cohort, holdout, folder, ledger."""
     found = ready.freeze()
