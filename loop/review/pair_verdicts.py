@@ -9,6 +9,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.records import Entry, ErrorWeight, Span, Status
 from loop.core.safe_text import quoted
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.judged import (
     INSIGNIFICANT,
     MATCHED,
@@ -75,9 +76,11 @@ def read_judged(
         )
     outcome = stored.outcome
     fields = outcome.fields
+    # What else a judge is asked about, phrases for one, is no category of errors.
+    counts = get_contract(version.contract).counts_errors
     errors = [
         one
-        for category in version.labels
+        for category in (version.labels if counts else ())
         for weight in ("", SIGNIFICANT, INSIGNIFICANT)
         if (found := fields.get(error_field(category, weight))) is not None
         for one in _listed(category, weight, found.value, found.entries)

@@ -18,7 +18,10 @@ from loop.judge.radfact import (
     radfact_parts,
     share_phrases,
 )
+from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
+from loop.review.pair_verdicts import read_judged
+from loop.run.store import open_store
 from tests.judge.scenes import CANDIDATES, REFERENCES, call, errors, rate
 from tests.run.staged_judge import StagedAnswers
 
@@ -117,6 +120,12 @@ def test_a_run_in_stages_is_evaluated_shown_and_replayed(workspace, tmp_path, ju
     assert evaluated.exit_code in (0, 100), evaluated.output
     names = [one["score"] for one in json.loads(evaluated.stdout)["agreement"]]
     assert ("f1" if judge == "radfact" else "green") in names
+    version = read_version(workspace, judge)
+    with open_store(workspace) as store:
+        (run,) = store.find_runs(ids=[done["run_id"]])
+        said = read_judged(store, run, version, "p1")
+    categories = {one.category for one in said.errors}
+    assert categories == (set() if judge == "radfact" else {"location"})
     shown = call(workspace, "show", done["run_id"], "p1", "--json")
     assert shown.exit_code == 0, shown.output
     trace = json.loads(shown.stdout)

@@ -12,6 +12,7 @@ from loop.core.people.users import Right
 from loop.core.records import PromptTask
 from loop.labels.cohort import CohortRole, read_record
 from loop.prompts.catalog import latest_version, read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 from loop.review.reading.pair_ratings import (
     PairRating,
@@ -165,6 +166,11 @@ def _find_run(
     if version is None or task_of(version) is not PromptTask.JUDGE:
         return None, (
             "The prompt at the top is not a judge. Choose one to see its errors."
+        )
+    if not get_contract(version.contract).counts_errors:
+        return None, (
+            f"{version.name} names no errors by category, so nothing of it is shown "
+            "here. How it agrees with the readers stands in `ranloop evaluate`."
         )
     again = f"start a run on the page Runs, or with `ranloop run {version.name} "
     try:
