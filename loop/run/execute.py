@@ -302,7 +302,8 @@ class Work:
 
     plan: Callable[[Item], Sequence[Prompt]]
     """The prompts to ask for one item, at least one. Of a plan with stages these are
-    asked first, and the item is given the inputs that they make."""
+    asked first, and the item is given the inputs that they make; an input that it has
+    already is not asked for."""
 
     contract: Contract
     """Reads the answers."""
@@ -633,14 +634,16 @@ class _Runner:
         while block := list(islice(items, _BLOCK)):
             calls: list[_Call] = []
             for seq, item in block:
-                prompts = [one.prompt(item) for one in stages.values()] or plan(item)
+                given = item.variables
+                first = [one for name, one in stages.items() if name not in given]
+                prompts = [one.prompt(item) for one in first] or plan(item)
                 if not prompts:
                     raise DataError(
                         f"the prompt asks nothing of case {item.id}: the version has "
                         "no guides. Add guides to its guides.yaml."
                     )
                 slot = Slot(seq, item, prompts)
-                if stages:
+                if first:
                     slot.inputs = {}
                 keyed = [(slot, prompt, make_key(prompt)) for prompt in prompts]
                 slot.keys = b"".join([key for _, _, key in keyed])

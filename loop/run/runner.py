@@ -239,7 +239,8 @@ class PromptRunner:
         ----------
         texts
             Texts of each item by the name of the input, for example ``{"text": ...}``:
-            those that the version reads, and no other.
+            those that the version reads, and no other. Of a version in stages the texts
+            that the first stage reads, or in their place all inputs of the last one.
         languages
             One per item, for example ``"en"``.
         watch
@@ -339,7 +340,8 @@ class PromptRunner:
 
     def _storable(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Return the texts of one item in the order in which the version reads them."""
-        inputs = self._texts
+        given = texts.keys() == set(self.version.inputs)
+        inputs = self.version.inputs if given else self._texts
         if texts.keys() != set(inputs):
             raise ValueError(
                 f"{self.version.ref} reads {' and '.join(inputs)}, and an item has "

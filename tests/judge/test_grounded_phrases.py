@@ -1,0 +1,140 @@
+"""RadFact of given phrases: nothing is taken apart, boxes decide on places."""
+
+import json
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.engines import base
+from loop.judge.grounded_phrases import (
+    GroundedPair,
+    judge_phrases,
+    read_grounded,
+)
+from tests.run.staged_judge import StagedAnswers
+
+LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
+
+
+def side(*phrases):
+    """Return phrases, each with its box or without one."""
+    return [{"phrase": words, "boxes": [box] if box else []} for words, box in phrases]
+
+
+def pair(name, reference, candidate):
+    """Return one pair of phrases."""
+    data = {"id": name, "reference": side(*reference), "candidate": side(*candidate)}
+    return GroundedPair.model_validate(data)
+
+
+@pytest.fixture
+def staged(monkeypatch):
+    """Register the engine ``staged`` and return it: same words entail each other."""
+    engine = StagedAnswers()
+    monkeypatch.setitem(base._FACTORIES, "staged", lambda name, _: engine)
+    return engine
+
+
+def values(scores):
+    """Return each kind of share: precision, recall, F1."""
+    return {
+        one.name: tuple(each.value for each in (one.precision, one.recall, one.f1))
+        for one in scores.scores
+    }
+
+
+def test_phrases_are_held_by_words_and_in_place(staged):
+    """One at its place, one on the other side, one without a box, one invented."""
+    one = pair(
+        "a",
+        [("effusion", LEFT), ("mass", LEFT), ("normal heart", None)],
+        [("effusion", LEFT), ("mass", RIGHT), ("normal heart", None), ("ox", LEFT)],
+    )
+    found = judge_phrases([one], "radfact", "staged")
+    assert (found.pairs, found.answered) == (1, 1)
+    said = values(found)
+    assert said["logical"] == pytest.approx((3 / 4, 1.0, 6 / 7))
+    assert said["grounding"] == (1 / 2, 1 / 2, 1 / 2)
+    assert said["spatial"] == pytest.approx((1 / 3, 1 / 2, 2 / 5))
+    assert {call for call, _ in staged.asked} == {"precision", "recall"}
+
+
+def test_means_are_over_the_pairs_that_have_a_share(staged):
+    """A pair without boxes is in no share of places, one without phrases in none."""
+    pairs = [
+        pair("a", [("x", LEFT)], [("x", LEFT)]),
+        pair("b", [("x", None)], [("y", None)]),
+        pair("c", [("x", None)], []),
+    ]
+    found = judge_phrases(pairs, "radfact", "staged", seed=1)
+    assert found.scores[0].pairs == (2, 3)
+    assert values(found)["logical"] == pytest.approx((1 / 2, 1 / 3, 2 / 5))
+    assert found.scores[1].pairs == (1, 1)
+    assert values(found)["grounding"] == (1.0, 1.0, 1.0)
+
+
+def test_no_candidate_with_phrases_has_a_recall_and_no_precision(staged):
+    """What cannot be estimated is no number."""
+    found = judge_phrases([pair("a", [("x", None)], [])] * 3, "radfact", "staged")
+    logical = found.scores[0]
+    assert (logical.precision.value, logical.f1.value) == (None, None)
+    assert logical.recall.value == 0.0
+
+
+def test_an_unreadable_pair_is_left_out_and_counted(staged):
+    """Officially it scores as not entailed, which is no measurement."""
+    staged.table = {"recall": "I cannot say."}
+    found = judge_phrases(
+        [pair("a", [("x", None)], [("x", None)])], "radfact", "staged"
+    )
+    assert (found.answered, found.unparsed) == (0, 1)
+    assert values(found)["logical"] == (None, None, None)
+    assert found.problems
+
+
+def test_another_judge_reads_no_phrases():
+    """It would be asked without its texts."""
+    one = pair("a", [("x", None)], [])
+    with pytest.raises(DataError, match="does not read phrases"):
+        judge_phrases([one], "green")
+
+
+GOOD = '{"id": "a", "reference": [{"phrase": "x"}], "candidate": []}'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "holds no pair"),
+        (f"{GOOD}\n{GOOD}", "line 2: the id 'a' stands twice"),
+        ("[]", "line 1: the object"),
+        ("{", "line 1: no JSON object"),
+        (GOOD.replace('"candidate": []', '"candidate": [], "id": "b"'), "a key twice"),
+        (GOOD.replace('"candidate": []', '"more": 1'), "line 1: candidate"),
+        (GOOD.replace('"x"', '""'), "line 1: reference.0.phrase"),
+        (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 2, 1]]'), "reference.0.boxes.0.2"),
+        (GOOD.replace('"x"', '"x", "boxes": [[0.5, 0, 0.5, 1]]'), "without area"),
+        (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 1]]'), "reference.0.boxes.0"),
+        ("[" * 100_000, "no JSON object"),
+    ],
+)
+def test_a_file_of_phrases_says_where_it_is_wrong(tmp_path, text, problem):
+    """Line and place; never the words of a phrase."""
+    path = tmp_path / "phrases.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=problem):
+        read_grounded(path)
+
+
+def test_a_file_of_phrases(tmp_path):
+    """A byte order mark and blank lines are no pairs."""
+    path = tmp_path / "phrases.jsonl"
+    path.write_text(
+        "\ufeff" + GOOD + "\n\n" + json.dumps({**json.loads(GOOD), "id": "b"})
+    )
+    assert [one.id for one in read_grounded(path)] == ["a", "b"]
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_grounded(path)
+    with pytest.raises(DataError, match="cannot read"):
+        read_grounded(tmp_path / "none.jsonl")
