@@ -448,7 +448,8 @@ def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Coho
     call = plan.calls[0]
     for item in items:
         call.prompt(item)  # says which input a case lacks
-        texts = [item.variables[name] for name, _ in call.pieces]
+        shown = call.put_in(item.variables)
+        texts = [shown[name] for name, _ in call.pieces]
         cases += 1
         characters += sum(map(len, texts))
         tokens += sum(map(count, texts))
