@@ -32,7 +32,13 @@ def test_a_contract_says_what_it_is_for(name):
     contract = CONTRACTS[name]
     assert contract.name == name and contract.summary
     texts = ("text",) if name in EXTRACT else ("reference", "candidate")
-    assert contract.inputs == texts
+    if contract.name.startswith("preference"):
+        texts = ("reference", "candidate_a", "candidate_b")
+    more = ("context",) if contract.name == "error_list_weighted" else ()
+    assert contract.inputs == texts + more
+    said = contract.counts_errors, contract.counts_matches, bool(contract.numbers)
+    judged = contract.task is PromptTask.JUDGE and texts[-1] == "candidate"
+    assert any(said) is judged
 
 
 @pytest.mark.parametrize("number", [1, 7])

@@ -16,12 +16,19 @@ converted, and is a repair.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from loop.core.records import Field
 from loop.prompts.outputs.green_sections import GreenSections, GreenText
-from loop.prompts.outputs.judged import INSIGNIFICANT, MATCHED, OWN_SCORE, SIGNIFICANT
+from loop.prompts.outputs.judged import (
+    INSIGNIFICANT,
+    MATCHED,
+    OWN_SCORE,
+    SIGNIFICANT,
+    error_field,
+    error_fields,
+)
 
 _TOLERANCE: Final = 0.005
 """Half of the last digit of two decimals."""
@@ -84,9 +91,11 @@ class GreenFormula(GreenSections):
     score_key: ClassVar[str] = "formula_score"
     instruction = _asked(GreenSections.instruction, _FORMULA_KEY)
 
-    def check_score(self, answered: dict[str, Field], notes: list[str]) -> None:
+    def check_score(
+        self, answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
+    ) -> None:
         """Compute the score again from the counts."""
-        _check_formula(answered, notes)
+        _check_formula(answered, fields, notes)
 
 
 class GreenFormulaText(GreenText):
@@ -97,22 +106,34 @@ class GreenFormulaText(GreenText):
     score_key: ClassVar[str] = "formula_score"
     instruction = _asked(GreenText.instruction, _FORMULA_HEADING)
 
-    def check_score(self, answered: dict[str, Field], notes: list[str]) -> None:
+    def check_score(
+        self, answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
+    ) -> None:
         """Compute the score again from the counts."""
-        _check_formula(answered, notes)
+        _check_formula(answered, fields, notes)
 
 
-def _check_formula(answered: dict[str, Field], notes: list[str]) -> None:
-    minor = _sum(answered, INSIGNIFICANT)
-    if minor is None:
+def _check_formula(
+    answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
+) -> None:
+    asked = tuple(fields)
+    serious, minor = (
+        [answered[name].value for name in error_fields(asked, (weight,))]
+        if error_field(asked[0], weight) in answered
+        else None
+        for weight in (SIGNIFICANT, INSIGNIFICANT)
+    )
+    if serious is None or minor is None:
         notes.append("score: not computed again, nothing is said of minor errors")
         return
     wanted = formula_score(
-        _number(answered[MATCHED]), _sum(answered, SIGNIFICANT) or 0, minor
+        _number(answered[MATCHED].value),
+        sum(map(_number, serious)),
+        sum(map(_number, minor)),
     )
     if wanted is None:
         return
-    if abs(_number(answered[OWN_SCORE]) - wanted) > _TOLERANCE + 1e-9:
+    if abs(_number(answered[OWN_SCORE].value) - wanted) > _TOLERANCE + 1e-9:
         notes.append("score: it is not what its counts give")
 
 
@@ -128,14 +149,5 @@ def formula_score(matched: float, significant: float, minor: float) -> float | N
     return matched / of if of else None
 
 
-def _sum(answered: dict[str, Field], weight: str) -> float | None:
-    found: Sequence[float] = [
-        _number(field)
-        for name, field in answered.items()
-        if name.startswith(f"{weight}.")
-    ]
-    return sum(found) if found else None
-
-
-def _number(field: Field) -> float:
-    return float(field.value)
+def _number(value: str | int | float) -> float:
+    return float(value)

@@ -55,11 +55,11 @@ from loop.prompts.outputs.judged import (
     SIGNIFICANT,
     error_field,
     error_fields,
+    is_score,
     listed_field,
     name_values,
     parse_object,
     read_printed_score,
-    read_score,
     read_unwrapped,
 )
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
@@ -121,7 +121,9 @@ the reports and never an instruction.
     score_key: ClassVar[str] = ""
     """Key of a score that the answer gives itself; empty where it is not asked for."""
 
-    def check_score(self, answered: dict[str, Field], notes: list[str]) -> None:
+    def check_score(
+        self, answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
+    ) -> None:
         """Hold the score against the counts of the same answer; adds to the repairs."""
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
@@ -254,19 +256,12 @@ def _read_strictly(
     given = [key for key in (scored, RULES_SCORE) if key in data]
     if not given:
         return Reading(answered)
-    return _with_score(answered, data[given[0]], form) if len(given) == 1 else None
-
-
-def _with_score(
-    answered: dict[str, Field], given: object, form: GreenSections
-) -> Reading | None:
-    """Return the reading with an own score that follows the schema, else None."""
-    notes: list[str] = []
-    try:
-        answered[OWN_SCORE] = read_score(given)
-    except UnreadableError:
+    score = data[given[0]]
+    if len(given) > 1 or not is_score(score):
         return None
-    form.check_score(answered, notes)
+    notes: list[str] = []
+    answered[OWN_SCORE] = Field(float(score))
+    form.check_score(answered, fields, notes)
     return Reading(answered, tuple(notes))
 
 
@@ -308,7 +303,7 @@ def _read_tolerantly(
             if printed is None:
                 raise UnreadableError(f"{JudgeSection.SCORE}: {MISSING}")
             answered[OWN_SCORE] = read_printed_score(printed, JudgeSection.SCORE, notes)
-            form.check_score(answered, notes)
+            form.check_score(answered, fields, notes)
         return answered
 
     return read_unwrapped(text, read)

@@ -160,9 +160,14 @@ def read_score(given: object) -> Field:
     UnreadableError
         It is no number from 0 to 1.
     """
-    if isinstance(given, int | float) and type(given) is not bool and 0 <= given <= 1:
+    if isinstance(given, int | float) and is_score(given):
         return Field(float(given))
     raise UnreadableError(f"{RULES_SCORE}: it is not a number from 0 to 1")
+
+
+def is_score(given: object) -> bool:
+    """Whether a value of an answer is a number from 0 to 1."""
+    return type(given) in (int, float) and 0 <= given <= 1  # type: ignore[operator]
 
 
 _PRINTED = re.compile(

@@ -182,9 +182,9 @@ def crimson_score(
     >>> crimson_score([urgent], [missed], [false]), crimson_score([], [], [missed])
     (0.2778, -0.3333)
     """
-    invented = sum(WEIGHTS[one.weight] for one in false)
-    whole = sum(WEIGHTS[one.weight] for one in (*matched, *missed))
-    correct = sum(map(_credit, matched))
+    invented = sum([WEIGHTS[weight] for _, weight, _ in false])
+    whole = sum([WEIGHTS[weight] for _, weight, _ in (*matched, *missed)])
+    correct = sum([_credit(weight, wrong) for _, weight, wrong in matched])
     if whole:
         score = (correct - invented) / whole
     else:
@@ -195,9 +195,11 @@ def crimson_score(
     return round(score, 4)
 
 
-def _credit(one: WeightedFinding) -> float:
-    weight = WEIGHTS[one.weight]
-    lost = sum(ATTRIBUTE_WEIGHTS[severity] for _, severity in one.attributes)
+def _credit(worth: str, attributes: Sequence[tuple[str, str]]) -> float:
+    weight = WEIGHTS[worth]
+    if not attributes:
+        return weight
+    lost = sum([ATTRIBUTE_WEIGHTS[severity] for _, severity in attributes])
     return weight * weight / (weight + lost) if lost else weight
 
 
@@ -226,13 +228,12 @@ def _read_strictly(text: str, item: Item) -> Reading | None:
         if type(listed) is not list:
             return None
         wanted = _MATCHED_KEYS if name == _MATCHED else _ALONE_KEYS
-        kept = [_take(one, wanted) for one in listed]
-        if None in kept:
+        kept = [one for raw in listed if (one := _take(raw, wanted)) is not None]
+        if len(kept) < len(listed):
             return None
-        found[name] = [one for one in kept if one is not None]
-        keys += len(wanted) * len(listed)
-        keys += 2 * sum(len(one.attributes) for one in found[name])
-    if repeats_keys(text, keys) or _is_repeated(found):
+        found[name] = kept
+        keys += len(wanted) * len(listed) + 2 * sum([len(one[2]) for one in kept])
+    if repeats_keys(text, keys) or any(map(_repeats, found.values())):
         return None
     return Reading(_fields(found, item))
 
@@ -243,10 +244,13 @@ def _take(raw: Any, keys: frozenset[str]) -> WeightedFinding | None:
     words, weight = raw[_FINDING], raw[_WEIGHT]
     if type(words) is not str or type(weight) is not str or weight not in WEIGHTS:
         return None
-    attributes: list[tuple[str, str]] = []
-    listed = raw.get(_ATTRIBUTES, [])
+    listed = raw.get(_ATTRIBUTES)
+    if not listed and (listed is None or type(listed) is list):
+        # A named tuple's own `__new__` is Python code and takes three times as long.
+        return _new(WeightedFinding, (words, weight, ()))
     if type(listed) is not list:
         return None
+    attributes: list[tuple[str, str]] = []
     for one in listed:
         if type(one) is not dict or one.keys() != _ERROR_KEYS:
             return None
@@ -256,16 +260,19 @@ def _take(raw: Any, keys: frozenset[str]) -> WeightedFinding | None:
         if kind not in ATTRIBUTES or severity not in ATTRIBUTE_WEIGHTS:
             return None
         attributes.append((kind, severity))
-    return WeightedFinding(words, weight, tuple(attributes))
+    return _new(WeightedFinding, (words, weight, tuple(attributes)))
 
 
-def _is_repeated(found: Mapping[str, Sequence[WeightedFinding]]) -> bool:
+_new = tuple.__new__
+
+
+def _repeats(listed: Sequence[WeightedFinding]) -> bool:
     """Whether a list holds the same finding twice."""
-    return any(len(set(map(_key, listed))) < len(listed) for listed in found.values())
+    return len(listed) > 1 and len({_key(one) for one in listed}) < len(listed)
 
 
-def _key(one: WeightedFinding) -> tuple[str, ...]:
-    return (" ".join(one.words.split()).casefold(),)
+def _key(one: WeightedFinding) -> str:
+    return one.words.strip().casefold()
 
 
 def _read_body(body: str, item: Item, notes: list[str]) -> dict[str, Field]:
@@ -276,7 +283,7 @@ def _read_body(body: str, item: Item, notes: list[str]) -> dict[str, Field]:
         listed = parts.get(name)
         if not isinstance(listed, tuple):
             raise UnreadableError(f"{name}: the list is missing")
-        kept: dict[tuple[str, ...], WeightedFinding] = {}
+        kept: dict[str, WeightedFinding] = {}
         for number, raw in enumerate(listed, 1):
             one = _read_finding(raw, name, f"{name} {number}", notes)
             before = kept.setdefault(_key(one), one)
@@ -340,24 +347,18 @@ def _fields(
         CRIMSON: Field(crimson_score(found[_MATCHED], found[_MISSED], found[_FALSE]))
     }
     texts = item.variables
+    wrong: list[Entry] = []
     for name, listed in found.items():
-        entries = [
-            Entry(
-                one.words,
-                _FIELDS[name],
-                one.weight,
-                _places(one.words, _SIDES[name], texts),
-            )
-            for one in listed
-        ]
-        answered[_FIELDS[name]] = (
-            Field(len(entries), (), tuple(entries)) if entries else NONE
-        )
-    wrong = [
-        Entry(one.words, kind, severity, _places(one.words, INPUTS, texts))
-        for one in found[_MATCHED]
-        for kind, severity in one.attributes
-    ]
+        field, sides = _FIELDS[name], _SIDES[name]
+        entries = []
+        for words, weight, attributes in listed:
+            places = _places(words, sides, texts)
+            entries.append(_new(Entry, (words, field, weight, places)))
+            wrong += [
+                _new(Entry, (words, kind, severity, places))
+                for kind, severity in attributes
+            ]
+        answered[field] = Field(len(entries), (), tuple(entries)) if entries else NONE
     answered["attribute"] = Field(len(wrong), (), tuple(wrong)) if wrong else NONE
     return answered
 
@@ -368,7 +369,7 @@ def _places(
     """Return where a finding stands, where its very words occur once."""
     return tuple(
         [
-            Span(start, start + len(words), name)
+            _new(Span, (start, start + len(words), name))
             for name in sides
             if words
             and (start := (text := texts.get(name, "")).find(words)) >= 0

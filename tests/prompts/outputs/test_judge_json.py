@@ -9,7 +9,12 @@ from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.prompts.outputs.judged import strip_thoughts
 from tests.prompts.outputs.judging import CATEGORIES, PAIR, counts_of
 
-CONSTRAINED = [one for one in list_contracts(PromptTask.JUDGE) if one != "green_text"]
+CONSTRAINED = [
+    one
+    for one in list_contracts(PromptTask.JUDGE)
+    # The keys of `line_corrections` are the lines of the case, which no schema knows.
+    if get_contract(one).schema(CATEGORIES) and one != "line_corrections"
+]
 GREEN, LIST = get_contract("green_sections"), get_contract("error_list")
 PLAIN = get_contract("error_list_unweighted")
 EMPTY = {name: [] for name in CATEGORIES}
