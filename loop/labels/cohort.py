@@ -562,7 +562,8 @@ def require_inputs(cohort: Cohort, prompt: str, inputs: Sequence[str]) -> None:
     DataError
         One is not among those of the cohort; names both.
     """
-    if set(inputs) <= set(cohort.inputs):
+    # What is known of a patient is optional: a prompt has a place for it.
+    if set(inputs) - {CONTEXT} <= set(cohort.inputs):
         return
     raise DataError(
         f"{prompt} reads {', '.join(inputs)}, and the cases of cohort {cohort.name!r} "

@@ -11,6 +11,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
+from loop.core.numbered_lines import number_lines
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame, Reading
 from loop.core.safe_text import quoted
 from loop.prompts.outputs.base import Contract, get_contract
@@ -27,6 +28,13 @@ _BREAK = re.compile(r"\n")
 _RUNTIME = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 
 
+CONTEXT = "context"
+"""Input that an item need not have: what is known of the patient of a pair."""
+
+NUMBERED = "numbered"
+"""The filter that puts each sentence of an input into a numbered line."""
+
+
 @cache
 def environment() -> ImmutableSandboxedEnvironment:
     """Return the sandbox all templates run in.
@@ -34,13 +42,17 @@ def environment() -> ImmutableSandboxedEnvironment:
     ``keep_trailing_newline``: what is hashed is exactly what the model receives.
     No autoescape: the output is a prompt, not HTML.
     """
-    return ImmutableSandboxedEnvironment(
+    made = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
     )
+    # A template is rendered with marks in place of its inputs, which stay as they are:
+    # the call numbers the lines when a case is put in.
+    made.filters[NUMBERED] = str
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +65,40 @@ class Call:
     pieces: tuple[tuple[str, str], ...]
     """(input name, static text after it), in order."""
 
+    numbered: frozenset[str] = frozenset()
+    """Inputs that are put in as numbered lines; see `loop.core.numbered_lines`."""
+
+    def put_in(self, variables: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the texts of an item as they stand in its prompt.
+
+        Context that an item does not have is empty there.
+
+        Raises
+        ------
+        KeyError
+            An input that is numbered is missing.
+        """
+        if self.reads_context and CONTEXT not in variables:
+            variables = {**variables, CONTEXT: ""}
+        if not self.numbered:
+            return variables
+        lines = {name: number_lines(variables[name]) for name in self.numbered}
+        return {**variables, **lines}
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether it has a place for what is known of the patient, if anything is."""
+        return any(name == CONTEXT for name, _ in self.pieces)
+
     def prompt(self, item: Item) -> Prompt:
         """Return the prompt for one item; its texts are never template source."""
         variables = item.variables
         try:
-            if len(self.pieces) == 1:
+            if len(self.pieces) == 1 and not self.numbered:
                 ((name, after),) = self.pieces
                 tail = variables[name] + after
             else:
+                variables = self.put_in(variables)
                 tail = "".join(variables[name] + after for name, after in self.pieces)
         except KeyError as error:
             if error.args[0] in STAGES:
@@ -132,7 +170,8 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
 
     Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
     (of the prompt) and, in the user template only, its inputs. Each input must be
-    inserted as it stands (``{{ text }}``), exactly once and in the order declared:
+    inserted as it stands (``{{ text }}``), or its sentences as numbered lines
+    (``{{ text | numbered }}``), exactly once and in the order declared:
     the rendered template is then cut at the inputs, and a case is put between the
     pieces without running Jinja on it.
 
@@ -258,6 +297,7 @@ def _call(
             reads=version.finders,
         ),
         pieces=pieces,
+        numbered=_inserted(version)[1],
     )
 
 
@@ -308,26 +348,47 @@ def _cut(
 
 
 def check_inputs(version: PromptVersion) -> None:
-    """Check that inputs are inserted as they stand and steer nothing.
+    """Check that inputs are inserted as they stand, or numbered, and steer nothing.
 
     Raises
     ------
     DataError
-        An input is filtered, tested, looped over or assigned.
+        An input is filtered otherwise, tested, looped over or assigned, or is inserted
+        as it stands in one place and numbered in another.
     """
+    plain, numbered = _inserted(version)
+    if both := plain & numbered:
+        raise DataError(
+            f"{version.ref}, user.jinja: {' and '.join(sorted(both))} is inserted as "
+            "it stands in one place and numbered in another. Choose one: an input is "
+            "inserted once."
+        )
+
+
+def _inserted(version: PromptVersion) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the inputs that are inserted as they stand, and those numbered."""
     tree = _parse(version, "user.jinja", version.user)
-    plain = sum(
-        isinstance(child, nodes.Name) and child.name in version.inputs
-        for output in tree.find_all(nodes.Output)
-        for child in output.nodes
-    )
+    names: tuple[list[str], list[str]] = [], []
+    for output in tree.find_all(nodes.Output):
+        for child in output.nodes:
+            inner, kind = child, 0
+            if (
+                isinstance(child, nodes.Filter)
+                and child.name == NUMBERED
+                and not (child.args or child.kwargs or child.dyn_args)
+                and child.node is not None
+            ):
+                inner, kind = child.node, 1
+            if isinstance(inner, nodes.Name) and inner.name in version.inputs:
+                names[kind].append(inner.name)
     used = sum(name.name in version.inputs for name in tree.find_all(nodes.Name))
-    if used != plain:
+    if used != sum(map(len, names)):
         raise DataError(
             f"{version.ref}, user.jinja: {' and '.join(version.inputs)} may only be "
             "inserted as it stands, like {{ text }}. Remove the filter, test or "
             "condition: the same frame must serve every case."
         )
+    return frozenset(names[0]), frozenset(names[1])
 
 
 def _parse(version: PromptVersion, file: str, source: str) -> nodes.Template:

@@ -71,7 +71,10 @@ def render_files(version: PromptVersion) -> dict[str, bytes]:
 
 def _after(call: Call) -> str:
     """Return what follows the frame, with the inputs as places."""
-    return "".join(f"{{{{ {name} }}}}{after}" for name, after in call.pieces)
+    return "".join(
+        f"{{{{ {name}{' | numbered' if name in call.numbered else ''} }}}}{after}"
+        for name, after in call.pieces
+    )
 
 
 SECONDS = 20

@@ -462,7 +462,8 @@ def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Coho
             stages[number] += sum(map(count, read))
             own = {**own, stage.name: read[0]}
         call.prompt(replace(item, variables=own))  # says which input a case lacks
-        texts = [own[name] for name, _ in call.pieces]
+        shown = call.put_in(own)
+        texts = [shown[name] for name, _ in call.pieces]
         cases += 1
         characters += sum(map(len, texts))
         tokens += sum(map(count, texts))

@@ -32,9 +32,16 @@ def test_a_contract_says_what_it_is_for(name):
     """Once, where it is registered; whoever offers it asks it."""
     contract = CONTRACTS[name]
     assert contract.name == name and contract.summary
-    one = name in EXTRACT or name.startswith("phrases")
-    texts = ("text",) if one else ("reference", "candidate")
-    assert given_texts(contract.inputs) == texts
+    texts = ("text",) if name in EXTRACT else ("reference", "candidate")
+    if contract.name.startswith("preference"):
+        texts = ("reference", "candidate_a", "candidate_b")
+    if contract.name.startswith("phrases"):
+        texts = ("text",)
+    more = ("context",) if contract.name == "error_list_weighted" else ()
+    assert given_texts(contract.inputs) == texts + more
+    said = contract.counts_errors, contract.counts_matches, bool(contract.numbers)
+    judged = contract.task is PromptTask.JUDGE and texts[-1] == "candidate"
+    assert any(said) is judged
 
 
 @pytest.mark.parametrize("number", [1, 7])

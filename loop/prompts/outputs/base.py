@@ -11,7 +11,14 @@ from loop.core.records import Item, PromptTask, Reading
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.entailment import Entailment, EntailmentText
 from loop.prompts.outputs.error_list import ErrorList, UnweightedErrorList
+from loop.prompts.outputs.error_totals import ErrorCounts, ErrorCountsText
 from loop.prompts.outputs.findings import Findings
+from loop.prompts.outputs.green_scored import (
+    GreenFormula,
+    GreenFormulaText,
+    GreenSectionsScored,
+    GreenTextScored,
+)
 from loop.prompts.outputs.green_sections import (
     GreenSections,
     GreenText,
@@ -19,8 +26,17 @@ from loop.prompts.outputs.green_sections import (
     ParserMode,
 )
 from loop.prompts.outputs.label_values import LabelValues
+from loop.prompts.outputs.line_corrections import LineCorrections
 from loop.prompts.outputs.mean_answer import AnswerPart
+from loop.prompts.outputs.overall_score import OverallScore, OverallScoreText
 from loop.prompts.outputs.phrases import ReportPhrases, ReportPhrasesText
+from loop.prompts.outputs.rubric_rating import (
+    Preference,
+    PreferenceText,
+    Rating,
+    RatingText,
+)
+from loop.prompts.outputs.weighted_errors import WeightedErrorList
 
 
 class Contract(Protocol):
@@ -91,6 +107,10 @@ _ALL: tuple[Contract, ...] = (
     *(LabelValues(), Findings(), BinaryValues()),
     *(GreenSections(), GreenText(), ErrorList(), UnweightedErrorList()),
     *(Entailment(), EntailmentText(), ReportPhrases(), ReportPhrasesText()),
+    *(GreenSectionsScored(), GreenTextScored(), GreenFormula(), GreenFormulaText()),
+    *(OverallScore(), OverallScoreText(), ErrorCounts(), ErrorCountsText()),
+    *(LineCorrections(), WeightedErrorList(), Rating(), RatingText()),
+    *(Preference(), PreferenceText()),
 )
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})

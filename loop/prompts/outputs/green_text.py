@@ -68,6 +68,8 @@ class SectionsText(NamedTuple):
     """None where there is no such section."""
 
     matched: ListedCount
+    score: str | None = None
+    """The section with the judge's own score; None where there is none."""
 
 
 MISSING: Final = "the section is missing"
@@ -222,7 +224,40 @@ def read_text(text: str, categories: int, notes: list[str]) -> SectionsText | No
         if insignificant
         else None,
         _read_matched(matched, notes),
+        bodies.get(JudgeSection.SCORE),
     )
+
+
+def read_score_text(text: str, notes: list[str]) -> str | None:
+    """Return the section with the score of an answer that explains and scores only.
+
+    Parameters
+    ----------
+    notes
+        Takes the repairs.
+
+    Returns
+    -------
+    str or None
+        None if the answer has no sections.
+
+    Raises
+    ------
+    UnreadableError
+        There is no such section, or two, or they are not in their order.
+    """
+    text = f"\n{text}"
+    heads = list(_HEADING.finditer(text))
+    if not heads:
+        return None
+    bodies = _cut(text, heads, notes)
+    if JudgeSection.SCORE not in bodies:
+        raise UnreadableError(f"{JudgeSection.SCORE}: {MISSING}")
+    if not bodies.get(JudgeSection.EXPLANATION, "").strip():
+        notes.append(f"{JudgeSection.EXPLANATION}: {MISSING}")
+    if any(section in bodies for section in _COUNTED):
+        notes.append("sections that were not asked for ignored")
+    return bodies[JudgeSection.SCORE]
 
 
 def _lines(section: JudgeSection, body: str, notes: list[str]) -> list[str]:

@@ -160,9 +160,63 @@ def read_score(given: object) -> Field:
     UnreadableError
         It is no number from 0 to 1.
     """
-    if isinstance(given, int | float) and type(given) is not bool and 0 <= given <= 1:
+    if isinstance(given, int | float) and is_score(given):
         return Field(float(given))
     raise UnreadableError(f"{RULES_SCORE}: it is not a number from 0 to 1")
+
+
+def is_score(given: object) -> bool:
+    """Whether a value of an answer is a number from 0 to 1."""
+    return type(given) in (int, float) and 0 <= given <= 1  # type: ignore[operator]
+
+
+_PRINTED = re.compile(
+    r"[*_\s]*+(?P<number>(?:0|1)(?:\.[0-9]{1,4})?|\.[0-9]{1,4})(?P<rest>[*_ \t]*+"
+    r"(?:(?:/|out of)[ \t]*+1(?:\.0{1,2})?)?[*_ \t]*+\.?)[*_\s]*+"
+)
+_PERCENT = re.compile(r"[*_\s]*+(?P<number>[0-9]{1,3}(?:\.[0-9])?)[ \t]?%\.?[*_\s]*+")
+
+
+def read_printed_score(printed: object, where: str, notes: list[str]) -> Field:
+    """Return the field of a score from 0 to 1 as a judge writes it.
+
+    ``0.85``, also out of 1 or as a percentage, which are repairs. A bare 0 at the end
+    of a text may be what is left of another score, and is no score.
+
+    Raises
+    ------
+    UnreadableError
+        It is not such a number, is out of range, or more is said.
+
+    Examples
+    --------
+    >>> notes = []
+    >>> read_printed_score("85 %", "score", notes).value, notes
+    (0.85, ['score: a percentage read as a share'])
+    """
+    if isinstance(printed, int | float) and not isinstance(printed, bool):
+        if 0 <= printed <= 1:
+            return Field(float(printed))
+        raise UnreadableError(f"{where}: it is not between 0 and 1")
+    if not isinstance(printed, str) or not printed.strip():
+        raise UnreadableError(f"{where}: there is no number")
+    if percent := _PERCENT.fullmatch(printed):
+        share = float(percent["number"]) / 100
+        if share > 1:
+            raise UnreadableError(f"{where}: it is not between 0 and 1")
+        notes.append(f"{where}: a percentage read as a share")
+        return Field(round(share, 4))
+    found = _PRINTED.fullmatch(printed)
+    if found is None:
+        raise UnreadableError(f"{where}: it is not one number between 0 and 1")
+    number = found["number"]
+    if float(number) > 1:
+        raise UnreadableError(f"{where}: it is not between 0 and 1")
+    if number == "0" and found["rest"].strip(" .*_") == "":
+        raise UnreadableError(f"{where}: a 0 that may be the beginning of a number")
+    if len(number) != 4 or found["rest"]:
+        notes.append(f"{where}: a score spelled differently")
+    return Field(float(number))
 
 
 def read_unwrapped(
