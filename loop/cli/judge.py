@@ -41,6 +41,12 @@ from loop.judge.document import (
     score_lines,
 )
 from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
+from loop.judge.grounded_phrases import (
+    grounded_data,
+    grounded_notes,
+    judge_phrases,
+    read_grounded,
+)
 from loop.judge.judge import Judge, list_judges
 from loop.judge.judge_evaluation import (
     JudgeEvaluation,
@@ -62,6 +68,7 @@ from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
+from loop.stats.intervals import Estimate
 
 _COLUMNS = 100
 """Width that sentences keep to."""
@@ -95,6 +102,13 @@ def judge(
     radpref: Annotated[
         Path | None,
         typer.Option("--radpref", help="Folder of the RadPref data set."),
+    ] = None,
+    phrases: Annotated[
+        Path | None,
+        typer.Option(
+            "--phrases",
+            help="For radfact: phrases of both reports, with boxes or without (JSONL).",
+        ),
     ] = None,
     engine: Annotated[
         str | None,
@@ -161,6 +175,17 @@ def judge(
         return
     if not name:
         raise typer.BadParameter("name a judge; `ranloop judge --list` shows all")
+    if phrases is not None:
+        if files or reference or pairs or radpref or out:
+            raise typer.BadParameter(
+                "--phrases is a file of both reports: leave other files and --out out"
+            )
+        asked = _request(place, name, engine)
+        asking = EngineOptions(
+            tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
+        )
+        _judge_phrases(place, asked, asking, phrases, seed, as_json=as_json)
+        return
     given = ScoreInputs(
         reference=reference,
         candidates=tuple(files or ()),
@@ -205,6 +230,61 @@ def judge(
     if not any(one.answered for one in document.systems):
         note("no pair was judged: see above why, or `systems` of the JSON.")
         raise typer.Exit(1)
+
+
+def _judge_phrases(
+    place: WorkspacePaths | None,
+    asked: RunRequest,
+    asking: EngineOptions,
+    path: Path,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print RadFact of phrases that are given."""
+    pairs = read_grounded(path)
+    progress = ProgressBar("judge", quiet=as_json)
+    with progress.shown():
+        found = judge_phrases(
+            pairs,
+            asked.prompt,
+            asked.engine,
+            workspace=place,
+            asking=asking,
+            seed=seed,
+            watch=progress.part("pairs"),
+        )
+    if as_json:
+        print_json(grounded_data(found))
+    else:
+        say(f"{count(found.pairs)} pairs of phrases, judged by {found.judge}")
+        say()
+        print_table(
+            ("share of phrases", "precision", "recall", "F1", "pairs"),
+            [
+                (
+                    one.name,
+                    *(_interval(each) for each in (one.precision, one.recall, one.f1)),
+                    " + ".join(map(str, one.pairs)),
+                )
+                for one in found.scores
+            ],
+        )
+        say()
+        for text in grounded_notes(found):
+            for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+                say(("      " if number else "note: ") + part)
+    if not found.answered:
+        note("no pair was judged: see above why.")
+        raise typer.Exit(1)
+
+
+def _interval(one: Estimate) -> str:
+    if one.value is None:
+        return NOT_ESTIMABLE
+    return (
+        share(one.value) if one.low is None else f"{share(one.value)} {interval(one)}"
+    )
 
 
 def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> RunRequest:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from loop.core.records import Outcome, Status
 from loop.core.safe_text import quoted
 from loop.judge.judge import FOLDER
 from loop.judge.radfact import (
+    IN_PLACE,
+    PIXELS,
     Box,
     PhraseShares,
     harmonic_of_means,
@@ -38,6 +40,7 @@ from loop.judge.radfact import (
     share_phrases,
 )
 from loop.prompts.outputs.phrases import MAX_PHRASES
+from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
 from loop.run.runner import PromptRunner, RunnerOptions, Watch
@@ -168,7 +171,7 @@ def _read_line(line: str, where: str) -> GroundedPair:
 
 def judge_phrases(
     pairs: Sequence[GroundedPair],
-    judge: str = "radfact",
+    judge: str | PromptVersion = "radfact",
     engine: str = "rules",
     *,
     workspace: WorkspacePaths | None = None,
@@ -244,6 +247,43 @@ def judge_phrases(
         scores=_measure(kept, resamples, seed),
         problems=asked.problems,
     )
+
+
+def grounded_data(found: GroundedScores) -> dict[str, Any]:
+    """Return the scores as JSON data."""
+    return {
+        "format": 1,
+        "judge": found.judge,
+        "pairs": found.pairs,
+        "answered": found.answered,
+        "unparsed": found.unparsed,
+        "engine_failed": found.failed,
+        "scores": [
+            {
+                "name": one.name,
+                "precision": one.precision._asdict(),
+                "recall": one.recall._asdict(),
+                "f1": one.f1._asdict(),
+                "pairs": {"precision": one.pairs[0], "recall": one.pairs[1]},
+            }
+            for one in found.scores
+        ],
+        "problems": [{"text": one.text, "pairs": one.cases} for one in found.problems],
+    }
+
+
+def grounded_notes(found: GroundedScores) -> list[str]:
+    """Return what to know of the scores, a sentence or two each."""
+    notes = [
+        f"{found.answered:,} of {found.pairs:,} pairs have a readable answer; the "
+        f"others are left out: {found.unparsed:,} unreadable, {found.failed:,} failed.",
+        "Precision and recall are means over the pairs that have them, F1 is the "
+        "harmonic mean of the two. Intervals of 95 %, by bootstrap over pairs.",
+        "Grounding: of the entailed phrases with boxes, those entailed in place; "
+        f"spatial: of all with boxes. In place: more than {IN_PLACE:g} of the boxes' "
+        f"pixels lie in those of the evidence, on {PIXELS} x {PIXELS} pixels.",
+    ]
+    return notes + [f"{one.cases:,} pairs: {one.text}" for one in found.problems]
 
 
 def _inputs(pair: GroundedPair) -> dict[str, str]:

@@ -11,6 +11,7 @@ from loop.judge.grounded_phrases import (
     judge_phrases,
     read_grounded,
 )
+from tests.judge.scenes import call
 from tests.run.staged_judge import StagedAnswers
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
@@ -138,3 +139,18 @@ def test_a_file_of_phrases(tmp_path):
         read_grounded(path)
     with pytest.raises(DataError, match="cannot read"):
         read_grounded(tmp_path / "none.jsonl")
+
+
+def test_the_verb_judges_phrases(workspace, tmp_path):
+    """As a table and as JSON; no word of a phrase is in either."""
+    path = tmp_path / "phrases.jsonl"
+    one = pair("a", [("left pleural effusion", LEFT)], [("left effusion", LEFT)])
+    path.write_text(one.model_dump_json())
+    said = call(workspace, "judge", "radfact", "--phrases", path)
+    assert said.exit_code == 0, said.output
+    assert "grounding" in said.output and "effusion" not in said.output
+    asked = call(workspace, "judge", "radfact", "--phrases", path, "--json")
+    scores = {one["name"]: one for one in json.loads(asked.stdout)["scores"]}
+    assert scores["spatial"]["f1"]["value"] == 1.0
+    both = call(workspace, "judge", "radfact", "--phrases", path, "--pairs", path)
+    assert both.exit_code == 2
