@@ -75,6 +75,9 @@ class MemberPin(_Kept):
     labels_by: str = ""
     """Version that reads labels, for a metric of labels."""
 
+    release: str = ""
+    """Release that this version was taken from; may be empty."""
+
     digest: str = ""
     """Of the prompt: the judge's, or the one that reads labels."""
 

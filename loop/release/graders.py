@@ -93,7 +93,7 @@ def resolve_graders(
         elif not score:
             found.append(Grader(name, judge=judge))
         else:
-            found.append(Grader(name, judge=judge, scores=_find_scores(name, score)))
+            found.append(Grader(name, judge=judge, scores=find_scores(name, score)))
     return tuple(dict.fromkeys(found))
 
 
@@ -102,7 +102,14 @@ def judge_scores() -> tuple[JudgeScore, ...]:
     return SCORES
 
 
-def _find_scores(name: str, score: str) -> tuple[JudgeScore, ...]:
+def find_scores(name: str, score: str) -> tuple[JudgeScore, ...]:
+    """Return the score called `score`, or ``all``; `name` is named in the error.
+
+    Raises
+    ------
+    DataError
+        A judge has no such score.
+    """
     known = {one.name: one for one in judge_scores()}
     if score == ALL_SCORES:
         return tuple(known.values())
@@ -126,6 +133,9 @@ class GradedTexts:
     languages: tuple[str, ...] = ()
     """Of each pair; English where nothing is said."""
 
+    cases: tuple[str, ...] = ()
+    """Id of the case of each pair, which several share; empty where the ids are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderOptions:
@@ -138,6 +148,9 @@ class GraderOptions:
     labels_by: str | None = None
     """Version that reads labels, for metrics of labels; None as of
     `loop.release.extractors.choose_extractor`."""
+
+    labels_release: str | None = None
+    """Name of the release instead, at most one of the two."""
 
     labels_engine: str | None = None
 
@@ -160,7 +173,7 @@ class GradedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedColumn:
+class JudgeReading:
     """What a judge counts in pairs."""
 
     grader: Grader
@@ -216,7 +229,7 @@ def judge_texts(
     graders: Sequence[Grader],
     options: GraderOptions,
     watch: Watch | None = None,
-) -> Iterator[JudgedColumn]:
+) -> Iterator[JudgeReading]:
     """Yield what each judge among `graders` says of the pairs.
 
     Raises
@@ -227,15 +240,19 @@ def judge_texts(
         The engine failed as a whole.
     """
     languages = texts.languages or ("en",) * len(texts.ids)
+    opened: dict[str, Judge] = {}
     with ExitStack() as stack:
         for one in graders:
             if not one.judge:
                 continue
-            judge = stack.enter_context(
-                Judge.open(place, one.judge, options.engine, options.asking)
-            )
+            if one.judge not in opened:
+                opened[one.judge] = stack.enter_context(
+                    Judge.open(place, one.judge, options.engine, options.asking)
+                )
+            # What it was asked before it still knows.
+            judge = opened[one.judge]
             said = judge.judge(texts.references, texts.candidates, languages, watch)
-            yield JudgedColumn(
+            yield JudgeReading(
                 grader=one,
                 name=judge.version.name,
                 ref=judge.version.ref,
@@ -272,6 +289,7 @@ def measure_metrics(
     if with_labels:
         extractor = ExtractorOptions(
             version=options.labels_by,
+            release=options.labels_release,
             engine=options.labels_engine,
             asking=options.asking,
         )
@@ -297,6 +315,7 @@ def measure_metrics(
                 pin=MemberPin(
                     metric=result.metric.name,
                     labels_by=reader.ref if reader else "",
+                    release=reader.release if reader else "",
                     digest=reader.digest if reader else "",
                     engine=reader.engine if reader else "",
                     identity=reader.identity if reader else "",
@@ -309,3 +328,32 @@ def measure_metrics(
             )
         )
     return tuple(found)
+
+
+def grade_texts(
+    texts: GradedTexts,
+    place: WorkspacePaths | None,
+    graders: Sequence[Grader],
+    options: GraderOptions,
+    watch: Watch | None = None,
+) -> tuple[GradedColumn, ...]:
+    """Return every number of `graders` for every pair, in their order.
+
+    Raises
+    ------
+    DataError, EngineError
+        As for `judge_texts` and `measure_metrics`.
+    """
+    by_judge = {
+        one.grader: one.columns
+        for one in judge_texts(texts, place, graders, options, watch)
+    }
+    metrics = [one.metric for one in graders if one.metric]
+    measured = {
+        one.name: one for one in measure_metrics(texts, place, metrics, options)
+    }
+    return tuple(
+        column
+        for one in graders
+        for column in (by_judge[one] if one.judge else (measured[one.metric],))
+    )
