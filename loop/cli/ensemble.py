@@ -222,7 +222,9 @@ def list_all(
                 count(one.ensemble.fitted_on.pairs),
                 NOT_ESTIMABLE
                 if one.ensemble.out_of_fold is None
-                else share(one.ensemble.out_of_fold.of(one.ensemble.method).value),
+                else share(
+                    one.ensemble.out_of_fold.of(one.ensemble.method).tau_b.value
+                ),
             )
             for one in found
         ],

@@ -19,7 +19,7 @@ from scipy.stats import kendalltau
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
 from loop.documents.numbers import listed
-from loop.stats.correlation import correlate_columns, tie_equal
+from loop.stats.correlation import Correlations, correlate_columns, tie_equal
 from loop.stats.dependent import compare_metrics
 from loop.stats.intervals import Estimate
 from loop.stats.rated_agreement import AgreementMeasure, compare_agreement
@@ -297,15 +297,22 @@ def _require_telling(members: Sequence[MemberScores], table: NDArray[Any]) -> No
             "it out of --members."
         )
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
-    for count in range(2, len(members) + 1):
-        if np.linalg.matrix_rank(standard[:, :count]) < count:
-            one = members[count - 1]
-            before = listed([each.name for each in members[: count - 1]], 4)
-            raise DataError(
-                f"{one.title} ({one.name}) is a linear function of {before} on these "
-                "pairs, so that its coefficient cannot be told from theirs. Leave it "
-                "out; instead of .all, name the scores one by one."
-            )
+    for place, one in enumerate(members):
+        if np.linalg.matrix_rank(standard[:, : place + 1]) > place:
+            continue
+        alike = np.abs(standard[:, :place].T @ standard[:, place]) / len(table)
+        same = [
+            members[each].name for each in np.flatnonzero(alike > 1 - _FLAT).tolist()
+        ]
+        what = f"says the same as {same[0]}, but for its scale,"
+        if not same:
+            before = listed([each.name for each in members[:place]], 4)
+            what = f"is a linear function of {before}"
+        raise DataError(
+            f"{one.title} ({one.name}) {what} on these pairs, so that its coefficient "
+            "cannot be told apart. Leave it out of --members; where .all named it, "
+            "name the other scores one by one."
+        )
 
 
 class FoldScores(NamedTuple):
@@ -439,8 +446,8 @@ class ScoreGroup(NamedTuple):
 
     score: str
     members: tuple[str, ...]
-    mean: Estimate
-    regression: Estimate
+    mean: Correlations
+    regression: Correlations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,19 +459,19 @@ class OutOfFold:
     resamples: int
     pairs: int
     units: int
-    members: tuple[Estimate, ...]
-    """tau-b of each member with the raters, turned so that more is better. A member is
-    not fitted, so that all pairs are out of fold for it."""
+    members: tuple[Correlations, ...]
+    """Of each member with the raters, turned so that more is better. A member is not
+    fitted, so that all pairs are out of fold for it."""
 
-    mean: Estimate
-    regression: Estimate
-    best: Estimate
+    mean: Correlations
+    regression: Correlations
+    best: Correlations
     """Of the member that was best on the other folds."""
 
     chosen: tuple[str, ...]
     """That member, for each fold."""
 
-    in_sample: Estimate
+    in_sample: Correlations
     """Of the regression on the very pairs that it was fitted on: too good."""
 
     against: tuple[AgainstBest, ...]
@@ -472,14 +479,6 @@ class OutOfFold:
 
     groups: tuple[ScoreGroup, ...]
     scores: FoldScores
-
-    def of(self, method: EnsembleMethod) -> Estimate:
-        """Return tau-b of the ensemble made so."""
-        return self.mean if method is EnsembleMethod.MEAN else self.regression
-
-    def beside(self, method: EnsembleMethod) -> AgainstBest:
-        """Return the ensemble made so beside its best member."""
-        return next(one for one in self.against if one.method is method)
 
 
 def evaluate_out_of_fold(
@@ -523,25 +522,22 @@ def evaluate_out_of_fold(
     made += [part for one in grouped for part in (one.mean, one.regression)]
     table = np.column_stack([directed, *made, ratings])
     last = table.shape[1] - 1
-    taus = [
-        one.tau_b
-        for one in correlate_columns(
-            table,
-            [(column, last) for column in range(last)],
-            units=units,
-            resamples=resamples,
-            seed=seed,
-        )
-    ]
+    found = correlate_columns(
+        table,
+        [(column, last) for column in range(last)],
+        units=units,
+        resamples=resamples,
+        seed=seed,
+    )
     size = len(fit.members)
-    mean, regression, best, in_sample, *rest = taus[size:]
+    mean, regression, best, in_sample, *rest = found[size:]
     return OutOfFold(
         folds=folds,
         seed=seed,
         resamples=resamples,
         pairs=len(ratings),
         units=fit.n_units,
-        members=tuple(taus[:size]),
+        members=tuple(found[:size]),
         mean=mean,
         regression=regression,
         best=best,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from loop import __version__
 from loop.documents.numbers import (
+    NOT_ESTIMABLE,
     count,
     interval,
     listed,
@@ -21,14 +22,16 @@ from loop.judge.ensemble_versions import (
     EnsembleMember,
     EnsembleVersion,
     FoldResults,
+    KeptAgreement,
     KeptComparison,
 )
 
 FORMAT: Final = "ranloop-ensemble-1"
 """Name of the shape; another number means that readers must look again."""
 
-MEMBER_HEADER: Final = ("member", "better", "coefficient", "per SD", "tau-b", "95 %")
-FOLD_HEADER: Final = ("out of fold", "tau-b", "95 %", "minus best", "95 %", "p")
+_AGREEMENT: Final = ("tau-b", "95 %", "Spearman", "Pearson")
+MEMBER_HEADER: Final = ("member", "better", "coefficient", "per SD", *_AGREEMENT)
+FOLD_HEADER: Final = ("out of fold", *_AGREEMENT, "tau-b minus best", "95 %", "p")
 
 _FEW: Final = 10
 """Pairs for each member below which a regression is said to be unsure."""
@@ -53,8 +56,7 @@ def member_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
             one.better,
             signed(one.coefficient, 4),
             signed(one.weight),
-            share(told.members[place].value) if told else share(None),
-            interval(told.members[place]) if told else share(None),
+            *_agreement(told.members[place] if told else None),
         )
         for place, one in enumerate(ensemble.members)
     ]
@@ -63,8 +65,19 @@ def member_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
     zero = ensemble.intercept - sum(
         one.coefficient * one.centre for one in ensemble.members
     )
-    blank = share(None)
-    return [*rows, ("intercept", blank, signed(zero, 4), blank, blank, blank)]
+    blank = NOT_ESTIMABLE
+    return [*rows, ("intercept", blank, signed(zero, 4), *[blank] * 5)]
+
+
+def _agreement(found: KeptAgreement | None) -> tuple[str, ...]:
+    if found is None:
+        return (NOT_ESTIMABLE,) * 4
+    return (
+        share(found.tau_b.value),
+        interval(found.tau_b),
+        share(found.spearman.value),
+        share(found.pearson.value),
+    )
 
 
 def fold_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
@@ -72,29 +85,22 @@ def fold_rows(ensemble: Ensemble) -> list[tuple[str, ...]]:
     told = ensemble.out_of_fold
     if told is None:
         return []
-    blank = share(None)
-    rows: list[tuple[str, ...]] = [
-        ("best member", share(told.best.value), interval(told.best), *[blank] * 3)
-    ]
+    nothing = (NOT_ESTIMABLE,) * 3
+    rows: list[tuple[str, ...]] = [("best member", *_agreement(told.best), *nothing)]
     for one in told.against:
-        found = told.of(one.method)
         rows.append(
             (
                 _of_all(one.method),
-                share(found.value),
-                interval(found),
+                *_agreement(told.of(one.method)),
                 signed(one.difference.value),
                 signed_interval(one.difference),
-                blank if one.p is None else p_value(one.p),
+                NOT_ESTIMABLE if one.p is None else p_value(one.p),
             )
         )
     for group in told.groups:
-        for method, estimate in (
-            ("mean", group.mean),
-            ("regression", group.regression),
-        ):
-            name = f"{method} of {len(group.members)} x {group.score}"
-            rows.append((name, share(estimate.value), interval(estimate), *[blank] * 3))
+        of = f"{len(group.members)} members' {group.score}"
+        rows.append((f"mean of {of}", *_agreement(group.mean), *nothing))
+        rows.append((f"regression of {of}", *_agreement(group.regression), *nothing))
     return rows
 
 
@@ -122,9 +128,10 @@ def _says(told: FoldResults, one: KeptComparison) -> str:
             f"Whether the {one.method} beats its best member cannot be told: a tau-b "
             "is undefined."
         )
+    own, best = told.of(one.method).tau_b.value, told.best.tau_b.value
     return (
-        f"Out of fold the {one.method} {does} its best member: tau-b "
-        f"{share(told.of(one.method).value)} against {share(told.best.value)}, "
+        f"Out of fold the {one.method} {does} its best member: tau-b {share(own)} "
+        f"against {share(best)}, "
         f"difference {signed(one.difference.value)} "
         f"{signed_interval(one.difference)}, p {p_value(one.p)}."
     )
@@ -136,8 +143,9 @@ def _says_other(told: FoldResults, other: KeptComparison, own: KeptComparison) -
     does = "beats it" if other.beats else "does not beat it"
     too = ", too" if other.beats and own.beats else ""
     too = ", either" if not other.beats and not own.beats else too
+    tau = told.of(other.method).tau_b.value
     return (
-        f"The {other.method} {does}{too}: tau-b {share(told.of(other.method).value)}, "
+        f"The {other.method} {does}{too}: tau-b {share(tau)}, "
         f"difference {signed(other.difference.value)} "
         f"{signed_interval(other.difference)}, p {p_value(other.p)}."
     )
@@ -201,23 +209,25 @@ def _fold_notes(ensemble: Ensemble, told: FoldResults) -> list[str]:
     on = ensemble.fitted_on
     times = Counter(told.chosen)
     named = listed([f"{name} in {n}" for name, n in times.most_common()])
-    values = [one.value for one in told.members]
+    values = [one.tau_b.value for one in told.members]
     defined = [value for value in values if value is not None]
     found = [
         f"Out of fold: {told.folds} folds of {on.units} {on.unit}s (seed {told.seed}); "
         "centres, scales and coefficients are from the other folds. The best member is "
         f"chosen on the other folds as well: {named} of {told.folds}."
     ]
-    if defined and told.best.value is not None and max(defined) > told.best.value:
+    chosen = told.best.tau_b.value
+    if defined and chosen is not None and max(defined) > chosen:
         place = values.index(max(defined))
         found.append(
             f"In hindsight the best member is {ensemble.names[place]}, tau-b "
             f"{share(max(defined))}; chosen on the pairs that are scored, it looks "
             "better than it is."
         )
+    found += _measures_said(ensemble, told)
     found.append(
         "On the very pairs it was fitted on the regression has tau-b "
-        f"{share(told.in_sample.value)}, which is too good and no evidence."
+        f"{share(told.in_sample.tau_b.value)}, which is too good and no evidence."
     )
     found.append(
         f"tau-b is with the mean of {on.raters} raters ({on.ratings}); intervals are "
@@ -226,6 +236,27 @@ def _fold_notes(ensemble: Ensemble, told: FoldResults) -> list[str]:
         "below 0.05 and the interval of the difference is above 0."
     )
     return found
+
+
+def _measures_said(ensemble: Ensemble, told: FoldResults) -> list[str]:
+    """Say where other coefficients order ensemble and best member otherwise."""
+    own, best = told.of(ensemble.method), told.best
+    differ = []
+    for name in ("spearman", "pearson"):
+        one, other = getattr(own, name).value, getattr(best, name).value
+        tau = told.beside(ensemble.method).difference.value
+        if None not in (one, other, tau) and (one - other) * tau < 0:
+            differ.append(f"{name.title()} {share(one)} against {share(other)}")
+    if not differ:
+        return []
+    ((most, _),) = Counter(told.chosen).most_common(1)
+    few = next(one for one in ensemble.members if one.name == most)
+    return [
+        f"Other coefficients order the two the other way round ({', '.join(differ)}): "
+        "tau-b, which decides, favours what takes few values where raters tie, too "
+        f"({few.name} takes {few.distinct} on {ensemble.fitted_on.pairs} pairs). They "
+        "were not tested."
+    ]
 
 
 def _test_said(told: FoldResults, method: EnsembleMethod) -> str:

@@ -42,6 +42,7 @@ from loop.judge.ensemble import (
     fit_linear,
 )
 from loop.judge.rated_rows import number_units
+from loop.stats.correlation import Correlations, tie_equal
 from loop.stats.intervals import Estimate
 
 PREFIX: Final = "ensemble:"
@@ -107,6 +108,9 @@ class EnsembleMember(_Kept):
     missing: int = Field(ge=0)
     """Rated pairs of which it says nothing."""
 
+    distinct: int = Field(ge=2)
+    """Different values that it takes on the pairs used."""
+
     pin: MemberPin
 
     @property
@@ -166,6 +170,23 @@ class KeptEstimate(_Kept):
         return cls(value=found.value, low=found.low, high=found.high)
 
 
+class KeptAgreement(_Kept):
+    """How far scores go with the mean of the raters."""
+
+    tau_b: KeptEstimate
+    spearman: KeptEstimate
+    pearson: KeptEstimate
+
+    @classmethod
+    def of(cls, found: Correlations) -> KeptAgreement:
+        """Return the three coefficients."""
+        return cls(
+            tau_b=KeptEstimate.of(found.tau_b),
+            spearman=KeptEstimate.of(found.spearman),
+            pearson=KeptEstimate.of(found.pearson),
+        )
+
+
 class KeptComparison(_Kept):
     """An ensemble beside its best member."""
 
@@ -181,8 +202,8 @@ class KeptGroup(_Kept):
 
     score: str
     members: tuple[str, ...]
-    mean: KeptEstimate
-    regression: KeptEstimate
+    mean: KeptAgreement
+    regression: KeptAgreement
 
 
 class FoldResults(_Kept):
@@ -191,17 +212,17 @@ class FoldResults(_Kept):
     folds: int
     seed: int
     resamples: int
-    members: tuple[KeptEstimate, ...]
-    mean: KeptEstimate
-    regression: KeptEstimate
-    best: KeptEstimate
+    members: tuple[KeptAgreement, ...]
+    mean: KeptAgreement
+    regression: KeptAgreement
+    best: KeptAgreement
     chosen: tuple[str, ...]
-    in_sample: KeptEstimate
+    in_sample: KeptAgreement
     against: tuple[KeptComparison, ...]
     groups: tuple[KeptGroup, ...] = ()
 
-    def of(self, method: EnsembleMethod) -> KeptEstimate:
-        """Return tau-b of the ensemble made so."""
+    def of(self, method: EnsembleMethod) -> KeptAgreement:
+        """Return how far the ensemble made so goes with the raters."""
         return self.mean if method is EnsembleMethod.MEAN else self.regression
 
     def beside(self, method: EnsembleMethod) -> KeptComparison:
@@ -377,6 +398,7 @@ def make_ensemble(
             scale=float(linear.scale[place]),
             weight=float(linear.weights[place]),
             missing=one.missing,
+            distinct=len(np.unique(tie_equal(fit.values[:, place]))),
             pin=pins[place],
         )
         for place, one in enumerate(fit.members)
@@ -399,12 +421,12 @@ def _keep(found: OutOfFold) -> FoldResults:
         folds=found.folds,
         seed=found.seed,
         resamples=found.resamples,
-        members=tuple(map(KeptEstimate.of, found.members)),
-        mean=KeptEstimate.of(found.mean),
-        regression=KeptEstimate.of(found.regression),
-        best=KeptEstimate.of(found.best),
+        members=tuple(map(KeptAgreement.of, found.members)),
+        mean=KeptAgreement.of(found.mean),
+        regression=KeptAgreement.of(found.regression),
+        best=KeptAgreement.of(found.best),
         chosen=found.chosen,
-        in_sample=KeptEstimate.of(found.in_sample),
+        in_sample=KeptAgreement.of(found.in_sample),
         against=tuple(
             KeptComparison(
                 method=one.method,
@@ -419,8 +441,8 @@ def _keep(found: OutOfFold) -> FoldResults:
             KeptGroup(
                 score=one.score,
                 members=one.members,
-                mean=KeptEstimate.of(one.mean),
-                regression=KeptEstimate.of(one.regression),
+                mean=KeptAgreement.of(one.mean),
+                regression=KeptAgreement.of(one.regression),
             )
             for one in found.groups
         ),
