@@ -304,10 +304,10 @@ def _require_telling(members: Sequence[MemberScores], table: NDArray[Any]) -> No
         same = [
             members[each].name for each in np.flatnonzero(alike > 1 - _FLAT).tolist()
         ]
-        what = f"says the same as {same[0]}, but for its scale,"
-        if not same:
-            before = listed([each.name for each in members[:place]], 4)
-            what = f"is a linear function of {before}"
+        before = listed([each.name for each in members[:place]], 4)
+        what = f"is a linear function of {before}"
+        if same:
+            what = f"says the same as {same[0]}, but for its scale,"
         raise DataError(
             f"{one.title} ({one.name}) {what} on these pairs, so that its coefficient "
             "cannot be told apart. Leave it out of --members; where .all named it, "
