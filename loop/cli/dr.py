@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, NamedTuple
@@ -25,11 +25,10 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.paths import WorkspacePaths, material
+from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.documents.svg import as_file
 from loop.documents.templates import render_template, shipped_templates
-from loop.judge.counts import OWN, score_counts, scores_of
 from loop.judge.discrimination import (
     Discrimination,
     MarkedPairs,
@@ -50,17 +49,22 @@ from loop.judge.discrimination_text import (
     discrimination_svg,
     kind_rows,
 )
-from loop.judge.judge import Judge, list_judges
-from loop.labels.taxonomy import read_taxonomy
-from loop.release.extractors import ExtractorOptions, score_texts
+from loop.judge.ensemble_versions import PREFIX
+from loop.release.ensemble_scoring import score_ensemble
+from loop.release.graders import (
+    GradedColumn,
+    GradedTexts,
+    Grader,
+    GraderOptions,
+    JudgeReading,
+    judge_texts,
+    measure_metrics,
+    resolve_graders,
+)
 from loop.run.asking import EngineOptions
-from loop.score.experts.error_counts import Empty
-from loop.score.joining import join_texts
 from loop.score.metrics.base import Direction
-from loop.score.metrics.registry import FAMILIES, METRICS
 
 _COLUMNS = 100
-_SYSTEM = "changed"
 
 
 def register(app: typer.Typer) -> None:
@@ -71,10 +75,9 @@ def register(app: typer.Typer) -> None:
 class _Graders(NamedTuple):
     """What is to be held against the pairs."""
 
-    metrics: tuple[str, ...]
-    judges: tuple[str, ...]
-    engine: str
-    asking: EngineOptions
+    graders: tuple[Grader, ...]
+    ensembles: tuple[str, ...]
+    options: GraderOptions
     place: WorkspacePaths | None
 
 
@@ -87,7 +90,12 @@ def dr(
     ],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", help="Metric, family or judge; once for each."),
+        typer.Option(
+            "--metric",
+            "-m",
+            help="Metric, family, judge, its score (green.errors) or ensemble:NAME; "
+            "once for each.",
+        ),
     ] = None,
     scores: Annotated[
         list[Path] | None,
@@ -153,13 +161,17 @@ def dr(
     other = None if choose_on is None else read_marked_pairs(choose_on)
     if other is not None:
         require_apart(tested, other)
-    asked = _sort_names(
+    named = list(metric or ())
+    asked = _Graders(
+        resolve_graders(place, [one for one in named if not one.startswith(PREFIX)]),
+        tuple(dict.fromkeys(one for one in named if one.startswith(PREFIX))),
+        GraderOptions(
+            engine=engine,
+            asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
+        ),
         place,
-        metric or (),
-        engine,
-        EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
     )
-    if not (asked.metrics or asked.judges or scores):
+    if not (named or scores):
         raise typer.BadParameter(
             "name a metric or a judge with --metric, or scores of your own with "
             "--scores"
@@ -211,113 +223,76 @@ def _check_own(
         )
 
 
-def _sort_names(
-    place: WorkspacePaths | None,
-    names: Sequence[str],
-    engine: str,
-    asking: EngineOptions,
-) -> _Graders:
-    """Return which names are metrics, and which judges."""
-    judges = {one.name for one in list_judges(place)}
-    metrics, judging = [], []
-    for name in dict.fromkeys(names):
-        if name in METRICS or name in FAMILIES:
-            metrics.append(name)
-        elif name.partition("@")[0] in judges:
-            judging.append(name)
-        else:
-            raise DataError(
-                f"no metric, family or judge is called {quoted(name)}. Judges: "
-                f"{', '.join(sorted(judges))}; metrics: {', '.join(METRICS)}."
-            )
-    return _Graders(tuple(metrics), tuple(judging), engine, asking, place)
-
-
 def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
-    """Return what each judge and metric says of the pairs, judges first."""
+    """Return what judges, metrics and ensembles say of the pairs, in this order."""
+    texts = GradedTexts(
+        ids=pairs.ids, references=pairs.references, candidates=pairs.candidates
+    )
     found = []
-    with ExitStack() as stack:
-        for name in asked.judges:
-            judge = stack.enter_context(
-                Judge.open(asked.place, name, asked.engine, asked.asking)
-            )
-            found += _judge(pairs, judge)
-    if asked.metrics:
-        taxonomy = read_taxonomy(material(asked.place).labels)
-        joined = join_texts(
-            dict(zip(pairs.ids, pairs.references, strict=True)),
-            {_SYSTEM: dict(zip(pairs.ids, pairs.candidates, strict=True))},
-            taxonomy,
-        )
-        scored = score_texts(
-            joined,
-            taxonomy,
-            asked.place,
-            metrics=asked.metrics,
-            extractor=ExtractorOptions(asking=asked.asking),
-        )
-        for unavailable in scored.sheet.unavailable:
-            raise DataError(f"{unavailable.metric}: {unavailable.reason}")
-        rows = {name: place for place, name in enumerate(pairs.ids)}
-        for result in scored.sheet.results:
-            values = np.full(len(rows), np.nan)
-            ids = scored.sheet.case_ids[result.system]
-            values[[rows[name] for name in ids]] = result.per_case
-            found.append(
-                PairScores(
-                    name=result.metric.name,
-                    title=result.metric.title,
-                    lower=result.metric.direction is Direction.LOWER,
-                    values=values,
-                    signature=result.signature,
-                )
-            )
-    return found
+    for said in judge_texts(texts, asked.place, asked.graders, asked.options):
+        found += _of_judge(said)
+    metrics = [one.metric for one in asked.graders if one.metric]
+    columns = measure_metrics(texts, asked.place, metrics, asked.options)
+    found += [_as_scores(one) for one in columns]
+    return [
+        *found,
+        *(_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles),
+    ]
 
 
-def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
+def _as_scores(column: GradedColumn) -> PairScores:
+    return PairScores(
+        name=column.name,
+        title=column.title,
+        lower=column.direction is Direction.LOWER,
+        values=column.values,
+        signature=column.signature,
+    )
+
+
+def _of_judge(said: JudgeReading) -> list[PairScores]:
     """Return the first score of a judge with its flags, and the numbers it gives.
 
-    The first is GREEN of its counts where it has it. It flags a pair where it counts a
-    significant error; one that counts none flags nothing.
+    Or the scores that were named, without flags. The first is GREEN of its counts where
+    it has it. A judge flags a pair where it counts a significant error; one that counts
+    none flags nothing.
     """
-    said = judge.judge(pairs.references, pairs.candidates, ["en"] * len(pairs.ids))
-    counts, ref = said.counts, judge.version.ref
-    signs = "|".join(judge.facts.sign)
-    flags = None
-    if judge.contract.counts_errors:
-        errors = counts.triples[:, 1]
-        flags = np.where(np.isnan(errors), np.nan, errors > 0)
-    name = judge.version.name
-    first, *more = scores_of(judge.contract)
-    empty = "" if first.weights is None else f"|empty:{Empty.ONE}"
-    found = [
-        PairScores(
-            name=name,
-            title=f"{first.title} of {ref}",
-            lower=first.direction is Direction.LOWER,
-            values=score_counts(counts, first, Empty.ONE),
-            signature=f"{name}_{first.name}|{signs}{empty}",
-            flags=flags,
-            decision=""
-            if flags is None
-            else "flagged where it counts a significant error",
+    if said.grader.scores:
+        return [_as_scores(one) for one in said.columns]
+    first, *more = said.scores
+    found = [_as_scores(said.column(first, said.name))]
+    if said.counts.categories:
+        errors = said.counts.triples[:, 1]
+        found[0] = replace(
+            found[0],
+            flags=np.where(np.isnan(errors), np.nan, errors > 0),
+            decision="flagged where it counts a significant error",
         )
+    columns = [
+        said.column(one, f"{said.name}_{one.name}") for one in more if one.number
     ]
-    for one in more:
-        values = score_counts(counts, one, Empty.ONE)
-        if not one.number or (one is OWN and np.isnan(values).all()):
-            continue
-        found.append(
-            PairScores(
-                name=f"{name}_{one.name}",
-                title=f"{one.title} of {ref}",
-                lower=one.direction is Direction.LOWER,
-                values=values,
-                signature=f"{name}_{one.name}|{signs}",
-            )
-        )
-    return found
+    return found + [
+        _as_scores(one) for one in columns if not np.isnan(one.values).all()
+    ]
+
+
+def _of_ensemble(
+    pairs: MarkedPairs, texts: GradedTexts, asked: _Graders, name: str
+) -> PairScores:
+    """Return the scores of an ensemble that was not fitted on these references."""
+    if asked.place is None:
+        raise DataError(f"{quoted(name)}: ensembles are kept in a workspace. Name one.")
+    told = replace(texts, cases=pairs.reference_ids)
+    said = score_ensemble(asked.place, name, told, asking=asked.options.asking)
+    for text in said.not_checked:
+        note(f"{name}: overlap with the fitted pairs, not compared: {text}")
+    return PairScores(
+        name=name,
+        title=said.version.ref,
+        lower=False,
+        values=said.scores,
+        signature=said.version.signature,
+    )
 
 
 def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:

@@ -65,6 +65,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "inject": "Put known errors into reports, to test judges and metrics.",
         "dr": "Measure whether scores fall for errors, and only for errors.",
         "meta-eval": "Measure how well each metric agrees with experts.",
+        "ensemble": "Make one score of several judges and metrics.",
     },
     "People and keys": {
         "user": "Manage who may sign in to the workbench.",

@@ -45,6 +45,7 @@ ACTIONS = frozenset(
         "exported",
         "reference_revised",
         "ratings_added",
+        "ensemble_fitted",
         "key_added",
         "key_revoked",
         "labels_upgraded",

@@ -145,6 +145,95 @@ def require_separate(report: OverlapReport) -> None:
     )
 
 
+class ForeignPairs(NamedTuple):
+    """Pairs that are no cohort, as far as they can overlap with one."""
+
+    case_ids: Sequence[str]
+    references: Sequence[str]
+    """Text of the reference of each."""
+
+    patients: Mapping[str, str]
+    """Patient by case id, as given or as pseudonyms; empty where not known."""
+
+    pseudonym_key: str = ""
+    """Fingerprint of the key that made pseudonyms of the patients."""
+
+
+class PairOverlap(NamedTuple):
+    """What pairs share with a cohort."""
+
+    shared: tuple[Shared, ...]
+    """Examples name the pair first, then the case of the cohort."""
+
+    not_checked: tuple[str, ...]
+    """What could not be compared, and why."""
+
+
+def compare_pairs(
+    workspace: WorkspacePaths, cohort: Cohort, pairs: ForeignPairs
+) -> PairOverlap:
+    """Return what pairs share with a cohort of pairs: cases, patients, references.
+
+    Candidates may be alike, as between cohorts.
+
+    Raises
+    ------
+    DataError
+        The texts of the cohort are not the pinned ones.
+    """
+    cases: dict[Hashable, str] = {one.case_id: one.case_id for one in cohort.cases}
+    cases |= {one.reference_id: one.case_id for one in reversed(cohort.cases)}
+    cases.pop("", None)
+    found = [_share(OverlapKind.CASE, {one: one for one in pairs.case_ids}, cases)]
+    skipped = []
+    if not pairs.patients or not cohort.patients_known:
+        unknown = "the pairs" if not pairs.patients else cohort.name
+        skipped.append(f"patients: not named for every case of {unknown}")
+    elif pairs.pseudonym_key != cohort.pseudonym_key:
+        skipped.append("patients: pseudonymised with another key than here")
+    else:
+        theirs: dict[Hashable, str] = {
+            one.patient: one.case_id for one in reversed(cohort.cases)
+        }
+        own: dict[Hashable, str] = {
+            patient: case for case, patient in pairs.patients.items()
+        }
+        found.append(_share(OverlapKind.PATIENT, own, theirs))
+    if has_texts(workspace, cohort.name):
+        found.extend(_share_references(workspace, cohort, pairs))
+    else:
+        skipped.append(
+            f"similar references: the texts of {cohort.name} are not on this machine"
+        )
+    return PairOverlap(tuple(one for one in found if one.number), tuple(skipped))
+
+
+def _share_references(
+    workspace: WorkspacePaths, cohort: Cohort, pairs: ForeignPairs
+) -> tuple[Shared, Shared]:
+    """Return equal and near-equal references."""
+    own = dict(zip(pairs.references, pairs.case_ids, strict=True))
+    texts = list(own)
+    folded = {fold_text(text): own[text] for text in texts}
+    sets = {str(place): shingles(text) for place, text in enumerate(texts)}
+    theirs = [one for one in iter_reports(workspace, cohort) if not one.candidate]
+    same = {
+        (folded[fold_text(one.text)], one.case_id): None
+        for one in theirs
+        if fold_text(one.text) in folded
+    }
+    others = ((str(place), shingles(one.text)) for place, one in enumerate(theirs))
+    near = {
+        (own[texts[int(one)]], theirs[int(two)].case_id): None
+        for one, two in near_duplicates(sets, others)
+    }
+    alike = [ids for ids in near if ids not in same]
+    return (
+        Shared(OverlapKind.TEXT, len(same), tuple(same)[:EXAMPLES]),
+        Shared(OverlapKind.NEAR_TEXT, len(alike), tuple(alike)[:EXAMPLES]),
+    )
+
+
 def describe_candidates(pair: PairReport) -> str:
     """Return what candidates two cohorts share, and why that is no overlap.
 

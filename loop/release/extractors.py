@@ -460,6 +460,8 @@ class ScoredTexts(NamedTuple):
 
     sheet: ScoreSheet
     notes: tuple[str, ...]
+    extractor: ExtractorFacts | None = None
+    """What read labels; None where no metric needs them."""
 
 
 def score_radpref(
@@ -521,9 +523,11 @@ def score_texts(
     """
     names = metrics or (ALL,)
     remarks: tuple[str, ...] = ()
+    facts = None
     if reads_labels(metrics):
         read = read_labels(joined, workspace, extractor, watch=watch)
         graded, remarks = read.graded, read.remarks
+        facts = graded.extractor
     elif (extractor.version, extractor.release, extractor.engine) != (None,) * 3:
         raise DataError(
             "--extractor, --release and --engine read labels, which no metric named "
@@ -539,7 +543,7 @@ def score_texts(
     left = len(joined.empty_references)
     if left:
         notes += (f"{left} references without a word are left out.",)
-    return ScoredTexts(sheet, notes)
+    return ScoredTexts(sheet, notes, facts)
 
 
 def reads_labels(metrics: Sequence[str]) -> bool:
