@@ -16,11 +16,16 @@ from loop.core.paths import bundled
 from loop.core.records import Status
 from loop.engines.base import Settings, Streaming, get_engine
 from loop.judge import Judge
+from loop.judge.counts import score_counts, scores_of
+from loop.judge.judge import list_judges
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.outputs.base import get_contract, list_exchangeable
+from loop.prompts.version import with_contract
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_task
+from loop.score.experts.error_counts import Empty
 from tests.conftest import shipped_workspace
 from tests.servers.answers import follows
 from tests.servers.process import serving
@@ -250,16 +255,41 @@ def test_another_model_file_at_the_same_url_is_another_engine(place, tmp_path):
     assert seen[0][1] != seen[1][1]
 
 
-def test_judges_are_asked_in_both_forms(server):
+WAYS = [
+    with_contract(version, name, get_contract(name).instruction)
+    for version in list_judges(None)
+    for name in list_exchangeable(get_contract(version.contract))
+]
+"""Every judge that ships, in each form that its answer may have."""
+
+
+@pytest.mark.parametrize("judge", WAYS, ids=lambda one: f"{one.name}-{one.contract}")
+def test_judges_are_asked_in_every_form(server, judge):
     """JSON by the schema is read; a random model's free text is no perfect score."""
     references = ["Small left effusion.", "The lungs are clear."]
     candidates = ["Small right effusion.", "The lungs are clear."]
-    asking = EngineOptions(max_tokens=600)
-    for name in ("green", "one_pass", "green_text"):
-        with Judge.open(None, name, f"openai:tiny@{server}", asking) as judge:
-            said = judge.judge(references, candidates, ["en", "en"])
-        read = Status.UNPARSED if name == "green_text" else Status.ANSWERED
-        assert said.counts.statuses == (read, read)
-        known = ~np.isnan(said.counts.triples).any(axis=1)
-        assert known.tolist() == [read is Status.ANSWERED] * 2
-        assert bool(said.problems) is (read is Status.UNPARSED)
+    asking = EngineOptions(max_tokens=800)
+    with Judge.open(None, judge, f"openai:tiny@{server}", asking) as opened_judge:
+        said = opened_judge.judge(references, candidates, ["en", "en"])
+        scores = scores_of(opened_judge.contract)
+    assert set(said.counts.statuses) <= {Status.ANSWERED, Status.UNPARSED}
+    values = np.column_stack(
+        [score_counts(said.counts, one, Empty.ONE) for one in scores]
+    )
+    read = np.array([one is Status.ANSWERED for one in said.counts.statuses])
+    assert np.isnan(values[~read]).all()
+    assert bool(said.problems) is not read.all()
+    contract = get_contract(judge.contract)
+    if contract.counts_errors and contract.counts_matches:
+        # A random model may list a blank text, which the schema allows and says nothing.
+        whole = judge.contract == "error_list" or not contract.schema(judge.labels)
+        assert not whole or read.all() == bool(contract.schema(judge.labels))
+
+
+def test_stages_are_asked_by_their_schemas_too(server):
+    """A random first stage is a list of phrases, and evidence among them is rare."""
+    with Judge.open(None, "radfact", f"openai:tiny@{server}") as judge:
+        said = judge.judge(["Small left effusion."], ["No effusion."], ["en"])
+    assert said.asked >= 2
+    problems = [one.text for one in said.problems]
+    assert all("engine" not in one for one in problems)
