@@ -281,7 +281,7 @@ def test_judges_are_asked_in_every_form(server, judge):
     assert bool(said.problems) is not read.all()
     contract = get_contract(judge.contract)
     if contract.counts_errors and contract.counts_matches:
-        # A random model may list a blank text, which the schema allows and says nothing.
+        # A random model may list a blank text, which the schema allows.
         whole = judge.contract == "error_list" or not contract.schema(judge.labels)
         assert not whole or read.all() == bool(contract.schema(judge.labels))
 
