@@ -251,6 +251,11 @@ def _require_judge(version: PromptVersion) -> None:
             f"{version.ref} judges no pairs: its contract {version.contract} is for "
             "another task. `ranloop judge --list` shows the judges."
         )
+    if not {"reference", "candidate"}.issubset(version.inputs):
+        raise DataError(
+            f"{version.ref} reads {', '.join(version.inputs)}, and not a reference "
+            "with one candidate. `ranloop judge --list` shows which judges do."
+        )
 
 
 def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
