@@ -102,6 +102,10 @@ class JudgeDocument:
     matches: bool = True
     """Whether the judge counts matched findings."""
 
+    without_context: int = 0
+    """Pairs of which a judge that reads what is known of the patient was told nothing;
+    0 for one that does not read it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
@@ -183,6 +187,11 @@ def judge_systems(
     sides = text_sides(joined)
     systems = tuple(_judge_side(judge, one.side, options, watch) for one in sides)
     metrics = judge_metrics(judge, scores, options.empty)
+    unknown = 0
+    if judge.reads_context:
+        unknown = sum(
+            len(one.side.case_ids) - sum(map(bool, one.side.contexts)) for one in sides
+        )
     published = None
     if official is not None:
         for one in sides:
@@ -201,6 +210,7 @@ def judge_systems(
         confidence=options.confidence,
         units="references" if joined.patients is None else "patients",
         official=published,
+        without_context=unknown,
     )
 
 
@@ -212,7 +222,13 @@ def _judge_side(
             f"{side.system}: a judge compares texts, and labels were given. Give files "
             "with a text column."
         )
-    answers = judge.judge(side.references, side.candidates, side.languages, watch)
+    answers = judge.judge(
+        side.references,
+        side.candidates,
+        side.languages,
+        watch,
+        contexts=side.contexts,
+    )
     return JudgedSystem(
         side.system, side.case_ids, answers, compare_own(answers.counts, options.empty)
     )
@@ -327,6 +343,12 @@ def notes(document: JudgeDocument) -> list[str]:
             "`rules` is no language model: it finds findings by the guides of an "
             "extractor and compares them by the weights of labels/judging.yaml. It "
             "reads English only."
+        )
+    if document.without_context:
+        told.append(
+            f"{document.facts.ref} reads what is known of the patient, and "
+            f"{document.without_context:,} pairs were judged without context: give a "
+            "column context."
         )
     for one in document.systems:
         counts = one.answers.counts

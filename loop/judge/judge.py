@@ -27,6 +27,7 @@ from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import Contract, choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.outputs.judged import INPUTS
+from loop.prompts.render import CONTEXT
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
@@ -175,6 +176,11 @@ class Judge:
         return self._runner.contract
 
     @property
+    def reads_context(self) -> bool:
+        """Whether it is told what is known of the patient, where anything is."""
+        return CONTEXT in self.version.inputs
+
+    @property
     def facts(self) -> JudgeFacts:
         """What two scores must share; opens the engine.
 
@@ -207,6 +213,8 @@ class Judge:
         candidates: Sequence[str],
         languages: Sequence[str],
         watch: Watch | None = None,
+        *,
+        contexts: Sequence[str] = (),
     ) -> JudgeAnswers:
         """Return what the judge says of pairs, asking about each distinct one once.
 
@@ -219,23 +227,33 @@ class Judge:
             One of each a pair.
         watch
             Wraps the pairs that are not remembered; None for no progress.
+        contexts
+            What is known of the patient of each pair, for a judge that reads it; empty
+            where nothing is.
 
         Raises
         ------
         ValueError
-            The three are not of equal length.
+            They are not of equal length.
         EngineError
             The engine as a whole failed; what it answered until then is kept.
         StoreError
             The store cannot be read or written.
         """
-        key = (tuple(references), tuple(candidates), tuple(languages))
+        known_of = contexts if self.reads_context else ()
+        key = tuple(map(tuple, (references, candidates, languages, known_of)))
         known = self._said.get(key)
         if known is None:
             texts = [
                 {"reference": reference, "candidate": candidate}
                 for reference, candidate in zip(references, candidates, strict=True)
             ]
+            if self.reads_context:
+                said = contexts or [""] * len(texts)
+                texts = [
+                    {**one, CONTEXT: context}
+                    for one, context in zip(texts, said, strict=True)
+                ]
             asked = self._runner.ask(texts, languages, watch)
             known = JudgeAnswers(
                 counts=read_counts(asked.answers, self.version.labels, self.contract),
@@ -252,10 +270,16 @@ class Judge:
 
 def _require_judge(version: PromptVersion) -> None:
     """Refuse a version that does not judge pairs of reports."""
-    if not _judges_pairs(version):
+    if task_of(version) is not PromptTask.JUDGE:
         raise DataError(
             f"{version.ref} judges no pairs: its contract {version.contract} is for "
-            "something else. `ranloop judge --list` shows the judges."
+            "another task. `ranloop judge --list` shows the judges."
+        )
+    if not _judges_pairs(version):
+        raise DataError(
+            f"{version.ref} judges no pairs: it reads {', '.join(version.inputs)}, and "
+            "not a reference with one candidate. `ranloop judge --list` shows which "
+            "judges do."
         )
 
 
@@ -336,13 +360,15 @@ def _measure(
     if isinstance(texts, Unavailable):
         return texts
     try:
-        said = judge.judge(*texts, side.languages, watch)
+        said = judge.judge(*texts, side.languages, watch, contexts=side.contexts)
     except EngineError as error:
         return Unavailable(name, str(error))
     values = score_counts(said.counts, of, empty)
     if of is OWN and not count_defined(values):
         return Unavailable(name, "the judge gives itself no score")
     fields = [*judge.facts.sign]
+    if judge.reads_context:
+        fields.append(f"context:{sum(map(bool, side.contexts))}")
     if of.weights is not None:
         fields.append(f"empty:{empty}")
     fields += [

@@ -40,7 +40,8 @@ from loop.prompts.catalog import (
     write_folder,
     write_version,
 )
-from loop.prompts.first import first_judge, first_version
+from loop.prompts.first import first_version
+from loop.prompts.first_judge import first_judge
 from loop.prompts.lint import LEVELS, has_errors
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import NAME, PromptVersion

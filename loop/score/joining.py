@@ -80,6 +80,7 @@ def assemble(sides: Sides, *, language: str = "") -> Joined:
     for system, entries in sides.systems.items():
         _require_common(system, entries, sides.reference)
     patients, lacking = _patients(case_ids, references)
+    contexts = tuple(references[case_id].content.context for case_id in case_ids)
     return Joined(
         case_ids=case_ids,
         reference=_column(REFERENCE, case_ids, sides.reference, sides.n_labels),
@@ -93,6 +94,7 @@ def assemble(sides: Sides, *, language: str = "") -> Joined:
         ),
         empty_references=silent,
         patients=patients,
+        contexts=contexts if any(contexts) else (),
         languages=tuple(language or _language(case_id, sides) for case_id in case_ids),
         repeated_references=sides.reference.repeated,
         notes=tuple(dict.fromkeys((*sides.notes, *lacking, *_notes(sides)))),

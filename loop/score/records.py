@@ -118,6 +118,10 @@ class Joined:
     languages: tuple[str, ...] = ()
     """Language of each case, as said or found, for example ``"en"``."""
 
+    contexts: tuple[str, ...] = ()
+    """What is known of the patient of each case beside the texts, for judges that read
+    it; empty where no file says."""
+
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
 

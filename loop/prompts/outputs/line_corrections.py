@@ -68,7 +68,7 @@ _COMMENTS, _CATEGORY = "comments", "error category"
 _KEYS = (_CORRECTIONS, _SEVERITY, _COMMENTS, _CATEGORY)
 _KEYS_SET = frozenset(_KEYS)
 _NAMES = {fold_name(key): key for key in _KEYS}
-_MOST = 60
+_MOST = 200
 """Most corrections of one candidate."""
 
 _LINE = re.compile(r"(?:line\s*)?\[?([0-9]{1,3})\]?", re.IGNORECASE)

@@ -38,6 +38,9 @@ class MetricInput:
 
     candidates: tuple[str, ...] | None
     languages: tuple[str, ...]
+    contexts: tuple[str, ...] = ()
+    """What is known of each patient beside the texts; empty where nothing is."""
+
     labels: tuple[str, ...]
     """Label ids of the codes."""
 

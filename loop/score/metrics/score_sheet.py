@@ -189,6 +189,7 @@ def text_sides(joined: Joined) -> list[SideRows]:
             references=_texts(joined.reference, rows),
             candidates=_texts(column, rows),
             languages=tuple(joined.languages[row] for row in rows if joined.languages),
+            contexts=tuple(joined.contexts[row] for row in rows if joined.contexts),
             labels=(),
             reference_codes=_NO_CODES,
             candidate_codes=_NO_CODES,

@@ -60,6 +60,9 @@ class SideColumns:
     system: str = ""
     patient: str = ""
     language: str = ""
+    context: str = ""
+    """Of what is known of the patient beside the texts, for judges that read it."""
+
     labels: Mapping[str, str]
     """Label id to column, in taxonomy order; empty where the table holds texts."""
 
@@ -68,7 +71,7 @@ class SideColumns:
     @property
     def used(self) -> tuple[str, ...]:
         """All of them, each once."""
-        single = (self.case_id, self.system, self.patient, self.language)
+        single = (self.case_id, self.system, self.patient, self.language, self.context)
         every = (*single, *self.texts, *self.labels.values())
         return tuple(dict.fromkeys(name for name in every if name))
 
@@ -190,7 +193,8 @@ def _find_others(
     language = finder.find(ROLES["language"], None)
     if kind is SideKind.REFERENCE:
         patient = finder.find(ROLES["patient"], options.patient_column)
-        return {"language": language, "patient": patient}
+        context = finder.find(PAIR_ROLES["context"], None)
+        return {"language": language, "patient": patient, "context": context}
     system = finder.find(_SYSTEMS, options.system_column)
     return {"language": language, "system": system}
 
@@ -269,6 +273,7 @@ class Content(NamedTuple):
 
     patient: str
     language: str
+    context: str = ""
 
 
 class SideRow(NamedTuple):
@@ -338,6 +343,7 @@ def read_entry(
         codes=_read_codes(row, columns, taxonomy, cells) if columns.labels else None,
         patient=words(columns.patient).strip(),
         language=read_language(words(columns.language), row.where),
+        context=words(columns.context).strip(),
     )
     system = check_name(words(columns.system), "system", row) if columns.system else ""
     return SideRow(
