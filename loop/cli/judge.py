@@ -28,7 +28,7 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
 from loop.documents.templates import shipped_templates, template_folder
-from loop.judge.counts import scores_of
+from loop.judge.counts import JudgeScore, scores_of
 from loop.judge.document import (
     FILES,
     JudgeDocument,
@@ -60,12 +60,14 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.prompts.version import PromptVersion
 from loop.release.folder import RELEASE_NAME
 from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
+from loop.score.metrics.base import Direction
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
 from loop.stats.intervals import Estimate
@@ -370,6 +372,13 @@ def _estimate(one: MetricResult | None) -> str:
     return f"{share(one.estimate.value)} {interval(one.estimate)}"
 
 
+def _answers_by_rules(version: PromptVersion) -> bool:
+    """Whether `rules` can answer: in JSON, by an extractor that the version names."""
+    return bool(
+        version.finders and get_contract(version.contract).schema(version.labels)
+    )
+
+
 def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     """Print every judge that there is: version, form of its answer, what it reads."""
     judges = list_judges(place)
@@ -382,7 +391,7 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
             (
                 one.ref,
                 one.contract,
-                "yes" if get_contract(one.contract).schema(one.labels) else "no",
+                "yes" if _answers_by_rules(one) else "no",
                 str(len(one.labels)),
                 ", ".join(each.ref for each in one.reads) or "-",
             )
@@ -393,10 +402,17 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     for one in judges:
         say(f"{one.ref}: {get_contract(one.contract).summary}")
     say()
+    named: dict[tuple[JudgeScore, ...], list[str]] = {}
     for one in judges:
-        scores = scores_of(get_contract(one.contract))
-        said = ", ".join(f"{each.title} ({WAYS[each.direction]})" for each in scores)
-        say(f"scores of {one.ref}: {said}")
+        named.setdefault(scores_of(get_contract(one.contract)), []).append(one.name)
+    for scores, names in named.items():
+        said = ", ".join(f"{each.title} ({_BETTER[each.direction]})" for each in scores)
+        for number, part in enumerate(wrap(f"{', '.join(names)}: {said}", _COLUMNS)):
+            say(("  " if number else "") + part)
+
+
+_BETTER = {Direction.HIGHER: "higher", Direction.LOWER: "lower"}
+"""What is better, in a word."""
 
 
 def evaluate_judge(
