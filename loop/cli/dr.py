@@ -228,16 +228,15 @@ def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
     texts = GradedTexts(
         ids=pairs.ids, references=pairs.references, candidates=pairs.candidates
     )
+    # Refused at once, and not after hours of the others, where references overlap.
+    made = [_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles]
     found = []
     for said in judge_texts(texts, asked.place, asked.graders, asked.options):
         found += _of_judge(said)
     metrics = [one.metric for one in asked.graders if one.metric]
     columns = measure_metrics(texts, asked.place, metrics, asked.options)
     found += [_as_scores(one) for one in columns]
-    return [
-        *found,
-        *(_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles),
-    ]
+    return [*found, *made]
 
 
 def _as_scores(column: GradedColumn) -> PairScores:

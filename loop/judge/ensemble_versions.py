@@ -12,7 +12,7 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -628,12 +628,23 @@ def check_ensemble_name(name: str) -> str:
     return name
 
 
+def list_recorded(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+    """Return the entries of versions of ensembles, passing over those made by hand."""
+    return [
+        one
+        for one in entries
+        if one.action == _FITTED
+        and type(one.payload.get("number")) is int
+        and _NAME.fullmatch(str(one.payload.get("name")))
+    ]
+
+
 def _recorded(workspace: WorkspacePaths, name: str) -> dict[int, LedgerEntry]:
     """Return the entries of an ensemble's versions by number."""
     return {
         int(one.payload["number"]): one
-        for one in read_ledger(workspace.ledger)
-        if one.action == _FITTED and one.payload.get("name") == name
+        for one in list_recorded(read_ledger(workspace.ledger))
+        if one.payload["name"] == name
     }
 
 
@@ -647,11 +658,8 @@ def list_ensembles(workspace: WorkspacePaths) -> tuple[EnsembleVersion, ...]:
     LedgerError
         The ledger is broken.
     """
-    names = {
-        str(one.payload["name"])
-        for one in read_ledger(workspace.ledger)
-        if one.action == _FITTED
-    }
+    entries = list_recorded(read_ledger(workspace.ledger))
+    names = {str(one.payload["name"]) for one in entries}
     return tuple(read_ensemble(workspace, name) for name in sorted(names))
 
 
@@ -676,14 +684,11 @@ def read_ensemble(workspace: WorkspacePaths, ref: str) -> EnsembleVersion:
     check_ensemble_name(name)
     recorded = _recorded(workspace, name)
     if not recorded:
-        known = sorted(
-            str(one.payload["name"])
-            for one in read_ledger(workspace.ledger)
-            if one.action == _FITTED
-        )
+        entries = list_recorded(read_ledger(workspace.ledger))
+        known = sorted({str(one.payload["name"]) for one in entries})
         raise DataError(
             f"no ensemble {quoted(name)} is recorded here (recorded: "
-            f"{', '.join(dict.fromkeys(known)) or 'none'}). Fit one with `ranloop "
+            f"{', '.join(known) or 'none'}). Fit one with `ranloop "
             f"ensemble fit --name {name} --cohort COHORT --members A,B`."
         )
     wanted = version or f"v{max(recorded)}"
@@ -694,15 +699,21 @@ def read_ensemble(workspace: WorkspacePaths, ref: str) -> EnsembleVersion:
             f"ensemble {name!r} has no version {quoted(wanted)} (recorded: {numbers}). "
             "Name one of these."
         )
-    folder = ensembles_folder(workspace) / name / wanted
-    digest = str(entry.payload["digest"])
+    return read_recorded(workspace, entry)
+
+
+def read_recorded(workspace: WorkspacePaths, entry: LedgerEntry) -> EnsembleVersion:
+    """Return the version that an entry recorded; errors as of `read_ensemble`."""
+    name, number = str(entry.payload["name"]), int(entry.payload["number"])
+    folder = ensembles_folder(workspace) / name / f"v{number}"
+    digest = str(entry.payload.get("digest"))
     raw = _read(folder / _FILE, digest)
-    told = parse_yaml(raw.decode("utf-8"), folder / _FILE)
+    told = parse_yaml(raw.decode("utf-8", "replace"), folder / _FILE)
     ensemble = check_model(told, Ensemble, folder / _FILE)
     rows = _read(folder / _ROWS, ensemble.rows)
     return EnsembleVersion(
         name=name,
-        number=int(entry.payload["number"]),
+        number=number,
         digest=digest,
         ensemble=ensemble,
         rows=_parse_rows(rows, ensemble.names, folder / _ROWS),

@@ -22,6 +22,7 @@ from loop.release.audit.cohorts import (
     check_cohorts,
     check_protocol,
 )
+from loop.release.audit.ensembles import check_ensembles
 from loop.release.audit.evaluations import check_evaluations, check_openings
 from loop.release.audit.judge_evaluations import check_judge_evaluations
 from loop.release.audit.known_heads import KnownHead, check_heads
@@ -121,6 +122,7 @@ def audit_workspace(
         *check_cohorts(workspace, entries),
         *check_evaluations(workspace, entries),
         *check_judge_evaluations(workspace, entries),
+        *check_ensembles(workspace, entries),
         *check_openings(workspace, entries),
         *check_given(given),
         *check_releases(workspace, entries),

@@ -1,0 +1,283 @@
+"""An ensemble is kept as it was fitted, and read back only as it was recorded."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError, LedgerError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.judge import ensemble_versions
+from loop.judge.ensemble import (
+    EnsembleMethod,
+    MemberScores,
+    evaluate_out_of_fold,
+    fit_ensemble,
+)
+from loop.judge.ensemble_text import (
+    ensemble_data,
+    ensemble_notes,
+    fold_rows,
+    member_rows,
+    verdict,
+)
+from loop.judge.ensemble_versions import (
+    FittedOn,
+    Folded,
+    MemberPin,
+    apply_ensemble,
+    ensembles_folder,
+    fit_order,
+    keep_ensemble,
+    list_ensembles,
+    make_ensemble,
+    read_ensemble,
+    refit,
+)
+
+ANN = Actor(name="Ann")
+
+
+def made(method=EnsembleMethod.REGRESSION, *, pairs=40, seed=1, folds=4, weight=1.0):
+    """Return the record and the rows of an ensemble of two made-up members."""
+    table = np.random.default_rng(seed).normal(size=(pairs, 2))
+    points = 3 + table[:, 0] - weight * table[:, 1]
+    members = [
+        MemberScores(name="good", title="Good", lower=False, values=table[:, 0]),
+        MemberScores(name="bad", title="Bad", lower=True, values=table[:, 1]),
+    ]
+    fit = fit_ensemble(members, points, np.arange(pairs) // 2, method)
+    results = evaluate_out_of_fold(fit, folds=folds, resamples=100) if folds else None
+    fitted_on = FittedOn(
+        cohort="rp",
+        cohort_digest="c" * 64,
+        ratings="rp:ratings1",
+        ratings_digest="d" * 64,
+        raters=3,
+        scale="1-5",
+        rated=pairs,
+        pairs=pairs,
+        units=pairs // 2,
+        unit="patient",
+    )
+    pins = [
+        MemberPin(judge="green@v1", score="green", digest="a" * 64, conventions="x|y"),
+        MemberPin(metric="ran_errors", conventions="z"),
+    ]
+    return make_ensemble(Folded(fit, results), pins, fitted_on, ["e" * 64, "e" * 64])
+
+
+def keep(workspace, name="mix", **changes):
+    """Keep a made-up ensemble."""
+    return keep_ensemble(workspace, name, *made(**changes), ANN)
+
+
+def test_what_is_kept_is_read_back_and_recorded(workspace):
+    """File, rows and ledger say the same; the score is the fitted one."""
+    kept = keep(workspace)
+    assert kept.made
+    read = read_ensemble(workspace, "mix")
+    assert (read.ref, read.digest) == ("mix@v1", kept.digest)
+    assert read.ensemble == kept.ensemble
+    assert read.rows == kept.rows
+    assert read.ensemble.references == ("e" * 64,)
+    assert refit(read)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject) == ("ensemble_fitted", "ensemble:mix@v1")
+    assert entry.payload["digest"] == kept.digest
+    values = {
+        "good": np.array([1.0, np.nan, 2.0]),
+        "bad": np.array([0.5, 0.5, np.nan]),
+    }
+    scores = apply_ensemble(read.ensemble, values)
+    assert scores[0] == pytest.approx(3.5)
+    assert np.isnan(scores[1:]).all()
+    with pytest.raises(ValueError, match="no values of the member 'bad'"):
+        apply_ensemble(read.ensemble, {"good": values["good"]})
+
+
+def test_the_same_once_more_makes_nothing_and_another_the_next(workspace):
+    """Fitting twice leaves one version; older versions stay."""
+    keep(workspace)
+    before = len(read_ledger(workspace.ledger))
+    assert not keep(workspace).made
+    assert len(read_ledger(workspace.ledger)) == before
+    assert keep(workspace, method=EnsembleMethod.MEAN).ref == "mix@v2"
+    assert read_ensemble(workspace, "ensemble:mix@v1").number == 1
+    assert [one.ref for one in list_ensembles(workspace)] == ["mix@v2"]
+
+
+@pytest.mark.parametrize("name", ["ensemble.yaml", "rows.csv"])
+def test_an_edited_file_is_refused(workspace, name):
+    """One digit is enough; the way out is told."""
+    keep(workspace)
+    path = ensembles_folder(workspace) / "mix" / "v1" / name
+    path.write_text(path.read_text().replace("1", "2", 1))
+    with pytest.raises(DataError, match=r"was edited.*or fit the ensemble again"):
+        read_ensemble(workspace, "mix")
+
+
+def test_a_rewritten_file_with_a_fitting_entry_does_not_follow_from_its_rows(workspace):
+    """Who forges file and entry has to forge the rows, too."""
+    keep(workspace)
+    path = ensembles_folder(workspace) / "mix" / "v1" / "ensemble.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["members"][0]["weight"] *= 2
+    path.write_text(yaml.safe_dump(data))
+    old = read_ledger(workspace.ledger)[-1]
+    payload = {**old.payload, "digest": digest_bytes(path.read_bytes())}
+    event = Event(
+        action=old.action, subject=old.subject, reason="forged", payload=payload
+    )
+    append_event(workspace.ledger, event, ANN)
+    assert not refit(read_ensemble(workspace, "mix"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"color": "red"}, "color: there is no such field"),
+        ({"intercept": "much"}, "intercept"),
+        ({"members": []}, "members"),
+        ({"method": "median"}, "method"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_field_by_field(workspace, change, words):
+    """Even one that an entry records."""
+    keep(workspace)
+    path = ensembles_folder(workspace) / "mix" / "v1" / "ensemble.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **change}))
+    old = read_ledger(workspace.ledger)[-1]
+    payload = {**old.payload, "digest": digest_bytes(path.read_bytes())}
+    event = Event(action=old.action, subject=old.subject, reason="x", payload=payload)
+    append_event(workspace.ledger, event, ANN)
+    with pytest.raises(DataError, match=words):
+        read_ensemble(workspace, "mix")
+
+
+def test_a_version_that_was_never_recorded_is_none(workspace):
+    """A folder alone is no version; an unknown name says how to make one."""
+    folder = ensembles_folder(workspace) / "mix" / "v1"
+    folder.mkdir(parents=True)
+    (folder / "ensemble.yaml").write_text("method: mean\n")
+    with pytest.raises(DataError, match="no ensemble 'mix' is recorded here"):
+        read_ensemble(workspace, "mix")
+    kept = keep(workspace)
+    assert kept.ref == "mix@v1"
+    assert read_ensemble(workspace, "mix").digest == kept.digest
+    with pytest.raises(DataError, match=r"no version 'v7' \(recorded: v1\)"):
+        read_ensemble(workspace, "mix@v7")
+    with pytest.raises(DataError, match="cannot be the name of an ensemble"):
+        keep(workspace, name="../mix")
+
+
+def test_without_the_ledger_nothing_is_kept(workspace, monkeypatch):
+    """A version that cannot be recorded leaves no folder."""
+
+    def refuse(*given):
+        raise LedgerError("full")
+
+    monkeypatch.setattr(ensemble_versions, "append_event", refuse)
+    with pytest.raises(LedgerError):
+        keep(workspace)
+    assert not (ensembles_folder(workspace) / "mix" / "v1").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from loop.core.paths import WorkspacePaths
+from loop.judge import ensemble_versions
+from tests.judge.test_ensemble_versions import keep
+
+def die(*given, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(ensemble_versions, sys.argv[2], die)
+keep(WorkspacePaths(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("at", ["write_atomic", "replace_folder", "append_event"])
+def test_a_fit_that_was_killed_leaves_no_version_and_can_be_repeated(workspace, at):
+    """Before a file, before the folder stands, and before the entry."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(workspace.root), at], check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert list_ensembles(workspace) == ()
+    kept = keep(workspace)
+    assert kept.ref == "mix@v1"
+    left = os.listdir(ensembles_folder(workspace) / "mix")
+    assert left == ["v1"]
+    assert read_ensemble(workspace, "mix").digest == kept.digest
+
+
+def test_order_and_units_come_from_the_values_alone():
+    """Renamed patients in another order give the same rows, folds and resamples."""
+    generator = np.random.default_rng(4)
+    values, points = generator.normal(size=(30, 2)), generator.integers(1, 5, 30) * 1.0
+    values[3, 0] = np.nan
+    names = np.array([f"p{n // 3}" for n in range(30)])
+    shuffle = generator.permutation(30)
+    found = []
+    for rows, renamed in ((np.arange(30), names), (shuffle, np.char.add("x", names))):
+        units, order = fit_order(renamed[rows], points[rows], values[rows])
+        found.append(np.column_stack([units[order], values[rows][order]]))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_the_verdict_is_plain_either_way():
+    """Beats, does not beat, was not measured."""
+    beats, _ = made(pairs=120)
+    assert verdict(beats).startswith("Out of fold the regression beats its best member")
+    assert "The mean beats it, too" in verdict(beats)
+    no, _ = made(weight=0.0)
+    assert "regression does not beat its best member" in verdict(no)
+    assert "The mean does not beat it, either" in verdict(no)
+    assert "--out-of-fold" in verdict(made(folds=0)[0])
+
+
+def test_notes_say_signs_and_what_is_left_out():
+    """A coefficient against its direction, few pairs, and pairs without an answer."""
+    odd, _ = made(weight=-1.0, pairs=14, folds=0)
+    told = " ".join(ensemble_notes(odd))
+    assert "Lower is better in bad" in told
+    assert "The coefficient of bad has the sign that its direction does not" in told
+    assert "14 pairs are fewer than 10 for each of 2 members" in told
+    whole = odd.fitted_on.model_copy(update={"rated": 17})
+    lost = odd.members[0].model_copy(update={"missing": 3})
+    less = odd.model_copy(
+        update={"fitted_on": whole, "members": (lost, odd.members[1])}
+    )
+    assert "3 of 17 rated pairs are left out" in " ".join(ensemble_notes(less))
+    assert "good 3" in " ".join(ensemble_notes(less))
+
+
+def test_rows_for_people_and_data_for_programs_agree(workspace):
+    """Everything to fit it again is in the JSON."""
+    kept = keep(workspace)
+    told, rows = kept.ensemble, member_rows(kept.ensemble)
+    assert [row[1] for row in rows] == ["higher", "lower", "\N{EN DASH}"]
+    assert rows[-1][2] == "+3.0000"
+    assert [row[0] for row in fold_rows(told)] == [
+        "best member",
+        "mean of all members",
+        "regression of all members",
+    ]
+    data = ensemble_data(kept)
+    values = np.array([[*one["values"].values()] for one in data["fitted_rows"]])
+    points = np.array([one["points"] for one in data["fitted_rows"]])
+    design = np.column_stack([np.ones(len(values)), values])
+    (zero, good, bad), *_ = np.linalg.lstsq(design, points, rcond=None)
+    assert data["coefficients"] == {
+        "good": pytest.approx(good),
+        "bad": pytest.approx(bad),
+    }
+    assert zero == pytest.approx(3)
+    assert {one["fold"] for one in data["fitted_rows"]} == {1, 2, 3, 4}
