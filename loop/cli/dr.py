@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
     app.command("dr")(dr)
 
 
-class _Graders(NamedTuple):
+class Graders(NamedTuple):
     """What is to be held against the pairs."""
 
     metrics: tuple[str, ...]
@@ -153,7 +153,7 @@ def dr(
     other = None if choose_on is None else read_marked_pairs(choose_on)
     if other is not None:
         require_apart(tested, other)
-    asked = _sort_names(
+    asked = sort_names(
         place,
         metric or (),
         engine,
@@ -171,7 +171,7 @@ def dr(
     ]
     _check_own(own, lower or (), limits, chosen=other is not None)
     with ProgressBar("dr", quiet=as_json).shown():
-        held = [*_score(tested, asked), *own]
+        held = [*grade_marked(tested, asked), *own]
         chosen = {} if other is None else _choose(other, asked)
         held = [_with_threshold(one, limits, chosen) for one in held]
         _require_used(limits, held)
@@ -211,12 +211,12 @@ def _check_own(
         )
 
 
-def _sort_names(
+def sort_names(
     place: WorkspacePaths | None,
     names: Sequence[str],
     engine: str,
     asking: EngineOptions,
-) -> _Graders:
+) -> Graders:
     """Return which names are metrics, and which judges."""
     judges = {one.name for one in list_judges(place)}
     metrics, judging = [], []
@@ -230,10 +230,10 @@ def _sort_names(
                 f"no metric, family or judge is called {quoted(name)}. Judges: "
                 f"{', '.join(sorted(judges))}; metrics: {', '.join(METRICS)}."
             )
-    return _Graders(tuple(metrics), tuple(judging), engine, asking, place)
+    return Graders(tuple(metrics), tuple(judging), engine, asking, place)
 
 
-def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
+def grade_marked(pairs: MarkedPairs, asked: Graders) -> list[PairScores]:
     """Return what each judge and metric says of the pairs, judges first."""
     found = []
     with ExitStack() as stack:
@@ -307,11 +307,11 @@ def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
     return found
 
 
-def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:
+def _choose(pairs: MarkedPairs, asked: Graders) -> dict[str, float]:
     """Return the threshold of each metric, chosen on other pairs."""
     return {
         one.name: choose_threshold(pairs, one)
-        for one in _score(pairs, asked)
+        for one in grade_marked(pairs, asked)
         if one.flags is None
     }
 
