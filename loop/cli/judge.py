@@ -42,6 +42,7 @@ from loop.judge.document import (
 from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
 from loop.judge.judge import Judge, list_judges
 from loop.judge.judge_evaluation import (
+    DAGGER,
     JudgeEvaluation,
     evaluate_judge_run,
     judge_evaluation_data,
@@ -347,7 +348,8 @@ def _show_evaluation(found: JudgeEvaluation) -> None:
                     one.score.title,
                     WAYS[one.score.direction],
                     str(one.found.n),
-                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}",
+                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}"
+                    f"{'' if one.shown else DAGGER}",
                     share(one.found.spearman.value),
                     share(one.found.pearson.value),
                 )

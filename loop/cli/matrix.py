@@ -1,4 +1,4 @@
-"""The verb ``matrix``: one prompt version over several engines, side by side."""
+"""The verb ``matrix``: one prompt over several engines, or judges, side by side."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.cli.judge_matrix import ask_judges, compare_judges
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
@@ -73,7 +74,9 @@ def register(app: typer.Typer) -> None:
 def matrix(
     prompt: Annotated[
         str | None,
-        typer.Argument(help="Prompt version, for example extractor@v1."),
+        typer.Argument(
+            help="Prompt version, for example extractor@v1; several judges with commas."
+        ),
     ] = None,
     cohort: Annotated[
         str | None, typer.Option("--cohort", "-c", help="Name of an imported cohort.")
@@ -101,6 +104,13 @@ def matrix(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write a row per label and engine.")
     ] = None,
+    strata: Annotated[
+        Path | None,
+        typer.Option(
+            "--strata",
+            help="For judges: columns id and, for example, modality; agreement in each.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -112,6 +122,10 @@ def matrix(
     the labels at the threshold. Stored answers are not asked again. An engine that
     fails keeps its column, with the reason; the exit code is then 1. Gates are shown,
     not decided: use `evaluate` for that.
+
+    Judges (`ranloop matrix green,one_pass`) are held against the newest ratings of
+    their cohort: agreement of each score, unreadable answers, time and cost of every
+    judge with every engine, and which agrees better.
     """
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -120,6 +134,7 @@ def matrix(
     # What `latest` names is settled before new runs are made.
     progress = ProgressBar("matrix", quiet=as_json)
     asked = name_runs(place, run or ())
+    request = None
     if engine:
         request = MatrixRequest(
             *_wanted(prompt, cohort),
@@ -128,6 +143,15 @@ def matrix(
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
             actor=(who := acting(actor)).name,
         )
+    judges = _judge_runs(place, request, asked, actor, progress)
+    if judges is not None:
+        _refuse(reference, "--reference is for extractors: judges are held against")
+        documents = (html, markdown, csv)
+        compare_judges(
+            place, judges, documents, progress, strata=strata, as_json=as_json
+        )
+        return
+    if request is not None:
         with progress.shown():
             answers = _ask(place, request, asked, reference, who, progress)
         asked = [*answers, *asked]
