@@ -68,8 +68,10 @@ def ask_judges(
             f"{summary.cached} from the store, {summary.seconds:.1f} s"
         )
 
-    with progress.shown():
-        asked = ask_requests(place, requests, ready=ready, watch=watch, done=done)
+    asked: list[EngineRun] = []
+    if requests:
+        with progress.shown():
+            asked = ask_requests(place, requests, ready=ready, watch=watch, done=done)
     found = as_judge_runs(place, requests, asked, named)
     for one in found:
         if one.run is None:

@@ -52,6 +52,7 @@ from loop.evaluate.matrix.runs import (
     read_matrix,
 )
 from loop.evaluate.protocol import register_protocol
+from loop.judge.judge_matrix import are_judge_runs, judging_requests
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
@@ -108,7 +109,7 @@ def matrix(
         Path | None,
         typer.Option(
             "--strata",
-            help="For judges: columns id and, for example, modality; agreement in each.",
+            help="For judges: columns id and, say, modality; agreement within each.",
         ),
     ] = None,
     allow_unconstrained: UnconstrainedOption = False,
@@ -141,25 +142,37 @@ def matrix(
             engines=_once(engine),
             limit=limit,
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
-            actor=(who := acting(actor)).name,
+            actor=acting(actor).name,
         )
-    judges = _judge_runs(place, request, asked, actor, progress)
-    if judges is not None:
-        _refuse(reference, "--reference is for extractors: judges are held against")
-        documents = (html, markdown, csv)
+    elif not asked:
+        raise typer.BadParameter("name engines with --engine, or runs with --run")
+    requests = () if request is None else judging_requests(place, request)
+    documents = (html, markdown, csv)
+    if requests or (request is None and are_judge_runs(place, asked)):
+        if reference is not None:
+            raise typer.BadParameter(
+                "--reference is for extractors; judges are held against the newest "
+                "ratings: leave it out"
+            )
+        judges = ask_judges(place, requests, asked, acting(actor), progress)
         compare_judges(
             place, judges, documents, progress, strata=strata, as_json=as_json
         )
         return
+    if strata is not None:
+        raise typer.BadParameter("--strata is for judges: leave it out")
     if request is not None:
         with progress.shown():
-            answers = _ask(place, request, asked, reference, who, progress)
+            answers = _ask(place, request, asked, reference, acting(actor), progress)
         asked = [*answers, *asked]
-    elif not asked:
-        raise typer.BadParameter("name engines with --engine, or runs with --run")
     with progress.shown():
         result = read_matrix(place, asked, reference=reference)
-        _write_documents(place, result, (html, markdown, csv))
+        _write_documents(place, result, documents)
+    _conclude(result, as_json=as_json)
+
+
+def _conclude(result: Matrix, *, as_json: bool) -> None:
+    """Print the matrix; exit with 1 where an engine has no run."""
     if as_json:
         print_json(matrix_data(result))
     else:

@@ -17,7 +17,6 @@ from loop.documents.numbers import (
     count,
     interval,
     p_value,
-    percent,
     share,
     signed,
     signed_interval,
@@ -60,22 +59,20 @@ def judge_rows(matrix: JudgeMatrix) -> list[JudgeRow]:
         JudgeRow(f"tau-b, {title}", tuple(_tau(one, name) for one in matrix.columns))
         for name, title in matrix.score_names
     ]
-    for name, cells in (
-        ("pairs with that score", [_scored(one) for one in matrix.columns]),
-        ("answered", [_status(one, Status.ANSWERED) for one in matrix.columns]),
-        ("unparsed", [_unparsed(one) for one in matrix.columns]),
-        (
-            "engine failed",
-            [_status(one, Status.ENGINE_FAILED) for one in matrix.columns],
-        ),
-        ("F1 of significant errors", [_f1(one) for one in matrix.columns]),
-        ("errors, judge minus experts", [_bias(one) for one in matrix.columns]),
-        ("seconds a pair", [_seconds(one) for one in matrix.columns]),
-        ("tokens a pair", [_tokens(one) for one in matrix.columns]),
-        ("price a pair", [_price(one) for one in matrix.columns]),
-    ):
-        rows.append(JudgeRow(name, tuple(cells)))
-    return rows
+    told: tuple[tuple[str, Callable[[JudgeColumn], str]], ...] = (
+        ("compared by, pairs", _scored),
+        ("answered", lambda one: _status(one, Status.ANSWERED)),
+        ("unparsed", _unparsed),
+        ("engine failed", lambda one: _status(one, Status.ENGINE_FAILED)),
+        ("F1 of significant errors", _f1),
+        ("errors, judge minus experts", _bias),
+        ("seconds a pair", _seconds),
+        ("tokens a pair", _tokens),
+        ("price a pair", _price),
+    )
+    return rows + [
+        JudgeRow(name, tuple(map(words, matrix.columns))) for name, words in told
+    ]
 
 
 def _tau(column: JudgeColumn, name: str) -> str:
@@ -109,7 +106,7 @@ def _unparsed(column: JudgeColumn) -> str:
     if column.failure or not column.pairs:
         return NOT_ESTIMABLE
     unread = column.statuses[Status.UNPARSED]
-    return f"{percent(unread / column.pairs)} {interval(column.unparsed)}"
+    return f"{share(unread / column.pairs)} {interval(column.unparsed)}"
 
 
 def _f1(column: JudgeColumn) -> str:
@@ -142,7 +139,7 @@ def _price(column: JudgeColumn) -> str:
     return f"{column.cost.price_per_pair:.4f} {column.cost.currency}".strip()
 
 
-COMPARED: Final = ("higher tau-b", "lower", "difference", "p", "Holm", "pairs")
+COMPARED: Final = ("column", "against", "tau-b, difference", "p", "Holm", "pairs")
 """Head of the table of comparisons."""
 
 
@@ -199,8 +196,8 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
         told.append(
             "Differences of tau-b are tested by exchanging the two columns' ranks "
             f"{matrix.unit} by {matrix.unit} on the pairs that both score, 10,000 "
-            "times or all ways where there are fewer; p is Holm-adjusted over all "
-            f"{count(len(matrix.comparisons))} comparisons. {CHOSEN_ON}"
+            "times or all ways where there are fewer; p is Holm-adjusted over every "
+            f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
         )
     for one in matrix.columns:
         if one.failure:
@@ -218,7 +215,7 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
         )
     if any(one.engine == "rules" for one in matrix.columns):
         told.append(
-            "`rules` is no language model; its seconds are those of this machine."
+            "The engine rules is no language model; its seconds are of this machine."
         )
     if matrix.strata:
         told.append(
@@ -247,7 +244,7 @@ def judge_figures(matrix: JudgeMatrix) -> list[JudgeFigures]:
             None if one.errors is None else Markup(bias_svg(one)),
         )
         for one in matrix.columns
-        if not one.failure
+        if one.bins
     ]
 
 

@@ -385,13 +385,23 @@ def is_shown(tau_b: Estimate, p: float | None, alpha: float = 0.05) -> bool:
     Parameters
     ----------
     tau_b
-        With its interval over units.
+        With its interval over units. Without one it is not shown, but for a tau-b of
+        1 or -1: there no resample differs.
     p
         Of `kendall_p`.
+
+    Examples
+    --------
+    >>> is_shown(Estimate(0.4, 0.1, 0.6), 0.01)
+    True
+    >>> is_shown(Estimate(0.4, -0.1, 0.6), 0.01)
+    False
     """
-    if tau_b.low is None or tau_b.high is None or p is None:
+    if tau_b.value is None or p is None or p >= alpha:
         return False
-    return p < alpha and not tau_b.low <= 0 <= tau_b.high
+    if tau_b.low is None or tau_b.high is None:
+        return abs(tau_b.value) > 1 - _FLAT
+    return not tau_b.low <= 0 <= tau_b.high
 
 
 class PartialTau(NamedTuple):
