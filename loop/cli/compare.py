@@ -19,6 +19,7 @@ from loop.cli.console import (
     say,
 )
 from loop.cli.evaluate import macro_line
+from loop.cli.judge_matrix import compare_judges
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.documents.numbers import (
@@ -40,6 +41,9 @@ from loop.evaluate.compare import (
 )
 from loop.evaluate.evaluation_json import comparison_data
 from loop.evaluate.inputs import read_inputs
+from loop.evaluate.matrix.runs import EngineRun
+from loop.judge.judge_matrix import are_judge_runs, as_judge_runs
+from loop.run.manifest import find_run
 
 
 def register(app: typer.Typer) -> None:
@@ -67,10 +71,23 @@ def compare(
     """Compare two runs on the same cases.
 
     Shows which answers were fixed, which were broken, and whether the later run is
-    not worse by a margin.
+    not worse by a margin. Two runs of judges are held against the newest ratings of
+    their cohort, and tested for which agrees better.
     """
     place = open_workspace(workspace)
-    with ProgressBar(f"compare {before} and {after}", quiet=as_json).shown():
+    progress = ProgressBar(f"compare {before} and {after}", quiet=as_json)
+    records = [find_run(place, one) for one in (before, after)]
+    runs = [EngineRun(one.spec.engine, one.id) for one in records]
+    if are_judge_runs(place, runs):
+        if label or reference is not None:
+            raise typer.BadParameter(
+                "--label and --reference are for extractors; runs of judges are held "
+                "against the newest ratings: leave them out"
+            )
+        judges = as_judge_runs(place, (), (), runs)
+        compare_judges(place, judges, (None,) * 3, progress, as_json=as_json)
+        return
+    with progress.shown():
         left, right = (
             read_inputs(place, one, reference=reference) for one in (before, after)
         )

@@ -155,7 +155,8 @@ def _refuse_documents(*given: object) -> None:
     if any(one is not None for one in given):
         raise typer.BadParameter(
             "--html, --md, --csv, --reference and --against are for extractors; the "
-            "evaluation of a judge is printed, or written with --json"
+            "evaluation of a judge is printed, or written with --json, and its page is "
+            "made by `ranloop matrix --run RUN --html FILE`"
         )
 
 

@@ -49,6 +49,7 @@ from loop.judge.grounded_phrases import (
 )
 from loop.judge.judge import Judge, list_judges
 from loop.judge.judge_evaluation import (
+    DAGGER,
     JudgeEvaluation,
     evaluate_judge_run,
     judge_evaluation_data,
@@ -445,7 +446,8 @@ def _show_evaluation(found: JudgeEvaluation) -> None:
                     one.score.title,
                     WAYS[one.score.direction],
                     str(one.found.n),
-                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}",
+                    f"{share(one.found.tau_b.value)} {interval(one.found.tau_b)}"
+                    f"{'' if one.shown else DAGGER}",
                     share(one.found.spearman.value),
                     share(one.found.pearson.value),
                 )

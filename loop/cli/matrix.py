@@ -1,4 +1,4 @@
-"""The verb ``matrix``: one prompt version over several engines, side by side."""
+"""The verb ``matrix``: one prompt over several engines, or judges, side by side."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.cli.judge_matrix import ask_judges, compare_judges
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
@@ -51,6 +52,7 @@ from loop.evaluate.matrix.runs import (
     read_matrix,
 )
 from loop.evaluate.protocol import register_protocol
+from loop.judge.judge_matrix import are_judge_runs, judging_requests
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
@@ -73,7 +75,9 @@ def register(app: typer.Typer) -> None:
 def matrix(
     prompt: Annotated[
         str | None,
-        typer.Argument(help="Prompt version, for example extractor@v1."),
+        typer.Argument(
+            help="Prompt version, for example extractor@v1; several judges with commas."
+        ),
     ] = None,
     cohort: Annotated[
         str | None, typer.Option("--cohort", "-c", help="Name of an imported cohort.")
@@ -101,6 +105,13 @@ def matrix(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write a row per label and engine.")
     ] = None,
+    strata: Annotated[
+        Path | None,
+        typer.Option(
+            "--strata",
+            help="For judges: columns id and, say, modality; agreement within each.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -112,6 +123,10 @@ def matrix(
     the labels at the threshold. Stored answers are not asked again. An engine that
     fails keeps its column, with the reason; the exit code is then 1. Gates are shown,
     not decided: use `evaluate` for that.
+
+    Judges (`ranloop matrix green,one_pass`) are held against the newest ratings of
+    their cohort: agreement of each score, unreadable answers, time and cost of every
+    judge with every engine, and which agrees better.
     """
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -120,22 +135,44 @@ def matrix(
     # What `latest` names is settled before new runs are made.
     progress = ProgressBar("matrix", quiet=as_json)
     asked = name_runs(place, run or ())
+    request = None
     if engine:
         request = MatrixRequest(
             *_wanted(prompt, cohort),
             engines=_once(engine),
             limit=limit,
             asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
-            actor=(who := acting(actor)).name,
+            actor=acting(actor).name,
         )
-        with progress.shown():
-            answers = _ask(place, request, asked, reference, who, progress)
-        asked = [*answers, *asked]
     elif not asked:
         raise typer.BadParameter("name engines with --engine, or runs with --run")
+    requests = () if request is None else judging_requests(place, request)
+    documents = (html, markdown, csv)
+    if requests or (request is None and are_judge_runs(place, asked)):
+        if reference is not None:
+            raise typer.BadParameter(
+                "--reference is for extractors; judges are held against the newest "
+                "ratings: leave it out"
+            )
+        judges = ask_judges(place, requests, asked, acting(actor), progress)
+        compare_judges(
+            place, judges, documents, progress, strata=strata, as_json=as_json
+        )
+        return
+    if strata is not None:
+        raise typer.BadParameter("--strata is for judges: leave it out")
+    if request is not None:
+        with progress.shown():
+            answers = _ask(place, request, asked, reference, acting(actor), progress)
+        asked = [*answers, *asked]
     with progress.shown():
         result = read_matrix(place, asked, reference=reference)
-        _write_documents(place, result, (html, markdown, csv))
+        _write_documents(place, result, documents)
+    _conclude(result, as_json=as_json)
+
+
+def _conclude(result: Matrix, *, as_json: bool) -> None:
+    """Print the matrix; exit with 1 where an engine has no run."""
     if as_json:
         print_json(matrix_data(result))
     else:

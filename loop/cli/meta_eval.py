@@ -21,6 +21,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.cli.radjudge import evaluate_radjudge
 from loop.cli.score import check_named
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
@@ -28,6 +29,7 @@ from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import as_file
 from loop.documents.templates import shipped_templates, template_folder
+from loop.judge.radjudge import TOLERANCE
 from loop.release.extractors import ExtractorOptions, reads_labels, score_radpref
 from loop.run.asking import EngineOptions
 from loop.score.experts import documents as words
@@ -104,6 +106,24 @@ def meta_eval(
             rich_help_panel=_RATED,
         ),
     ] = None,
+    radjudge: Annotated[
+        Path | None,
+        typer.Option(
+            "--radjudge",
+            help="RadJudge's file of rankings; --metric names metrics and judges.",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            min=0,
+            help="For --radjudge: scores this close are the same, read tolerantly.",
+            show_default=f"{TOLERANCE:g}",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
     errors: Annotated[
         Path | None,
         typer.Option(
@@ -170,6 +190,14 @@ def meta_eval(
             rich_help_panel=_SCORED,
         ),
     ] = None,
+    with_context: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with-context",
+            help="For --radjudge: metric of the files that was told of the patient.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
     extractor: Annotated[
         str | None,
         typer.Option(
@@ -192,7 +220,7 @@ def meta_eval(
         typer.Option(
             "--engine",
             "-e",
-            help="Engine of the extractor.",
+            help="Engine of the extractor; with --radjudge, of the judges.",
             show_default="the release's, else rules",
             rich_help_panel=_SCORED,
         ),
@@ -234,9 +262,31 @@ def meta_eval(
     cases, for the mean of the raters and for each rater; which of two metrics agrees
     better; and the ceiling that the raters' own agreement sets. Holds a judge's error
     counts against experts' counts. Works on RadPref or on any scores, ratings and
-    counts.
+    counts. With --radjudge: which of its rankings each metric or judge reproduces.
     """
     paths = (*(files or ()), *(scores or ()))
+    if radjudge is not None:
+        place = find_place(workspace)
+        _check_radjudge(
+            (ratings, radpref, errors, dimension, scale, counts or None),
+            (extractor, release, bertscore_model, html, svg, per_case),
+            named=bool(metric or paths),
+        )
+        _check_outputs([markdown] if markdown else [], [*paths, radjudge], place)
+        evaluate_radjudge(
+            radjudge,
+            place,
+            tuple(metric or ()),
+            paths,
+            lower=tuple(lower or ()),
+            context=tuple(with_context or ()),
+            engine=engine or "rules",
+            tolerance=TOLERANCE if tolerance is None else tolerance,
+            markdown=markdown,
+            as_json=as_json,
+        )
+        return
+    _refuse_radjudge_options(tolerance, with_context)
     _check_said(
         radpref,
         ratings=ratings,
@@ -255,13 +305,7 @@ def meta_eval(
     progress = ProgressBar("meta-eval", quiet=as_json)
     with progress.shown():
         experts = None if errors is None else read_error_counts(errors)
-        points: Ratings | RadPref
-        if radpref is not None:
-            points = read_radpref(radpref)
-        elif ratings is None and experts is not None:
-            points = experts.as_ratings()
-        else:
-            points = read_ratings(ratings or Path(), scale=scale, dimension=dimension)
+        points = _read_points(radpref, ratings, experts, scale, dimension)
         texts = None
         if paths or not isinstance(points, RadPref):
             table = read_metric_scores(paths, names, less)
@@ -305,6 +349,21 @@ def meta_eval(
             write_per_case(texts.sheet, per_case)
             note(f"wrote {per_case}")
     _show(found, as_json=as_json)
+
+
+def _read_points(
+    radpref: Path | None,
+    ratings: Path | None,
+    experts: ErrorTable | None,
+    scale: tuple[float, float] | None,
+    dimension: str | None,
+) -> Ratings | RadPref:
+    """Return what experts said, errors negated where they gave no points."""
+    if radpref is not None:
+        return read_radpref(radpref)
+    if ratings is None and experts is not None:
+        return experts.as_ratings()
+    return read_ratings(ratings or Path(), scale=scale, dimension=dimension)
 
 
 def _judges(table: ScoreTable) -> bool:
@@ -592,8 +651,8 @@ def _check_said(
     """Refuse what experts said in no file, or twice, and options without a use."""
     if (ratings is None and errors is None) == (radpref is None):
         raise typer.BadParameter(
-            "name what experts said: --ratings FILE, --errors FILE or both, or "
-            "--radpref FOLDER"
+            "name what experts said: --ratings FILE, --errors FILE or both, "
+            "--radpref FOLDER or --radjudge FILE"
         )
     if radpref is None and not scored:
         raise typer.BadParameter("name a file of scores, for example per_case.csv")
@@ -606,6 +665,26 @@ def _check_said(
         raise typer.BadParameter(
             "--scale and --dimension are for --ratings: leave them out"
         )
+
+
+def _check_radjudge(
+    others: Sequence[object], unused: Sequence[object], *, named: bool
+) -> None:
+    """Refuse other sources of what experts said, and options without a use."""
+    if any(one is not None for one in (*others, *unused)):
+        raise typer.BadParameter(
+            "--radjudge brings its own texts and rankings, and its documents are --md "
+            "and --json: leave the other options out"
+        )
+    if not named:
+        raise typer.BadParameter(
+            "name metrics and judges with --metric, or a file of scores"
+        )
+
+
+def _refuse_radjudge_options(*given: object) -> None:
+    if any(one is not None for one in given):
+        raise typer.BadParameter("--tolerance and --with-context are for --radjudge")
 
 
 def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:

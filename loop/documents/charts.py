@@ -1,4 +1,4 @@
-"""Charts of numbers: estimates with intervals, a heat map of pairs, a grid of cells."""
+"""Charts of numbers: intervals, a heat map of pairs, a grid of cells, bars, a curve."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from loop.documents.svg import (
     group,
     ink,
     line,
+    rect,
     text,
     text_width,
+    tick_labels,
 )
 from loop.stats.intervals import Estimate
 from loop.stats.kappa import PairAgreement
@@ -311,3 +313,134 @@ def _cell_grid(
         f'text-anchor="middle" fill="{ink("ink")}">{clean(cell.below)}</text>'
     )
     return group(cell.title, box, words, small)
+
+
+_PLOT_bars = (300.0, 108.0)
+"""Room of the bars, pixels."""
+
+_FOOT = 34.0
+
+
+class Bar(NamedTuple):
+    """One bar of a chart of shares."""
+
+    label: str
+    """What stands below it."""
+
+    share: float
+    """Height, from 0 to 1."""
+
+    title: str
+    """What it says in words, with its counts."""
+
+
+def bars_svg(title: str, bars: Sequence[Bar], foot: str) -> str:
+    """Return shares as bars side by side, the largest as high as the figure.
+
+    Parameters
+    ----------
+    bars
+        From left to right; only the first, the middle and the last label are written.
+    foot
+        What the labels are, in a few words.
+    """
+    wide, high = _PLOT_bars
+    left, top = 44.0, 12.0
+    size = (left + wide + _EDGE, top + high + _FOOT)
+    if not bars:
+        empty = text(left, top + high / 2, "no score", colour="soft")
+        return figure(size, title, "There is no score.", empty)
+    most = max(bar.share for bar in bars) or 1.0
+    step = wide / len(bars)
+    parts = [
+        line((left, top), (left + wide, top), colour="grid"),
+        text(left - 6, top + 4, share(most, 2), anchor="end", colour="soft"),
+        text(left - 6, top + high + 4, "0", anchor="end", colour="soft"),
+    ]
+    for place, bar in enumerate(bars):
+        tall = high * bar.share / most
+        x = left + step * place
+        parts.append(
+            rect(
+                (round(x + 1, 2), round(top + high - tall, 2)),
+                (round(step - 2, 2), round(tall, 2)),
+                fill=ink("accent"),
+                title=bar.title,
+            )
+        )
+    parts.append(line((left, top + high), (left + wide, top + high), colour="line"))
+    named = {0: "start", len(bars) // 2: "middle", len(bars) - 1: "end"}
+    for place, anchor in named.items():
+        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+        parts.append(
+            text(
+                round(left + step * (place + shift), 2),
+                top + high + 15,
+                bars[place].label,
+                anchor=anchor,
+                colour="soft",
+            )
+        )
+    middle = left + wide / 2
+    parts.append(text(middle, top + high + 31, foot, anchor="middle", colour="soft"))
+    return figure(size, title, ". ".join(bar.title for bar in bars), *parts)
+
+
+class CurvePoint(NamedTuple):
+    """One point of a curve, with its interval."""
+
+    x: float
+    value: float
+    low: float | None
+    high: float | None
+    title: str
+    """What it says in words, with its counts."""
+
+
+def curve_svg(title: str, points: Sequence[CurvePoint], feet: tuple[str, str]) -> str:
+    """Return values against whole numbers, with intervals and a line at zero.
+
+    Parameters
+    ----------
+    points
+        From left to right.
+    feet
+        What the numbers below are, and what the heights are, in a few words each.
+    """
+    wide, high = _PLOT_bars
+    left, top = 44.0, 24.0
+    size = (left + wide + _EDGE, top + high + _FOOT)
+    if not points:
+        empty = text(left, top + high / 2, "nothing to show", colour="soft")
+        return figure(size, title, "There is no point.", empty)
+    ends = [
+        end
+        for point in points
+        for end in (point.value, point.low, point.high)
+        if end is not None
+    ]
+    up = fit_axis([*ends, 0.0], 0.0, high)
+    across = Axis(0.0, max(max(one.x for one in points) + 1, 4.0), (), left, wide)
+
+    def height(value: float) -> float:
+        return round(top + high - up.x(value), 2)
+
+    parts = [text(left - 40, 12, feet[1], colour="soft")]
+    for tick, label in zip(up.ticks, tick_labels(up.ticks, sign=True), strict=True):
+        y = height(tick)
+        colour = "line" if tick == 0 else "grid"
+        parts.append(line((left, y), (left + wide, y), colour=colour))
+        parts.append(text(left - 6, y + 4, label, anchor="end", colour="soft"))
+    for point in points:
+        x, y = across.x(point.x), height(point.value)
+        shapes = []
+        if point.low is not None and point.high is not None:
+            stop = (height(point.low), height(point.high))
+            shapes.append(line((x, stop[0]), (x, stop[1]), colour="accent", width=1.5))
+        shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="4" fill="{ink("accent")}"/>')
+        parts.append(group(point.title, *shapes))
+        label = text(x, top + high + 15, f"{point.x:g}", anchor="middle", colour="soft")
+        parts.append(label)
+    middle = left + wide / 2
+    parts.append(text(middle, top + high + 31, feet[0], anchor="middle", colour="soft"))
+    return figure(size, title, ". ".join(one.title for one in points), *parts)

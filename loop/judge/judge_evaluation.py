@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.config import ModelPrice, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
@@ -54,6 +55,7 @@ from loop.judge.rated_rows import (
     rated_rows,
 )
 from loop.judge.repeats import CopyTest
+from loop.judge.score_bins import ScoreBin, bins_data, score_bins
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
@@ -61,6 +63,7 @@ from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
+from loop.run.cost import price_run
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
 from loop.run.store import RunRecord, Store, open_store, read_values, split_keys
@@ -76,10 +79,20 @@ from loop.score.experts.error_counts import Empty
 from loop.score.experts.error_tables import SIGNIFICANCES, ErrorTable
 from loop.score.experts.ratings import Ratings, as_ratings
 from loop.score.metrics.base import Direction
-from loop.stats.correlation import Correlations, correlate
+from loop.stats.correlation import Correlations, correlate, is_shown, kendall_p
 
 RESAMPLES: Final = 2_000
 """Of every interval here."""
+
+DAGGER: Final = "\N{DAGGER}"
+"""Mark of a tau-b that is not shown to differ from 0."""
+
+NOT_SHOWN: Final = (
+    "tau-b is not shown to differ from 0: p is 0.05 or more by Kendall's test, "
+    "two-sided, which takes pairs for independent, or the interval over {unit}s "
+    "holds 0."
+)
+"""What the mark means; the unit is what was resampled."""
 
 EMPTY: Final = Empty.ONE
 """What a pair without matches and errors scores."""
@@ -92,6 +105,14 @@ class ScoreAgreement:
     score: JudgeScore
     found: Correlations
     """Of the score turned so that more is better."""
+
+    p: float | None
+    """Of Kendall's test that tau-b is 0; see `loop.stats.correlation.kendall_p`."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether tau-b is shown to differ from 0, by its test and its interval."""
+        return is_shown(self.found.tau_b, self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +159,9 @@ class JudgeEvaluation:
     """Of `score` and of the counts."""
 
     own: OwnAgainstCounts
+    bins: tuple[ScoreBin, ...]
+    """How `score` is spread over the pairs."""
+
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
 
@@ -226,7 +250,7 @@ def evaluate_judge_run(
     score = claimed_score(version, None if rules is None else rules.score)
     with open_store(workspace) as store:
         counts = [run_counts(store, one, version) for one in draws]
-        cost = _cost(store, run)
+        cost = run_cost(store, run, read_config(workspace).prices)
     first = counts[0]
     points = rated_points(given) if given.dimensions else None
     experts = expert_table(workspace, given)
@@ -286,9 +310,10 @@ def evaluate_judge_run(
         score=score,
         agreement=()
         if points is None
-        else _agreement(scores_of(contract), first, points, units),
+        else score_agreement(scores_of(contract), first, points, units),
         meta=meta,
         own=compare_own(first, EMPTY),
+        bins=score_bins(judged.scores[0]),
         gate=gate,
     )
 
@@ -389,12 +414,16 @@ def rated_points(given: ExpertRatings) -> Ratings:
     return as_ratings(given.points(), [(case, "") for case in given.case_ids])
 
 
-def _agreement(
+def score_agreement(
     scores: Sequence[JudgeScore],
     counts: JudgeCounts,
     points: Ratings,
     units: NDArray[Any],
 ) -> tuple[ScoreAgreement, ...]:
+    """Return how each score agrees with the mean of the raters, the best first.
+
+    A score that fewer than two rated pairs have is left out.
+    """
     consensus = points.consensus
     found = []
     for score in scores:
@@ -402,10 +431,10 @@ def _agreement(
         both = ~np.isnan(values) & ~np.isnan(consensus)
         if both.sum() > 1:
             sign = -1 if score.direction is Direction.LOWER else 1
-            told = correlate(
-                sign * values[both], consensus[both], units[both], resamples=RESAMPLES
-            )
-            found.append(ScoreAgreement(score=score, found=told))
+            own, theirs = sign * values[both], consensus[both]
+            told = correlate(own, theirs, units[both], resamples=RESAMPLES)
+            p = kendall_p(own, theirs)
+            found.append(ScoreAgreement(score=score, found=told, p=p))
     return tuple(sorted(found, key=lambda one: -(one.found.tau_b.value or -2.0)))
 
 
@@ -490,10 +519,22 @@ def _parent_scores(
         return score_counts(run_counts(store, record, version), score, EMPTY)
 
 
-def _cost(store: Store, run: RunRecord) -> JudgeCost:
+def run_cost(
+    store: Store, run: RunRecord, prices: Mapping[str, ModelPrice]
+) -> JudgeCost:
     """Return what the answers of a run took, as the engine counted it.
 
     Of the pairs whose answers are all stored.
+
+    Parameters
+    ----------
+    prices
+        By model, as the settings of the workspace name them.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
     """
     asked = [split_keys(keys) for _, keys in store.read_keys(run.id)]
     found = store.find_completions([key for keys in asked for key in keys])
@@ -506,11 +547,14 @@ def _cost(store: Store, run: RunRecord) -> JudgeCost:
     ]
     # A sum over some of the calls would be taken for one over all of them.
     counted = bool(answers) and len(tokens) == len(answers)
+    price = price_run(run, prices) if counted else None
     return JudgeCost(
         pairs=len(stored),
         calls=len(answers),
         seconds=sum(one.latency_s for one in answers) if answers else None,
         tokens=sum(tokens) if counted else None,
+        price=None if price is None else price.amount,
+        currency="" if price is None else price.currency,
     )
 
 
@@ -614,6 +658,8 @@ def passes(found: JudgeEvaluation) -> bool:
 def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
     """Return what must be known beside the tables of errors, as sentences."""
     told = [*judge_meta_said(replace(found.meta, errors=()))]
+    if not all(one.shown for one in found.agreement):
+        told.insert(0, f"{DAGGER}: {NOT_SHOWN.format(unit=found.meta.unit)}")
     if found.own.mean_difference is not None and found.own.largest is not None:
         told.append(
             "The judge's own score and GREEN of its counts differ by "
@@ -656,12 +702,15 @@ def judge_evaluation_data(found: JudgeEvaluation) -> dict[str, Any]:
                 "direction": one.score.direction.value,
                 "n": one.found.n,
                 "tau_b": one.found.tau_b._asdict(),
+                "kendall_p": one.p,
+                "shown": one.shown,
                 "spearman": one.found.spearman._asdict(),
                 "pearson": one.found.pearson._asdict(),
             }
             for one in found.agreement
         ],
         "own_against_green": found.own._asdict(),
+        "spread": bins_data(found.bins),
         "meta": judge_meta_data(found.meta),
         "gate": gate,
     }

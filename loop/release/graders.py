@@ -133,6 +133,10 @@ class GradedTexts:
     languages: tuple[str, ...] = ()
     """Of each pair; English where nothing is said."""
 
+    contexts: tuple[str, ...] = ()
+    """What is known of the patient of each pair, for judges that read it; empty where
+    nothing is."""
+
     cases: tuple[str, ...] = ()
     """Id of the case of each pair, which several share; empty where the ids are."""
 
@@ -171,6 +175,9 @@ class GradedColumn:
     pin: MemberPin
     """What it was, so that it can be asked for again."""
 
+    with_context: bool = False
+    """Whether a judge was told what is known of the patients."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReading:
@@ -186,6 +193,8 @@ class JudgeReading:
     scores: tuple[JudgeScore, ...]
     """All that its answers can have, the main one first."""
 
+    with_context: bool = False
+
     def column(self, score: JudgeScore, name: str) -> GradedColumn:
         """Return one of its scores, under `name`."""
         fields = [f"{self.name}_{score.name}", *self.facts.sign]
@@ -198,6 +207,7 @@ class JudgeReading:
             direction=score.direction,
             values=score_counts(self.counts, score, Empty.ONE),
             signature=signature,
+            with_context=self.with_context,
             pin=MemberPin(
                 judge=self.ref,
                 score=score.name,
@@ -253,7 +263,13 @@ def judge_texts(
                 )
             # What it was asked before it still knows.
             judge = opened[one.judge]
-            said = judge.judge(texts.references, texts.candidates, languages, watch)
+            said = judge.judge(
+                texts.references,
+                texts.candidates,
+                languages,
+                watch,
+                contexts=texts.contexts,
+            )
             yield JudgeReading(
                 grader=one,
                 name=judge.version.name,
@@ -261,6 +277,7 @@ def judge_texts(
                 facts=judge.facts,
                 counts=said.counts,
                 scores=scores_of(judge.contract),
+                with_context=judge.reads_context and any(texts.contexts),
             )
 
 

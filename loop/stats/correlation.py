@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 from loop.stats.confusion import divide
 from loop.stats.intervals import Estimate
@@ -333,6 +334,74 @@ def correlate_columns(
             places = [(columns.index(x), columns.index(y)) for x, y in part]
             found |= zip(part, _correlate(rated, places, draw), strict=True)
     return [found[pair] for pair in pairs]
+
+
+def kendall_p(x: NDArray[Any], y: NDArray[Any]) -> float | None:
+    """Return the two-sided p-value of Kendall's test that tau-b is 0.
+
+    Candidates are taken for independent, which several of one case are not: the
+    interval of `correlate`, over units, is to be read beside it.
+
+    Parameters
+    ----------
+    x, y
+        Scores and ratings of the same candidates, NaN where missing, shape
+        ``(n_candidates,)``.
+
+    Returns
+    -------
+    float | None
+        Exact without ties and with 33 candidates or fewer, else by the normal
+        approximation with the variance for ties; None where tau-b is undefined.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ or a value is infinite.
+
+    References
+    ----------
+    Kendall MG. Rank Correlation Methods. 4th ed. 1970, chapter 5.
+
+    Examples
+    --------
+    >>> round(kendall_p(np.arange(4.0), np.array([1.0, 3.0, 2.0, 4.0])), 4)
+    0.3333
+    """
+    kept = keep_rated(x, y, units=None)
+    one, other = kept.values
+    if kept.n < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    p = float(kendalltau(one, other).pvalue)
+    return None if np.isnan(p) else p
+
+
+def is_shown(tau_b: Estimate, p: float | None, alpha: float = 0.05) -> bool:
+    """Whether a tau-b is shown to differ from 0: by its test and by its interval.
+
+    The test guards against few candidates, the interval over units against several
+    candidates of one case.
+
+    Parameters
+    ----------
+    tau_b
+        With its interval over units. Without one it is not shown, but for a tau-b of
+        1 or -1: there no resample differs.
+    p
+        Of `kendall_p`.
+
+    Examples
+    --------
+    >>> is_shown(Estimate(0.4, 0.1, 0.6), 0.01)
+    True
+    >>> is_shown(Estimate(0.4, -0.1, 0.6), 0.01)
+    False
+    """
+    if tau_b.value is None or p is None or p >= alpha:
+        return False
+    if tau_b.low is None or tau_b.high is None:
+        return abs(tau_b.value) > 1 - _FLAT
+    return not tau_b.low <= 0 <= tau_b.high
 
 
 class PartialTau(NamedTuple):

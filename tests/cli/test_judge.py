@@ -35,9 +35,10 @@ def test_every_judge_is_listed():
     """With its contract, whether `rules` answers it, and what it reads."""
     done = call("--list")
     assert done.exit_code == 0
-    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()[2:5]}
+    table, _, _ = done.stdout.partition("\n\n")
+    rows = {line.split()[0]: line.split() for line in table.splitlines()[2:]}
     assert rows["green@v1"][1:] == ["green_sections", "yes", "6", "extractor@v11"]
-    assert rows["green_text@v1"][2] == "no"
+    assert rows["green_text@v1"][2] == rows["rating@v1"][2] == "no"
     listed = json.loads(call("--list", "--json").stdout)["judges"]
     assert [one["prompt"] for one in listed] == sorted(rows)
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from loop.documents.charts import STRONGEST, kappa_heatmap
+from loop.documents.charts import (
+    STRONGEST,
+    Bar,
+    CurvePoint,
+    bars_svg,
+    curve_svg,
+    kappa_heatmap,
+)
 from loop.documents.numbers import interval
 from loop.documents.svg import (
     DARK,
@@ -298,3 +305,36 @@ def test_scores_stand_where_the_axis_says_and_fill_their_panel(lowest):
     assert sorted(ends) == pytest.approx([at(1.0), at(lowest)], abs=0.02)
     assert min(ticks) <= lowest < min(ticks) + 0.1
     assert (high, low) == (heights(0.0)[0][1.0], heights(0.0)[0][0.0])
+
+
+def test_a_bar_is_as_high_as_its_share():
+    """The largest fills the figure, and says its share; names are text."""
+    bars = [Bar(NASTY, 0.5, "half"), Bar("b", 0.25, "quarter"), Bar("c", 0.0, "none")]
+    svg = bars_svg("spread", bars, "score")
+    tree = parsed(svg)
+    high = [float(one.get("height")) for one in tree.iter(f"{SVG}rect")]
+    assert high == [108.0, 54.0, 0.0]
+    assert {"0.50", "score"} <= set(words(tree))
+    assert "no score" in words(parsed(bars_svg("spread", [], "score")))
+
+
+def test_a_curve_has_its_zero_between_too_many_and_too_few():
+    """What is above zero stands above the line; a point without interval has none."""
+    points = [
+        CurvePoint(1, 0.5, 0.1, 0.9, "one"),
+        CurvePoint(2, 0.0, None, None, "two"),
+        CurvePoint(7, -3.0, -4.0, -2.0, "seven"),
+    ]
+    svg = curve_svg("bias", points, (NASTY, "judge minus experts"))
+    tree = parsed(svg)
+    circles = list(tree.iter(f"{SVG}circle"))
+    above, zero, below = (float(one.get("cy")) for one in circles)
+    assert above < zero < below
+    assert [float(one.get("cx")) for one in circles] == pytest.approx(
+        [44 + 300 * x / 8 for x in (1, 2, 7)]
+    )
+    lines = [one for one in tree.iter(f"{SVG}line") if one.get("x1") == one.get("x2")]
+    assert len(lines) == 2
+    level = [one for one in tree.iter(f"{SVG}line") if "line" in one.get("stroke")]
+    assert {float(one.get("y1")) for one in level} == {zero}
+    assert "nothing to show" in words(parsed(curve_svg("bias", [], ("a", "b"))))

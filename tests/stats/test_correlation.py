@@ -9,10 +9,13 @@ from scipy import stats
 from loop.stats.correlation import (
     correlate,
     correlate_columns,
+    is_shown,
+    kendall_p,
     partial_tau,
     preference_accuracies,
     preference_accuracy,
 )
+from loop.stats.intervals import Estimate
 from loop.stats.resampling import draw_units
 
 LIBRARY = (stats.kendalltau, stats.spearmanr, stats.pearsonr)
@@ -329,3 +332,41 @@ def test_partial_tau_is_undefined_where_nothing_is_left():
     assert (flat.scores.value, flat.partial.value) == (None, None)
     nobody = partial_tau(x, y, np.full(60, np.nan))
     assert nobody.n == 0 and nobody.scores.note.startswith("not estimable: 0 cand")
+
+
+def test_the_test_of_kendall_is_exact_where_it_can_be():
+    """Of three in order two of six orders are as extreme; of five two of 120."""
+    assert kendall_p(np.arange(3.0), np.arange(3.0)) == pytest.approx(2 / 6)
+    assert kendall_p(np.arange(5.0), -np.arange(5.0)) == pytest.approx(2 / 120)
+    gaps = np.array([0, 1, np.nan, 2])
+    assert kendall_p(gaps, np.array([0, 1, 7, 2])) == pytest.approx(2 / 6)
+    x, y = scores()
+    assert kendall_p(x, y) == stats.kendalltau(x, y).pvalue
+
+
+def test_a_flat_side_has_no_p():
+    """Nothing is ordered there; a single candidate has no order either."""
+    assert kendall_p(np.ones(4), np.arange(4.0)) is None
+    assert kendall_p(np.arange(4.0), np.ones(4)) is None
+    assert kendall_p(np.array([1.0]), np.array([1.0])) is None
+
+
+@pytest.mark.parametrize(
+    ("estimate", "p", "shown"),
+    [
+        (Estimate(0.4, 0.1, 0.6), 0.01, True),
+        (Estimate(-0.4, -0.6, -0.1), 0.01, True),
+        (Estimate(0.4, 0.1, 0.6), 0.05, False),
+        (Estimate(0.4, -0.1, 0.6), 0.01, False),
+        (Estimate(0.4, 0.0, 0.6), 0.01, False),
+        (Estimate(0.4, 0.1, 0.6), None, False),
+        (Estimate(None, None, None), 0.01, False),
+        # Every resample of a perfect order is one; three of them are by chance, too.
+        (Estimate(1.0, None, None), 0.01, True),
+        (Estimate(1.0, None, None), 0.33, False),
+        (Estimate(0.4, None, None), 0.01, False),
+    ],
+)
+def test_a_tau_is_shown_by_its_test_and_its_interval(estimate, p, shown):
+    """The one guards against few candidates, the other against many of one case."""
+    assert is_shown(estimate, p) is shown

@@ -50,9 +50,25 @@ def ask_engines(
     """Run the engines one after the other; one that fails does not stop the others.
 
     Answers that are stored are not asked again, so the same call goes on where it was.
+    Options and errors are those of `ask_requests`.
+    """
+    return ask_requests(workspace, [request], ready=ready, watch=watch, done=done)
+
+
+def ask_requests(
+    workspace: WorkspacePaths,
+    requests: Sequence[MatrixRequest],
+    *,
+    ready: Callable[[Task], None] = lambda task: None,
+    watch: Callable[[Task], Watch | None] = lambda task: None,
+    done: Callable[[str, RunSummary], None] = lambda engine, summary: None,
+) -> list[EngineRun]:
+    """Run the engines of each request, all prepared before the first is asked.
 
     Parameters
     ----------
+    requests
+        For example one a prompt version.
     ready
         Called with each task before the first one starts; may raise to stop it all.
     watch
@@ -67,12 +83,13 @@ def ask_engines(
     UnknownEngineError
         An engine does not exist; nothing has been asked.
     """
-    prepared = [_prepare(workspace, request, engine) for engine in request.engines]
+    wanted = [(each, engine) for each in requests for engine in each.engines]
+    prepared = [_prepare(workspace, each, engine) for each, engine in wanted]
     for task in prepared:
         if isinstance(task, Task):
             ready(task)
     asked = []
-    for engine, task in zip(request.engines, prepared, strict=True):
+    for (request, engine), task in zip(wanted, prepared, strict=True):
         if isinstance(task, EngineError):
             asked.append(EngineRun(masked(engine), None, str(task)))
             continue

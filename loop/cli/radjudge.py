@@ -1,0 +1,200 @@
+"""RadJudge for ``meta-eval``: which of its rankings do judges and metrics reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+
+import numpy as np
+
+from loop import __version__
+from loop.cli.console import ProgressBar, note, print_json, print_table, say
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
+from loop.documents.templates import render_template, shipped_templates
+from loop.judge.discrimination import PairScores
+from loop.judge.radjudge import (
+    RadJudge,
+    RankingResult,
+    grade_rankings,
+    read_radjudge,
+)
+from loop.judge.radjudge_text import (
+    TOTAL_HEADER,
+    category_rows,
+    failed_rows,
+    radjudge_conventions,
+    radjudge_data,
+    radjudge_notes,
+    total_rows,
+)
+from loop.release.graders import (
+    GradedColumn,
+    GradedTexts,
+    GraderOptions,
+    grade_texts,
+    resolve_graders,
+)
+from loop.run.asking import EngineOptions
+from loop.score.experts.metric_scores import read_metric_scores
+from loop.score.metrics.base import Direction
+
+_COLUMNS = 100
+
+
+def evaluate_radjudge(
+    path: Path,
+    place: WorkspacePaths | None,
+    metrics: Sequence[str],
+    scores: Sequence[Path],
+    *,
+    lower: Sequence[str],
+    context: Sequence[str],
+    engine: str,
+    tolerance: float,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Hold metrics, judges and scores of one's own against RadJudge, and print it.
+
+    Parameters
+    ----------
+    metrics
+        Metrics, families and judges; where `scores` are given, their columns.
+    scores
+        Files with the columns id, system and one a metric: the test and the candidate.
+    lower
+        Columns in which lower is better.
+    context
+        Columns whose metric was told of the patient.
+    engine
+        Of the judges.
+    """
+    given = read_radjudge(path)
+    with ProgressBar("meta-eval", quiet=as_json).shown():
+        if scores:
+            held = _read_own(given, scores, metrics, lower)
+        else:
+            options = GraderOptions(engine=engine, asking=EngineOptions(tell=note))
+            graders = resolve_graders(place, metrics)
+            columns = grade_texts(_texts(given), place, graders, options)
+            held = [_as_scores(one) for one in columns]
+            context = [*context, *(one.name for one in columns if one.with_context)]
+        unknown = [name for name in context if name not in {one.name for one in held}]
+        if unknown:
+            raise DataError(
+                f"--with-context names {quoted(unknown[0])}, which is not measured "
+                "here. Correct it."
+            )
+        found = [
+            grade_rankings(
+                given, one, tolerance=tolerance, with_context=one.name in context
+            )
+            for one in held
+        ]
+    if markdown is not None:
+        _write_markdown(markdown, given, found, tolerance)
+    if as_json:
+        print_json(radjudge_data(given, found, tolerance=tolerance))
+    else:
+        _show(given, found, tolerance)
+
+
+def _texts(given: RadJudge) -> GradedTexts:
+    """Return each candidate beside its reference, and what is known of the patient."""
+    rows = [
+        (test.reference, text, test.contexts.get(name, ""))
+        for test in given.tests
+        for name, text in test.candidates.items()
+    ]
+    return GradedTexts(
+        ids=tuple(map(str, range(len(rows)))),
+        references=tuple(reference for reference, _, _ in rows),
+        candidates=tuple(candidate for _, candidate, _ in rows),
+        contexts=tuple(context for _, _, context in rows),
+    )
+
+
+def _as_scores(column: GradedColumn) -> PairScores:
+    return PairScores(
+        name=column.name,
+        title=column.title,
+        lower=column.direction is Direction.LOWER,
+        values=column.values,
+        signature=column.signature,
+    )
+
+
+def _read_own(
+    given: RadJudge,
+    paths: Sequence[Path],
+    metrics: Sequence[str],
+    lower: Sequence[str],
+) -> list[PairScores]:
+    """Return scores from files, joined by the test's id and the candidate's name."""
+    table = read_metric_scores(paths, metrics, lower)
+    places = {key: place for place, key in enumerate(given.keys)}
+    if not places.keys() & set(table.keys):
+        raise DataError(
+            f"no row of {', '.join(one.name for one in paths)} is of a test of "
+            f"{given.source}: column id needs the test, column system the candidate."
+        )
+    values = np.full((len(places), len(table.metrics)), np.nan)
+    for row, key in enumerate(table.keys):
+        if key in places:
+            values[places[key]] = table.values[row]
+    files = ", ".join(one.name for one in paths)
+    return [
+        PairScores(
+            name=one.name,
+            title=one.title,
+            lower=one.lower,
+            values=values[:, column],
+            signature=one.signature or f"{one.name}|from:{files}",
+        )
+        for column, one in enumerate(table.metrics)
+    ]
+
+
+def _write_markdown(
+    path: Path, given: RadJudge, found: Sequence[RankingResult], tolerance: float
+) -> None:
+    page = render_template(
+        shipped_templates(),
+        "radjudge.md.jinja",
+        {
+            "given": given,
+            "found": list(found),
+            "conventions": radjudge_conventions(tolerance),
+            "header": TOTAL_HEADER,
+            "rows": total_rows(found),
+            "by_category": category_rows(found),
+            "failed": failed_rows(given, found),
+            "notes": radjudge_notes(given, found),
+            "version": __version__,
+        },
+    )
+    write_atomic(path, page)
+    note(f"wrote {path}")
+
+
+def _show(given: RadJudge, found: Sequence[RankingResult], tolerance: float) -> None:
+    titles = [one.scores.title for one in found]
+    say(
+        f"{len(given.tests)} tests in {len(given.categories)} categories of "
+        f"{given.source}, tolerance {tolerance:g}"
+    )
+    say()
+    print_table(TOTAL_HEADER, total_rows(found))
+    say()
+    print_table(("category", *titles), category_rows(found))
+    say()
+    told = (*radjudge_conventions(tolerance), *radjudge_notes(given, found))
+    for text in told:
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)
+    for one in found:
+        say(f"signature of {one.scores.title}: {one.scores.signature}")

@@ -1,0 +1,460 @@
+"""Judges side by side as a page, as Markdown, as a table and as JSON data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from loop import __version__
+from loop.core.records import Status
+from loop.documents.charts import Bar, CurvePoint, bars_svg, curve_svg
+from loop.documents.numbers import (
+    NOT_ESTIMABLE,
+    count,
+    interval,
+    p_value,
+    share,
+    signed,
+    signed_interval,
+)
+from loop.documents.svg import DARK, LIGHT
+from loop.documents.tables import format_rows
+from loop.documents.templates import render_template, shipped_templates
+from loop.judge.judge_evaluation import DAGGER, NOT_SHOWN
+from loop.judge.judge_matrix import (
+    ColumnComparison,
+    ColumnScore,
+    JudgeColumn,
+    JudgeMatrix,
+)
+from loop.judge.score_bins import bins_data
+from loop.score.documents.sentences import WAYS
+from loop.score.experts.documents import correlation_data, error_data
+from loop.stats.intervals import Estimate
+
+FORMAT: Final = "ranloop-judge-matrix-1"
+"""Name of the shape; another number means that readers must look again."""
+
+CHOSEN_ON: Final = (
+    "The best column is chosen on the same pairs it is tested on: confirm a choice of "
+    "judge on other pairs."
+)
+"""What the comparisons do not account for."""
+
+
+class JudgeRow(NamedTuple):
+    """One thing that is told of every column."""
+
+    name: str
+    cells: tuple[str, ...]
+
+
+def judge_rows(matrix: JudgeMatrix) -> list[JudgeRow]:
+    """Return what is told of every column, row by row: agreement first, then cost."""
+    rows = [
+        JudgeRow(f"tau-b, {title}", tuple(_tau(one, name) for one in matrix.columns))
+        for name, title in matrix.score_names
+    ]
+    told: tuple[tuple[str, Callable[[JudgeColumn], str]], ...] = (
+        ("compared by, pairs", _scored),
+        ("answered", lambda one: _status(one, Status.ANSWERED)),
+        ("unparsed", _unparsed),
+        ("engine failed", lambda one: _status(one, Status.ENGINE_FAILED)),
+        ("F1 of significant errors", _f1),
+        ("errors, judge minus experts", _bias),
+        ("seconds a pair", _seconds),
+        ("tokens a pair", _tokens),
+        ("price a pair", _price),
+    )
+    return rows + [
+        JudgeRow(name, tuple(map(words, matrix.columns))) for name, words in told
+    ]
+
+
+def _tau(column: JudgeColumn, name: str) -> str:
+    """Return tau-b with interval and mark; a dash where there is none."""
+    one = next((each for each in column.scores if each.score.name == name), None)
+    return NOT_ESTIMABLE if one is None else tau_words(one)
+
+
+def tau_words(one: ColumnScore) -> str:
+    """Return the agreement of a score in a few characters, its mark included."""
+    if one.agreement is None or one.agreement.found.tau_b.value is None:
+        return NOT_ESTIMABLE
+    found = one.agreement
+    mark = "" if found.shown else DAGGER
+    tau_b = found.found.tau_b
+    return f"{share(tau_b.value)} {interval(tau_b)}{mark}"
+
+
+def _scored(column: JudgeColumn) -> str:
+    main = column.main
+    if column.failure:
+        return NOT_ESTIMABLE
+    return "no score" if main is None else f"{main.score.title}, {count(main.n)}"
+
+
+def _status(column: JudgeColumn, status: Status) -> str:
+    return NOT_ESTIMABLE if column.failure else count(column.statuses[status])
+
+
+def _unparsed(column: JudgeColumn) -> str:
+    if column.failure or not column.pairs:
+        return NOT_ESTIMABLE
+    unread = column.statuses[Status.UNPARSED]
+    return f"{share(unread / column.pairs)} {interval(column.unparsed)}"
+
+
+def _f1(column: JudgeColumn) -> str:
+    if column.errors is None:
+        return NOT_ESTIMABLE
+    found = column.errors.total.judge.f1
+    return f"{share(found.value)} {interval(found)}"
+
+
+def _bias(column: JudgeColumn) -> str:
+    if column.errors is None:
+        return NOT_ESTIMABLE
+    found = column.errors.total.difference
+    return f"{signed(found.value, 2)} {signed_interval(found, 2)}"
+
+
+def _seconds(column: JudgeColumn) -> str:
+    found = None if column.cost is None else column.cost.seconds_per_pair
+    return NOT_ESTIMABLE if found is None else f"{found:.3f}"
+
+
+def _tokens(column: JudgeColumn) -> str:
+    found = None if column.cost is None else column.cost.tokens_per_pair
+    return NOT_ESTIMABLE if found is None else f"{found:,.0f}"
+
+
+def _price(column: JudgeColumn) -> str:
+    if column.cost is None or column.cost.price_per_pair is None:
+        return NOT_ESTIMABLE
+    return f"{column.cost.price_per_pair:.4f} {column.cost.currency}".strip()
+
+
+COMPARED: Final = ("column", "against", "tau-b, difference", "p", "Holm", "pairs")
+"""Head of the table of comparisons."""
+
+
+def comparison_rows(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
+    """Return a row for every two columns, by the keys of the columns."""
+    return [
+        (
+            one.first,
+            one.second,
+            signed(one.test.difference),
+            NOT_ESTIMABLE if one.test.p is None else p_value(one.test.p),
+            NOT_ESTIMABLE if one.p_holm is None else p_value(one.p_holm),
+            count(one.test.n),
+        )
+        for one in matrix.comparisons
+    ]
+
+
+STRATA: Final = ("by", "stratum", "column", "n", "tau-b")
+"""Head of the table of strata."""
+
+
+def stratum_rows(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
+    """Return a row for every stratum and column."""
+    rows = []
+    for column in matrix.columns:
+        for one in column.strata:
+            mark = "" if one.shown or one.tau_b.value is None else DAGGER
+            tau = f"{share(one.tau_b.value)} {interval(one.tau_b)}{mark}"
+            said = tau if one.tau_b.value is not None else "not estimable"
+            name = one.stratum or "(not named)"
+            rows.append((one.by, name, column.key, count(one.n), said))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
+    """Return what must be known beside the numbers, as sentences."""
+    told = [
+        f"Held against the mean of {count(matrix.raters)} "
+        f"rater{'' if matrix.raters == 1 else 's'}, {matrix.against}, points "
+        f"{matrix.scale}. Intervals are of 95 %, bootstrapped over "
+        f"{count(matrix.units)} {matrix.unit}s; of fewer errors the sign is turned, so "
+        "that agreement is positive everywhere."
+    ]
+    if any(DAGGER in cell for row in judge_rows(matrix) for cell in row.cells):
+        told.append(f"{DAGGER}: {NOT_SHOWN.format(unit=matrix.unit)}")
+    if matrix.ceiling is not None:
+        told.append(
+            f"Two raters agree with each other with a mean tau-b of "
+            f"{share(matrix.ceiling)}: no judge can be expected to agree with one "
+            "rater more than another rater does."
+        )
+    if matrix.comparisons:
+        told.append(
+            "Differences of tau-b are tested by exchanging the two columns' ranks "
+            f"{matrix.unit} by {matrix.unit} on the pairs that both score, 10,000 "
+            "times or all ways where there are fewer; p is Holm-adjusted over every "
+            f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
+        )
+    for one in matrix.columns:
+        if one.failure:
+            told.append(f"{one.key}, {one.prompt} with {one.engine}: {one.failure}")
+        elif not one.statuses[Status.ANSWERED]:
+            told.append(
+                f"{one.key}, {one.prompt} with {one.engine}: no answer can be read, so "
+                "no score and no agreement is known. That is no agreement of 0."
+            )
+    used = {one.chosen for one in matrix.columns if one.chosen}
+    if len(used) > 1:
+        told.append(
+            "Columns are compared by different scores, as not every judge has each: "
+            "orders are compared, not values."
+        )
+    if any(one.engine == "rules" for one in matrix.columns):
+        told.append(
+            "The engine rules is no language model; its seconds are of this machine."
+        )
+    if matrix.strata:
+        told.append(
+            f"Strata are those of {matrix.strata}, of the score that columns are "
+            "compared by; below 10 units nothing is estimated, and strata are not "
+            "corrected for each other."
+        )
+    return told
+
+
+class JudgeFigures(NamedTuple):
+    """The figures of one column."""
+
+    column: JudgeColumn
+    spread: Markup
+    bias: Markup | None
+    """None where nobody marked errors, or none can be held against them."""
+
+
+def judge_figures(matrix: JudgeMatrix) -> list[JudgeFigures]:
+    """Return the spread of scores and the curve of the bias, column by column."""
+    return [
+        JudgeFigures(
+            one,
+            Markup(spread_svg(one)),
+            None if one.errors is None else Markup(bias_svg(one)),
+        )
+        for one in matrix.columns
+        if one.bins
+    ]
+
+
+def spread_svg(column: JudgeColumn) -> str:
+    """Return how the chosen score is spread over the pairs, as a figure."""
+    main = column.main
+    title = "score" if main is None else main.score.title
+    bars = [
+        Bar(
+            one.label,
+            one.share,
+            f"{one.label}: {count(one.n)} pairs, {share(one.share)}",
+        )
+        for one in column.bins
+    ]
+    name = f"{column.key} {column.prompt}, {column.engine}: share of pairs by {title}"
+    return bars_svg(name, bars, title)
+
+
+def bias_svg(column: JudgeColumn) -> str:
+    """Return the mean of judge minus experts by the experts' number, as a figure.
+
+    Above the line the judge counts more errors than the experts.
+    """
+    found = () if column.errors is None else column.errors.bias
+    points = [
+        CurvePoint(
+            one.errors,
+            one.difference.value,
+            one.difference.low,
+            one.difference.high,
+            f"{one.errors} true errors, {count(one.n)} pairs: "
+            f"{signed(one.difference.value, 2)}",
+        )
+        for one in found
+        if one.difference.value is not None
+    ]
+    name = f"{column.key} {column.prompt}, {column.engine}: bias by true errors"
+    return curve_svg(
+        name, points, ("significant errors by the experts", "judge minus experts")
+    )
+
+
+def _variables(matrix: JudgeMatrix) -> dict[str, Any]:
+    return {
+        "matrix": matrix,
+        "rows": judge_rows(matrix),
+        "compared_header": COMPARED,
+        "compared": comparison_rows(matrix),
+        "strata_header": STRATA,
+        "strata": stratum_rows(matrix),
+        "notes": judge_matrix_notes(matrix),
+        "version": __version__,
+    }
+
+
+def render_judge_matrix_markdown(
+    matrix: JudgeMatrix, *, templates: Path | None = None
+) -> str:
+    """Return the judges side by side as Markdown.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    folder = _folder(templates)
+    return render_template(folder, "judge_matrix.md.jinja", _variables(matrix))
+
+
+def _folder(templates: Path | None) -> Path:
+    """Return the folder, or that shipped where it is older than these documents."""
+    if templates is not None and (templates / "judge_matrix.md.jinja").is_file():
+        return templates
+    return shipped_templates()
+
+
+def render_judge_matrix_html(
+    matrix: JudgeMatrix, *, templates: Path | None = None
+) -> str:
+    """Return the judges side by side as one HTML page, with figures.
+
+    The page holds numbers, names and digests, never case text nor a case id.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    variables = _variables(matrix) | {
+        "figures": judge_figures(matrix),
+        "light": LIGHT,
+        "dark": DARK,
+    }
+    return render_template(_folder(templates), "judge_matrix.html.jinja", variables)
+
+
+def render_judge_matrix_csv(matrix: JudgeMatrix) -> str:
+    """Return one row per column and score, safe to open in a spreadsheet.
+
+    A column without a score keeps one row, with empty numbers.
+    """
+    rows = []
+    for column in matrix.columns:
+        for one in column.scores or (None,):
+            rows.append(dict(_csv_cells(column, one)))
+    return format_rows(rows)
+
+
+def _csv_cells(
+    column: JudgeColumn, one: ColumnScore | None
+) -> Iterator[tuple[str, object]]:
+    yield from (("key", column.key), ("prompt", column.prompt))
+    yield from (("engine", column.engine), ("run", column.run))
+    yield ("score", one and one.score.name)
+    yield ("better", one and WAYS[one.score.direction])
+    yield from (("n", one and one.n), ("mean", one and one.mean))
+    found = one and one.agreement
+    tau_b: Estimate | None = found.found.tau_b if found else None
+    yield ("tau_b", tau_b and tau_b.value)
+    yield from (
+        ("tau_b_low", tau_b and tau_b.low),
+        ("tau_b_high", tau_b and tau_b.high),
+    )
+    yield from (("kendall_p", found and found.p), ("shown", found and int(found.shown)))
+    yield ("spearman", found and found.found.spearman.value)
+    yield ("pearson", found and found.found.pearson.value)
+    yield ("compared_by", int(one is not None and one.score.name == column.chosen))
+    for status in Status:
+        yield (status.value, None if column.failure else column.statuses[status])
+    cost = column.cost
+    yield ("seconds_per_pair", cost and cost.seconds_per_pair)
+    yield ("tokens_per_pair", cost and cost.tokens_per_pair)
+    yield ("price_per_pair", cost and cost.price_per_pair)
+    yield ("currency", cost.currency if cost else None)
+    yield ("failure", column.failure)
+
+
+def judge_matrix_data(matrix: JudgeMatrix) -> dict[str, Any]:
+    """Return the judges side by side as JSON data; what has no meaning is null."""
+    return {
+        "format": FORMAT,
+        "ranloop": __version__,
+        "cohort": matrix.cohort,
+        "synthetic": matrix.synthetic,
+        "pairs": matrix.pairs,
+        "against": matrix.against,
+        "raters": matrix.raters,
+        "scale": matrix.scale,
+        "unit": matrix.unit,
+        "units": matrix.units,
+        "mean_tau_b_of_two_raters": matrix.ceiling,
+        "columns": [_column_data(one) for one in matrix.columns],
+        "comparisons": [_comparison_data(one) for one in matrix.comparisons],
+        "notes": judge_matrix_notes(matrix),
+    }
+
+
+def _column_data(column: JudgeColumn) -> dict[str, Any]:
+    cost = column.cost
+    return {
+        "key": column.key,
+        "prompt": column.prompt,
+        "engine": column.engine,
+        "run": column.run or None,
+        "failure": column.failure or None,
+        "outcomes": {one.value: n for one, n in column.statuses.items()},
+        "unparsed_limits": None if column.failure else list(column.unparsed),
+        "compared_by": column.chosen or None,
+        "scores": [
+            {
+                "score": one.score.name,
+                "title": one.score.title,
+                "direction": one.score.direction.value,
+                "n": one.n,
+                "mean": one.mean,
+                "agreement": None
+                if one.agreement is None
+                else {
+                    **correlation_data(one.agreement.found),
+                    "kendall_p": one.agreement.p,
+                    "shown": one.agreement.shown,
+                },
+            }
+            for one in column.scores
+        ],
+        "spread": bins_data(column.bins),
+        "errors": None if column.errors is None else error_data(column.errors),
+        "strata": [
+            {**one._asdict(), "tau_b": one.tau_b._asdict()} for one in column.strata
+        ],
+        "cost": None
+        if cost is None
+        else {
+            **asdict(cost),
+            "seconds_per_pair": cost.seconds_per_pair,
+            "tokens_per_pair": cost.tokens_per_pair,
+            "price_per_pair": cost.price_per_pair,
+        },
+    }
+
+
+def _comparison_data(one: ColumnComparison) -> dict[str, Any]:
+    return {
+        "higher": one.first,
+        "lower": one.second,
+        "difference_of_tau_b": one.test.difference,
+        "p": one.test.p,
+        "p_holm": one.p_holm,
+        "exact": one.test.exact,
+        "pairs": one.test.n,
+        "units": one.test.n_units,
+    }

@@ -1,0 +1,343 @@
+"""RadJudge: which rankings scores reproduce, and which files are no RadJudge."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError
+from loop.judge.discrimination import PairScores
+from loop.judge.radjudge import (
+    MOST_BYTES,
+    RankingOutcome,
+    grade_rankings,
+    read_radjudge,
+)
+from loop.judge.radjudge_text import radjudge_data as result_data
+from loop.judge.radjudge_text import total_rows
+from tests.judge.radjudge_file import radjudge_data, ranking, write_radjudge
+from tests.judge.scenes import errors, tell
+
+PASSED, TOLERATED, FAILED, UNSCORED, NOT_APPLICABLE = RankingOutcome
+
+
+@pytest.fixture(autouse=True)
+def away(tmp_path, monkeypatch):
+    """Stand where there is no workspace, and no store of answers."""
+    monkeypatch.chdir(tmp_path)
+
+
+def one(expected, *candidates, **context):
+    """Return a file's data with one test."""
+    test = ranking("t", "Effusion.", expected, *candidates, **context)
+    return [{"category": "x", "tests": [test]}]
+
+
+def graded(tmp_path, expected, values, **options):
+    """Return how scores of as many candidates end in one test."""
+    texts = [f"text {place}" for place in range(len(values))]
+    given = read_radjudge(write_radjudge(tmp_path / "r.json", one(expected, *texts)))
+    lower = options.pop("lower", False)
+    scores = PairScores(
+        name="m", title="M", lower=lower, values=np.array(values), signature="m"
+    )
+    return grade_rankings(given, scores, **options)
+
+
+@pytest.mark.parametrize(
+    ("expected", "values", "outcome"),
+    [
+        ("C1 > C2", [0.9, 0.1], PASSED),
+        ("C1 > C2", [0.1, 0.9], FAILED),
+        ("C1 > C2", [0.5, 0.5], FAILED),
+        # What must be better is not passed by a tolerance.
+        ("C1 > C2", [0.49, 0.5], FAILED),
+        ("C1 > C2", [0.51, 0.5], PASSED),
+        ("C1 = C2", [0.5, 0.5], PASSED),
+        ("C1 = C2", [0.3, 0.1 + 0.2], PASSED),
+        ("C1 = C2", [0.5, 0.55], TOLERATED),
+        ("C1 = C2", [0.5, 0.56], FAILED),
+        (["C1 > C2", "C2 = C3"], [0.9, 0.5, 0.5], PASSED),
+        (["C1 > C2", "C2 = C3"], [0.9, 0.5, 0.52], TOLERATED),
+        ("C1 > C2 > C3", [0.9, 0.5, 0.1], PASSED),
+        ("C1 > C2 > C3", [0.9, 0.1, 0.5], FAILED),
+        ("C1 > C2", [np.nan, 0.5], UNSCORED),
+        ("C1 = C2", [0.5, np.nan], UNSCORED),
+    ],
+)
+def test_a_ranking_is_reproduced_or_not(tmp_path, expected, values, outcome):
+    """By every order in it; without a score there is neither right nor wrong."""
+    assert graded(tmp_path, expected, values).outcomes == (outcome,)
+
+
+def test_fewer_errors_are_better_where_lower_is(tmp_path):
+    """A count of errors ranks the other way round."""
+    assert graded(tmp_path, "C1 > C2", [0.0, 2.0], lower=True).outcomes == (PASSED,)
+    assert graded(tmp_path, "C1 > C2", [2.0, 0.0], lower=True).outcomes == (FAILED,)
+
+
+def test_a_tolerance_is_in_the_units_of_the_score(tmp_path):
+    """And none at all makes both readings the same."""
+    found = graded(tmp_path, "C1 = C2", [1.0, 3.0], tolerance=2.0)
+    assert found.outcomes == (TOLERATED,)
+    assert graded(tmp_path, "C1 = C2", [1.0, 1.01], tolerance=0.0).outcomes == (FAILED,)
+    with pytest.raises(ValueError, match="tolerance must be 0 or more"):
+        graded(tmp_path, "C1 = C2", [1.0, 3.0], tolerance=-1.0)
+
+
+def test_tests_of_the_patient_are_not_applicable_without_the_patient(tmp_path):
+    """They are in no count, and a metric that was told of the patient takes them."""
+    given = read_radjudge(write_radjudge(tmp_path / "r.json"))
+    places = {key: place for place, key in enumerate(given.keys)}
+    values = np.zeros(len(places))
+    values[places["2a", "C1"]] = 1
+    scores = PairScores(name="m", title="M", lower=False, values=values, signature="m")
+    blind = grade_rankings(given, scores)
+    (context,) = [
+        one for one in blind.categories if one.category == "Patient context sensitivity"
+    ]
+    assert (context.not_applicable, context.strict.tests) == (3, 0)
+    assert context.strict.value is None and context.strict.limits == (0, 1)
+    told = grade_rankings(given, scores, with_context=True)
+    ends = dict(zip([one.id for one in given.tests], told.outcomes, strict=True))
+    assert [ends[name] for name in ("2a", "2b", "2c")] == [PASSED, FAILED, PASSED]
+    assert told.total.strict.tests == 30
+
+
+def test_limits_are_those_of_clopper_and_pearson(tmp_path):
+    """27 of 30: the exact limits of tables, 0.735 to 0.979."""
+    given = read_radjudge(write_radjudge(tmp_path / "r.json"))
+    values = []
+    for number, test in enumerate(given.tests):
+        flat = all(one.tied for one in test.orders)
+        # Each candidate worse than the one before; three tests are wrong.
+        falling = -np.arange(len(test.candidates), dtype=float)
+        right = falling * 0 if flat else falling
+        values += list(right if number >= 3 else np.flip(falling))
+    scores = PairScores(
+        name="m", title="M", lower=False, values=np.array(values), signature="m"
+    )
+    total = grade_rankings(given, scores, with_context=True).total
+    assert (total.strict.passed, total.strict.tests) == (27, 30)
+    assert total.strict.limits == pytest.approx((0.7347, 0.9789), abs=5e-5)
+
+
+def test_the_form_of_the_published_file_is_read(tmp_path):
+    """Ten categories of three tests; rankings as one string or as a list."""
+    given = read_radjudge(write_radjudge(tmp_path / "r.json"))
+    assert given.as_published and len(given.tests) == 30
+    assert sum(one.needs_context for one in given.tests) == 3
+    chain = next(one for one in given.tests if one.id == "9a")
+    assert [one[:2] for one in chain.orders] == [("C1", "C2"), ("C2", "C3")]
+    fewer = read_radjudge(write_radjudge(tmp_path / "f.json", radjudge_data()[:1]))
+    assert not fewer.as_published
+
+
+def test_what_is_said_twice_is_said_once(tmp_path):
+    """Whichever side stands first."""
+    data = one(["C1 = C2", "C2 = C1", "C1 = C2"], "a", "b")
+    (test,) = read_radjudge(write_radjudge(tmp_path / "r.json", data)).tests
+    assert len(test.orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (one("C1 > C9", "a", "b"), "test 't': a ranking names 'C9', and its cand"),
+        (one("C1 C2", "a", "b"), "test 't': a ranking is none"),
+        (one("C1 >", "a", "b"), "test 't': a ranking is none"),
+        (one("C1 > C2 > C1", "a", "b"), "test 't': its rankings say against"),
+        (one("C1 > C1", "a", "b"), "test 't': its rankings say against"),
+        (one(["C1 > C2", "C2 = C1"], "a", "b"), "test 't': its rankings say against"),
+        (
+            one(["C1 = C2", "C2 > C3", "C3 > C1"], "a", "b", "c"),
+            "test 't': its rankings say against",
+        ),
+        (one([], "a", "b"), "category 1: field tests.0.expected_ranking"),
+        (one("C1 > C2", "a"), "category 1: field tests.0.candidates"),
+        (one("C1 > C2", "a", " "), "category 1: field tests.0.candidates.C2.text"),
+        ([*radjudge_data(), *one("C1 > C2", "a", "b")] * 2, "appears twice"),
+        (
+            [*one("C1 > C2", "a", "b"), {**one("C1 > C2", "a", "b")[0], "category": 0}],
+            "category 2: field category",
+        ),
+        (
+            [
+                *one("C1 > C2", "a", "b"),
+                {**one("C1 > C2", "a", "b")[0], "category": "y"},
+            ],
+            "test 't' appears twice",
+        ),
+        ({"tests": []}, "a list of categories is needed"),
+        ([], "a list of categories is needed"),
+        (["text"], "category 1: field"),
+    ],
+)
+def test_what_is_no_radjudge_is_refused_with_its_place(tmp_path, data, words):
+    """Names and places, and never a text."""
+    path = write_radjudge(tmp_path / "r.json", data)
+    with pytest.raises(DataError, match=words.replace("(", r"\(")) as caught:
+        read_radjudge(path)
+    assert "Effusion" not in str(caught.value)
+
+
+def test_a_candidate_that_stands_twice_is_refused(tmp_path):
+    """A JSON reader would keep the last one in silence."""
+    path = tmp_path / "r.json"
+    path.write_text(
+        '[{"category": "x", "tests": [{"id": "t", "ground_truth": "a", "candidates": '
+        '{"C1": {"text": "a"}, "C1": {"text": "b"}, "C2": {"text": "c"}}, '
+        '"expected_ranking": "C1 > C2"}]}]'
+    )
+    with pytest.raises(DataError, match="a name appears twice in one object"):
+        read_radjudge(path)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\xff\xfe\xff", b"{", b"[" * 100_000, b'[{"category": NaN}]']
+)
+def test_what_is_no_json_is_refused(tmp_path, raw):
+    """Without a crash, however deep."""
+    path = tmp_path / "r.json"
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=r"r\.json"):
+        read_radjudge(path)
+
+
+def test_a_file_of_40_mb_is_not_read(tmp_path):
+    """Of a reader of some kilobytes nobody expects that."""
+    path = tmp_path / "r.json"
+    with path.open("wb") as stream:
+        stream.truncate(40 * 10**6)
+    with pytest.raises(DataError, match="larger than 8 MiB"):
+        read_radjudge(path)
+    assert MOST_BYTES == 8 * 2**20
+    with pytest.raises(DataError, match="cannot read"):
+        read_radjudge(tmp_path / "none.json")
+
+
+def test_ten_thousand_candidates_in_a_ring_end_at_once(tmp_path):
+    """A check of rankings that recursed would break."""
+    names = [f"C{number}" for number in range(1, 10_001)]
+    texts = ["a"] * len(names)
+    write_radjudge(tmp_path / "r.json", one(" > ".join(names), *texts))
+    assert len(read_radjudge(tmp_path / "r.json").keys) == 10_000
+    write_radjudge(tmp_path / "r.json", one(" > ".join([*names, "C1"]), *texts))
+    with pytest.raises(DataError, match="say against each other"):
+        read_radjudge(tmp_path / "r.json")
+    write_radjudge(tmp_path / "r.json", one(" = ".join(names), *texts))
+    assert read_radjudge(tmp_path / "r.json").tests[0].ties
+
+
+def call(*arguments):
+    """Run ``meta-eval``."""
+    return CliRunner().invoke(app, ["meta-eval", *map(str, arguments)])
+
+
+def test_judges_and_metrics_are_held_against_it(tmp_path):
+    """By the names that `dr` takes; ROUGE-L prefers a swapped side to a paraphrase."""
+    path = write_radjudge(tmp_path / "r.json")
+    page = tmp_path / "r.md"
+    done = call("--radjudge", path, "-m", "green", "-m", "rouge_l", "--md", page)
+    assert done.exit_code == 0, done.output
+    assert "30 tests in 10 categories of r.json, tolerance 0.05" in done.stdout
+    assert "GREEN of green@v1" in page.read_text()
+    named = ("-m", "green", "-m", "rouge_l", "-m", "crimson")
+    told = call("--radjudge", path, *named, "--json")
+    green, rouge, crimson = json.loads(told.stdout)["metrics"]
+    assert green["strict"]["tests"] == 27 and green["not_applicable"] == 3
+    # It is told of the patient, so these tests are for it, too.
+    assert crimson["strict"]["tests"] == 30 and crimson["not_applicable"] == 0
+    by_category = {one["category"]: one["strict"] for one in rouge["by_category"]}
+    assert by_category["Paraphrase robustness"]["passed"] == 0
+    assert by_category["Location errors"]["passed"] == 3
+    assert green["strict"]["passed"] > rouge["strict"]["passed"]
+    for text in ("pleural", "Cardiomegaly"):
+        assert text not in told.stdout + page.read_text() + done.stdout
+
+
+def test_a_judge_without_readable_answers_passes_nothing(tmp_path, monkeypatch):
+    """All tests are without a score: none passed, none failed."""
+    tell(monkeypatch, dict.fromkeys(_texts(), "I cannot say."))
+    path = write_radjudge(tmp_path / "r.json")
+    done = call("--radjudge", path, "-m", "one_pass", "-e", "told", "--json")
+    assert done.exit_code == 0, done.output
+    (green,) = json.loads(done.stdout)["metrics"]
+    assert green["without_a_score"] == 27
+    assert green["strict"] == {
+        "passed": 0,
+        "tests": 0,
+        "share": None,
+        "low": 0,
+        "high": 1,
+    }
+
+
+def _texts():
+    return [
+        candidate["text"]
+        for category in radjudge_data()
+        for test in category["tests"]
+        for candidate in test["candidates"].values()
+    ]
+
+
+def test_a_judge_that_praises_everything_passes_ties_only(tmp_path, monkeypatch):
+    """Which the note says: few different scores pass these easily."""
+    tell(monkeypatch, dict.fromkeys(_texts(), errors()))
+    path = write_radjudge(tmp_path / "r.json")
+    done = call("--radjudge", path, "-m", "one_pass", "-e", "told", "--json")
+    (green,) = json.loads(done.stdout)["metrics"]
+    given = read_radjudge(path)
+    equal = [one.id for one in given.tests if one.ties and not one.needs_context]
+    passed = [name for name, end in green["outcomes"].items() if end == "passed"]
+    assert passed == equal
+
+
+def test_scores_of_ones_own_are_joined_by_test_and_candidate(tmp_path):
+    """With context where that is said; a column that is not there is refused."""
+    path = write_radjudge(tmp_path / "r.json")
+    given = read_radjudge(path)
+    rows = [f"{test},{name},{-int(name[1:])}" for test, name in given.keys]
+    table = tmp_path / "mine.csv"
+    table.write_text("\n".join(["id,system,mine", *rows]))
+    told = json.loads(
+        call("--radjudge", path, table, "--with-context", "mine", "--json").stdout
+    )
+    (mine,) = told["metrics"]
+    assert mine["with_context"] and mine["not_applicable"] == 0
+    assert mine["strict"]["passed"] == sum(not one.ties for one in given.tests)
+    wrong = call("--radjudge", path, table, "--with-context", "other")
+    assert "'other', which is not measured here" in str(wrong.exception)
+    table.write_text("id,system,mine\nz,C1,1\n")
+    assert "no row of mine.csv is of a test" in str(
+        call("--radjudge", path, table).exception
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("-m", "green", "--radpref", "x"),
+        ("-m", "green", "--errors", "x"),
+        ("-m", "green", "--html", "x"),
+    ],
+)
+def test_what_does_not_belong_to_it_is_refused(tmp_path, more):
+    """An option that did nothing would be believed to do something."""
+    path = write_radjudge(tmp_path / "r.json")
+    assert call("--radjudge", path, *more).exit_code == 2
+    assert call("--ratings", "x", "s.csv", "--tolerance", "0.1").exit_code == 2
+
+
+def test_a_row_shows_strict_and_tolerant_side_by_side(tmp_path):
+    """And the JSON has each outcome by the test's id."""
+    found = graded(tmp_path, "C1 = C2", [0.5, 0.53])
+    ((_, strict, _, tolerant, *_),) = total_rows([found])
+    assert (strict, tolerant) == ("0 of 1", "1 of 1")
+    given = read_radjudge(tmp_path / "r.json")
+    data = result_data(given, [found], tolerance=0.05)
+    assert data["metrics"][0]["outcomes"] == {"t": "passed with tolerance"}
