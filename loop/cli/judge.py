@@ -47,7 +47,7 @@ from loop.judge.grounded_phrases import (
     judge_phrases,
     read_grounded,
 )
-from loop.judge.judge import Judge, list_judges
+from loop.judge.judge import Judge, find_judge, list_judges
 from loop.judge.judge_evaluation import (
     DAGGER,
     JudgeEvaluation,
@@ -57,6 +57,14 @@ from loop.judge.judge_evaluation import (
     passes,
     record_judge_evaluation,
 )
+from loop.judge.pairwise import (
+    PairwiseResult,
+    compare_pairwise,
+    is_pairwise,
+    pairwise_data,
+    pairwise_rows,
+)
+from loop.judge.rubric import read_rubric, with_rubric
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
@@ -143,6 +151,14 @@ def judge(
             show_default=False,
         ),
     ] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            "--rubric",
+            help="YAML file with a criterion and descriptions of 1 to 5 points, for "
+            "rating and rating_pairwise.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
@@ -178,15 +194,12 @@ def judge(
         return
     if not name:
         raise typer.BadParameter("name a judge; `ranloop judge --list` shows all")
+    asked = _request(place, name, engine)
+    asking = EngineOptions(
+        tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
+    )
     if phrases is not None:
-        if files or reference or pairs or radpref or out:
-            raise typer.BadParameter(
-                "--phrases is a file of both reports: leave other files and --out out"
-            )
-        asked = _request(place, name, engine)
-        asking = EngineOptions(
-            tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
-        )
+        _refuse_files(files, reference, pairs, radpref, out)
         _judge_phrases(place, asked, asking, phrases, seed, as_json=as_json)
         return
     given = ScoreInputs(
@@ -208,16 +221,23 @@ def judge(
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
-    asked = _request(place, name, engine)
-    asking = EngineOptions(
-        tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
-    )
+    version = _version(place, asked, rubric)
     progress = ProgressBar("judge", quiet=as_json)
+    if is_pairwise(version):
+        _refuse_scores(version, out, weights)
+        with progress.shown():
+            joined = join_given(given, read_taxonomy(material(place).labels), reading)
+            watch = progress.part("pairs")
+            compared = compare_pairwise(
+                joined, place, version, asked.engine, asking, watch=watch
+            )
+        _show_pairwise(compared, as_json=as_json)
+        return
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
         ours, *others = [
             stack.enter_context(
-                Judge.open(place, asked.prompt, asked.engine, asking, parser=one)
+                Judge.open(place, version, asked.engine, asking, parser=one)
             )
             for one in dict.fromkeys((ParserMode.TOLERANT, parser))
         ]
@@ -233,6 +253,14 @@ def judge(
     if not any(one.answered for one in document.systems):
         note("no pair was judged: see above why, or `systems` of the JSON.")
         raise typer.Exit(1)
+
+
+def _refuse_files(*given: object) -> None:
+    """Refuse files of texts beside phrases."""
+    if any(given):
+        raise typer.BadParameter(
+            "--phrases is a file of both reports: leave other files and --out out"
+        )
 
 
 def _judge_phrases(
@@ -285,9 +313,46 @@ def _judge_phrases(
 def _interval(one: Estimate) -> str:
     if one.value is None:
         return NOT_ESTIMABLE
-    return (
-        share(one.value) if one.low is None else f"{share(one.value)} {interval(one)}"
-    )
+    if one.low is None:
+        return share(one.value)
+    return f"{share(one.value)} {interval(one)}"
+
+
+def _version(
+    place: WorkspacePaths | None, asked: RunRequest, rubric: Path | None
+) -> PromptVersion:
+    """Return the version that is asked, with another rubric if one is given."""
+    version = find_judge(place, asked.prompt)
+    return version if rubric is None else with_rubric(version, read_rubric(rubric))
+
+
+def _refuse_scores(version: PromptVersion, *given: object) -> None:
+    """Refuse what is about scores of a judge that compares."""
+    if any(one is not None for one in given):
+        raise typer.BadParameter(
+            f"--out and --weights: {version.ref} scores no pair; use --json"
+        )
+
+
+def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
+    """Print which system is preferred, and what hangs on the order."""
+    if as_json:
+        print_json(pairwise_data(found))
+    else:
+        share_of, first = found.share, found.systems[0]
+        say(f"{found.ref} with {found.engine}, each case in both orders")
+        say()
+        print_table(("answers", "n"), pairwise_rows(found))
+        say()
+        say(
+            f"{first} preferred in {share(share_of.value)} {interval(share_of)} of the "
+            "decided cases (exact 95 % limits, over cases)"
+        )
+        for one in found.problems[:3]:
+            say(f"note: {one.text} ({one.cases:,} prompts)")
+    if found.unanswered == len(found.case_ids):
+        note("no case was compared: see above why, or `problems` of the JSON.")
+        raise typer.Exit(1)
 
 
 def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> RunRequest:

@@ -155,11 +155,8 @@ class Judge:
         StoreError
             The store cannot be opened.
         """
-        place = workspace or WorkspacePaths(bundled())
-        found = (
-            read_known(place, version).version if isinstance(version, str) else version
-        )
-        _require_judge(found)
+        found = find_judge(workspace, version)
+        _require_pairs(found)
         contract = choose_parser(get_contract(found.contract), parser)
         options = RunnerOptions(
             folder=FOLDER if store else "",
@@ -268,13 +265,29 @@ class Judge:
         return known
 
 
-def _require_judge(version: PromptVersion) -> None:
-    """Refuse a version that does not judge pairs of reports."""
+def find_judge(
+    workspace: WorkspacePaths | None, version: str | PromptVersion
+) -> PromptVersion:
+    """Return a judge's version: of the workspace, or else of what ships.
+
+    Raises
+    ------
+    DataError
+        The version is not there, or is no judge.
+    """
+    place = workspace or WorkspacePaths(bundled())
+    if isinstance(version, str):
+        version = read_known(place, version).version
     if task_of(version) is not PromptTask.JUDGE:
         raise DataError(
             f"{version.ref} judges no pairs: its contract {version.contract} is for "
             "another task. `ranloop judge --list` shows the judges."
         )
+    return version
+
+
+def _require_pairs(version: PromptVersion) -> None:
+    """Refuse a judge of anything but a reference and one candidate."""
     if not _judges_pairs(version):
         raise DataError(
             f"{version.ref} judges no pairs: it reads {', '.join(version.inputs)}, and "

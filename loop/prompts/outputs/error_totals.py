@@ -53,6 +53,7 @@ _HEADING = re.compile(
     r"errors?(?:[ \t]+by type)?[*_ \t]*+[:：][*_ \t]*+",
     re.IGNORECASE | re.MULTILINE,
 )
+_PLAIN = "Number of clinically {weight} errors by type:"
 _EXPLANATION = re.compile(r"\bexplanation", re.IGNORECASE)
 _PAIR = re.compile(
     r"""["']?(?P<letter>[A-Za-z])["']?\s*[,:]\s*(?P<count>[0-9]{1,3})\s*[)\]]"""
@@ -198,6 +199,10 @@ def _cut(body: str, notes: list[str]) -> dict[str, str]:
         if weight in lines:
             raise UnreadableError(f"{weight}: there are two such lines")
         lines[weight] = body[head.end() : end]
+        if head[0].strip() != _PLAIN.format(weight=weight):
+            notes.append(f"{weight}: heading spelled differently")
+    if [*lines][:1] == [INSIGNIFICANT]:
+        notes.append("the two lines are not in their order")
     return lines
 
 

@@ -61,6 +61,7 @@ from loop.prompts.outputs.judged import (
     parse_object,
     read_printed_score,
     read_unwrapped,
+    refuse_leading_zero,
 )
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
 from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
@@ -300,6 +301,8 @@ def _read_tolerantly(
         key = "" if form is None else form.score_key
         answered, printed = _read_body(body, fields, item, notes, key)
         if form is not None and form.score_key:
+            if "{" in body:
+                refuse_leading_zero(body, JudgeSection.SCORE)
             if printed is None:
                 raise UnreadableError(f"{JudgeSection.SCORE}: {MISSING}")
             answered[OWN_SCORE] = read_printed_score(printed, JudgeSection.SCORE, notes)

@@ -214,9 +214,24 @@ def read_printed_score(printed: object, where: str, notes: list[str]) -> Field:
         raise UnreadableError(f"{where}: it is not between 0 and 1")
     if number == "0" and found["rest"].strip(" .*_") == "":
         raise UnreadableError(f"{where}: a 0 that may be the beginning of a number")
-    if len(number) != 4 or found["rest"]:
+    if len(number) != 4 or found["rest"].strip("*_ \t"):
         notes.append(f"{where}: a score spelled differently")
     return Field(float(number))
+
+
+_LEADING_ZERO = re.compile(r":\s*-?0[0-9]")
+
+
+def refuse_leading_zero(body: str, where: str) -> None:
+    """Refuse an answer in JSON with a number such as 01: it may have been 0.1.
+
+    Raises
+    ------
+    UnreadableError
+        There is one.
+    """
+    if _LEADING_ZERO.search(body):
+        raise UnreadableError(f"{where}: a number that is not understood")
 
 
 def read_unwrapped(

@@ -23,6 +23,7 @@ from loop.prompts.outputs.judged import (
     parse_object,
     read_printed_score,
     read_unwrapped,
+    refuse_leading_zero,
 )
 from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
 from loop.prompts.outputs.strict import repeats_keys
@@ -117,6 +118,7 @@ def _read_body(body: str, notes: list[str]) -> dict[str, Field]:
         if printed is not None and '"overall_score"' in body:
             raise UnreadableError("there are two answers: sections, and a JSON object")
     if printed is None:
+        refuse_leading_zero(body, JudgeSection.SCORE)
         answer = find_object(body, notes, alone=True)
         parts = name_values(answer, _NAMES, "the answer", notes)
         if _SCORE not in parts:

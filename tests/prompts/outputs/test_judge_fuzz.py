@@ -7,11 +7,19 @@ from collections import Counter
 import pytest
 
 from loop.core.records import Reading
+from loop.judge.counts import scores_of
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode, read_sections
+from loop.prompts.outputs.line_corrections import SEVERITIES
+from loop.prompts.outputs.weighted_errors import (
+    WEIGHTS,
+    WeightedFinding,
+    crimson_score,
+)
 from tests.prompts.outputs.judging import CATEGORIES, PAIR, answer, counts_of, lines
 
 ANSWERS = 10_000
+KEY = "attribute_errors"
 MARKS = '.:;()[]*#- \n"{},'
 """What is put in; digits are neither put in nor taken out: they are what is said."""
 
@@ -106,6 +114,168 @@ def damaged(text, draw):
     return text
 
 
+def scored(draw):
+    """Return an answer in five sections, and what it says."""
+    text, truth = sections(draw)
+    score = f"0.{draw.randint(10, 99)}"
+    return f"{text}\n[Overall Accuracy Score]:\n{score}\n", (*truth, float(score))
+
+
+def scored_objects(draw):
+    """Return an answer of `green_sections_scored` in JSON, and what it says."""
+    text, truth = objects(draw)
+    score = draw.randint(10, 99) / 100
+    return text[:-1] + f', "overall_score": {score}}}', (*truth, score)
+
+
+def alone(draw):
+    """Return an answer of `overall_score` in JSON, and its score."""
+    score = draw.randint(10, 99) / 100
+    return json.dumps({"explanation": "They differ.", "overall_score": score}), score
+
+
+def alone_text(draw):
+    """Return the same in sections."""
+    score = f"0.{draw.randint(10, 99)}"
+    text = f"[Explanation]:\nThey differ.\n\n[Overall Accuracy Score]:\n{score}\n"
+    return text, float(score)
+
+
+def totals(draw):
+    """Return an answer of `error_counts` in JSON, and its counts."""
+    data = {
+        key: {name: draw.choice((0, 0, 1, 2, 13)) for name in CATEGORIES}
+        for key in ("significant_counts", "insignificant_counts")
+    }
+    return json.dumps(data), tuple(n for each in data.values() for n in each.values())
+
+
+def total_lines(draw):
+    """Return the same in the two published lines."""
+    said, lines_ = [], []
+    for weight in ("significant", "insignificant"):
+        counts = [draw.choice((0, 0, 1, 2, 13)) for _ in CATEGORIES]
+        pairs = ", ".join(
+            f"({letter}, {n})" for letter, n in zip("ABCDEF", counts, strict=True)
+        )
+        lines_.append(f"Number of clinically {weight} errors by type: [{pairs}]")
+        said += counts
+    return "\n".join(lines_), tuple(said)
+
+
+def corrections(draw):
+    """Return an answer of `line_corrections`, and the sum of its severities."""
+    pairs, total = [], 0
+    for key in ("0", "1", "2", "None", "None"):
+        if draw.random() < 0.5:
+            severity = draw.choice([*SEVERITIES])
+            total += SEVERITIES[severity]
+            value = {
+                "corrections": "Small left effusion",
+                "clinical severity": severity,
+                "comments": "The side",
+                "error category": ["location"],
+            }
+            pairs.append(f'"{key}": {json.dumps(value)}')
+    return "{" + ", ".join(pairs) + "}", total
+
+
+def weighed(draw):
+    """Return an answer of `error_list_weighted`, and its score."""
+
+    def findings(start, *, matched=False):
+        listed = []
+        for number in range(draw.randint(0, 3)):
+            one = {
+                "finding": f"f{chr(start + number)}",
+                "weight": draw.choice([*WEIGHTS]),
+            }
+            if matched:
+                severity = draw.choice(["significant", "negligible"])
+                error = {"type": "location", "severity": severity}
+                one[KEY] = [error] if draw.random() < 0.5 else []
+            listed.append(one)
+        return listed
+
+    data = {
+        "matched_findings": findings(97, matched=True),
+        "missed_findings": findings(105),
+        "false_findings": findings(113),
+    }
+    lists = [
+        [
+            WeightedFinding(
+                one["finding"],
+                one["weight"],
+                tuple((e["type"], e["severity"]) for e in one.get(KEY, ())),
+            )
+            for one in each
+        ]
+        for each in data.values()
+    ]
+    return json.dumps(data), crimson_score(*lists)
+
+
+def rated(draw):
+    """Return an answer of `rating` in JSON, and its points."""
+    points = draw.randint(1, 5)
+    return json.dumps({"feedback": "They differ.", "rating": points}), points
+
+
+def rated_text(draw):
+    """Return the same as published."""
+    points = draw.randint(1, 5)
+    return f"They differ in one place.\n[RESULT] {points}", points
+
+
+def preferred(draw):
+    """Return an answer of `preference` in JSON, and its side."""
+    side = draw.choice("AB")
+    return json.dumps({"feedback": "They differ.", "preference": side}), side
+
+
+def preferred_text(draw):
+    """Return the same as published."""
+    side = draw.choice("AB")
+    return f"They differ in one place.\n[RESULT] {side}", side
+
+
+def five(fields):
+    """Return counts and the own score."""
+    return (*counts_of(fields), fields["score"].value)
+
+
+def one_of(name):
+    """Return what reads the value of a field."""
+    return lambda fields: fields[name].value
+
+
+def all_counts(fields):
+    """Return the counts of `error_counts`, significant ones first."""
+    weights = ("significant", "insignificant")
+    return tuple(fields[f"{w}.{name}"].value for w in weights for name in CATEGORIES)
+
+
+SCORED = {
+    "scored sections": ("green_text_scored", scored, five),
+    "scored objects": ("green_sections_scored", scored_objects, five),
+    "score": ("overall_score", alone, one_of("score")),
+    "score in sections": ("overall_score_text", alone_text, one_of("score")),
+    "counts": ("error_counts", totals, all_counts),
+    "lines of counts": ("error_counts_text", total_lines, all_counts),
+    "corrections": ("line_corrections", corrections, one_of("line_sum")),
+    "weights": ("error_list_weighted", weighed, one_of("crimson")),
+    "rating": ("rating", rated, one_of("rating")),
+    "rating as published": ("rating_text", rated_text, one_of("rating")),
+    "preference": ("preference", preferred, one_of("preference")),
+    "preference as published": (
+        "preference_text",
+        preferred_text,
+        one_of("preference"),
+    ),
+}
+"""The other contracts: an answer with what it says, and what is read of it."""
+
 FORMS = {
     "sections": ("green_sections", sections),
     "objects": ("green_sections", objects),
@@ -132,6 +302,64 @@ def test_a_damaged_answer_says_what_it_said_or_nothing(name):
         assert (matched, serious) == truth[:2], text
         assert minor in (truth[2], None), text
     assert ends[True] >= ANSWERS / 10 and ends[False] >= ANSWERS / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCORED)
+def test_a_damaged_score_is_the_score_it_was_or_none(name):
+    """A cut or a stray mark never makes an answer better, and never another number.
+
+    Only the last digit of a score that ends the text may be cut off.
+    """
+    form, make, said = SCORED[name]
+    contract = get_contract(form)
+    draw = random.Random(20261126)
+    ends = Counter()
+    for _ in range(ANSWERS):
+        whole, truth = make(draw)
+        assert said(contract.read(whole, CATEGORIES, PAIR).fields) == truth
+        text = damaged(whole, draw)
+        fields = contract.read(text, CATEGORIES, PAIR).fields
+        ends[fields is not None] += 1
+        if fields is None:
+            continue
+        found = said(fields)
+        if found != truth and "text" in form and "score" in fields:
+            *counts, score = found if isinstance(found, tuple) else (found,)
+            *wanted, right = truth if isinstance(truth, tuple) else (truth,)
+            same = zip(counts, wanted, strict=True)
+            assert all(one in (two, None) for one, two in same), text
+            assert score in (right, int(right * 10) / 10), text
+        elif found != truth and isinstance(truth, tuple) and len(truth) == 4:
+            assert (*found[:2], found[3]) == (*truth[:2], truth[3]), text
+            assert found[2] is None, text
+        else:
+            assert found == truth, text
+    assert ends[True] >= ANSWERS / 20 and ends[False] >= ANSWERS / 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCORED)
+def test_whatever_is_written_ends_as_a_reading(name):
+    """Fields or a problem, never both; each number within its range."""
+    form, make, said = SCORED[name]
+    contract = get_contract(form)
+    draw = random.Random(11)
+    for _ in range(ANSWERS):
+        text, _ = make(draw)
+        for _ in range(draw.randint(0, 6)):
+            at = draw.randrange(len(text) + 1)
+            end = min(at + draw.choice((0, 0, 1, 5, 40)), len(text))
+            text = text[:at] + draw.choice(JUNK) + text[end:]
+        reading = contract.read(text, CATEGORIES, PAIR)
+        assert (reading.fields is None) is bool(reading.problem)
+        if reading.fields is not None:
+            assert all(one in reading.fields for one in contract.numbers)
+            assert said(reading.fields) is not None
+            for one in scores_of(contract):
+                if one.number:
+                    value = reading.fields[one.number].value
+                    assert one.low <= value <= (one.high or 10_000), text
 
 
 @pytest.mark.slow
@@ -177,4 +405,6 @@ def test_an_answer_of_any_kind_is_read_in_time_that_grows_with_it(text):
     for name in ("green_sections", "error_list"):
         reading = get_contract(name).read(text, CATEGORIES, PAIR)
         assert reading.fields is None or counts_of(reading.fields)[1]
+    for name, _, _ in SCORED.values():
+        assert get_contract(name).read(text, CATEGORIES, PAIR).fields is None
     read_sections(text, CATEGORIES, PAIR, ParserMode.OFFICIAL)
