@@ -258,14 +258,15 @@ def _of_judge(said: JudgeReading) -> list[PairScores]:
     if said.grader.scores:
         return [_as_scores(one) for one in said.columns]
     errors = said.counts.significant.sum(axis=1)
+    name = said.grader.name if said.grader.engine else said.name
     first = replace(
-        _as_scores(said.column(GREEN, said.name)),
+        _as_scores(said.column(GREEN, name)),
         flags=np.where(np.isnan(errors), np.nan, errors > 0),
         decision="flagged where it counts a significant error",
     )
     if np.isnan(said.counts.own).all():
         return [first]
-    return [first, _as_scores(said.column(OWN, f"{said.name}_own"))]
+    return [first, _as_scores(said.column(OWN, f"{name}_own"))]
 
 
 def _of_ensemble(

@@ -130,6 +130,26 @@ def test_a_pair_without_a_readable_answer_is_left_out_and_has_no_score(
     assert scored.missing == {"one_pass.errors": 1, "rouge_1": 0}
 
 
+def test_members_are_asked_of_engines_of_their_own(rated, monkeypatch):
+    """As published ensembles are made: judges of several engines."""
+    said = {
+        text: errors(*[("omission", True)] * (place % 3), matched=2)
+        for place, (_, text) in enumerate(TEXTS)
+    }
+    asked = tell(monkeypatch, said)
+    named = "one_pass.errors=told:x"
+    version = fit(rated, named, "one_pass.errors", "rouge_l")
+    told = {one.name: one.pin for one in version.ensemble.members}
+    assert told[named].engine == "told:x"
+    assert told["one_pass.errors"].engine == "rules"
+    assert told["one_pass.errors"].digest == told[named].digest
+    assert told["one_pass.errors"].identity != told[named].identity
+    assert len(asked) == len(TEXTS)
+    scored = score_ensemble(rated, "ensemble", texts())
+    assert np.isfinite(scored.scores).all()
+    assert len(asked) == len(TEXTS) + len(OTHER)
+
+
 def test_another_engine_behind_a_member_is_refused(rated, monkeypatch):
     """The name is the same and the identity is not."""
     said = {
