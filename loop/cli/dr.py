@@ -259,7 +259,8 @@ def _of_judge(said: JudgeReading) -> list[PairScores]:
     if said.grader.scores:
         return [_as_scores(one) for one in said.columns]
     first, *more = said.scores
-    found = [_as_scores(said.column(first, said.name))]
+    name = said.grader.name if said.grader.engine else said.name
+    found = [_as_scores(said.column(first, name))]
     if said.counts.categories:
         errors = said.counts.triples[:, 1]
         found[0] = replace(
@@ -267,9 +268,7 @@ def _of_judge(said: JudgeReading) -> list[PairScores]:
             flags=np.where(np.isnan(errors), np.nan, errors > 0),
             decision="flagged where it counts a significant error",
         )
-    columns = [
-        said.column(one, f"{said.name}_{one.name}") for one in more if one.number
-    ]
+    columns = [said.column(one, f"{name}_{one.name}") for one in more if one.number]
     return found + [
         _as_scores(one) for one in columns if not np.isnan(one.values).all()
     ]

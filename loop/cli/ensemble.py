@@ -80,7 +80,8 @@ def fit(
         typer.Option(
             "--members",
             metavar="A,B",
-            help="Metrics and judges; green.errors is one score, green.all are all.",
+            help="Metrics and judges; green.errors is one score, green.all are all, "
+            "green=ENGINE is asked of another engine.",
         ),
     ],
     name: Annotated[

@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loop.judge.ensemble import MemberScores, evaluate_out_of_fold, fit_ensemble
+    from loop.judge.ensemble_versions import apply_ensemble, read_ensemble
     from loop.judge.injection.inject import (
         Injection,
         InjectionOptions,
@@ -19,14 +21,24 @@ __all__ = [
     "InjectionOptions",
     "Judge",
     "JudgeResult",
+    "MemberScores",
+    "apply_ensemble",
+    "evaluate_out_of_fold",
+    "fit_ensemble",
     "inject_errors",
     "judge_pairs",
+    "read_ensemble",
 ]
 
 _PLACES = {
     "Injection": "loop.judge.injection.inject",
     "InjectionOptions": "loop.judge.injection.inject",
     "inject_errors": "loop.judge.injection.inject",
+    "MemberScores": "loop.judge.ensemble",
+    "evaluate_out_of_fold": "loop.judge.ensemble",
+    "fit_ensemble": "loop.judge.ensemble",
+    "apply_ensemble": "loop.judge.ensemble_versions",
+    "read_ensemble": "loop.judge.ensemble_versions",
     "Judge": "loop.judge.judge",
     "JudgeResult": "loop.judge.pairs",
     "judge_pairs": "loop.judge.pairs",

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from loop.core.errors import DataError
-from loop.core.safe_text import quoted
 from loop.documents.numbers import listed
 from loop.stats.correlation import Correlations, correlate_columns, tie_equal
 from loop.stats.dependent import compare_metrics
@@ -266,7 +265,7 @@ def _require_members(members: Sequence[MemberScores]) -> None:
     names = [one.name for one in members]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
-        raise DataError(f"{quoted(twice)} is a member twice. Name it once.")
+        raise DataError(f"{twice} is a member twice. Name it once.")
     if len(names) < 2:
         raise DataError(
             f"an ensemble needs two members or more, and there is "

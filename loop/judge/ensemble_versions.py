@@ -55,13 +55,13 @@ _CLOSE: Final = 1e-9
 """How far a coefficient that is fitted again may be off, in points."""
 
 
-class _Kept(BaseModel):
+class _EnsemblePart(BaseModel):
     """What every part of the file has: no other fields, no NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class MemberPin(_Kept):
+class MemberPin(_EnsemblePart):
     """What a member was: it must be the same wherever the ensemble is applied."""
 
     judge: str = ""
@@ -90,7 +90,7 @@ class MemberPin(_Kept):
     """Signature without what depends on the pairs."""
 
 
-class EnsembleMember(_Kept):
+class EnsembleMember(_EnsemblePart):
     """One member, and what becomes of its values."""
 
     name: str
@@ -129,7 +129,7 @@ class EnsembleMember(_Kept):
         return self.weight * (-1 if self.lower else 1) < 0
 
 
-class FittedOn(_Kept):
+class FittedOn(_EnsemblePart):
     """What an ensemble was fitted on."""
 
     cohort: str
@@ -157,7 +157,7 @@ class FittedOn(_Kept):
         return self.rated - self.pairs
 
 
-class KeptEstimate(_Kept):
+class KeptEstimate(_EnsemblePart):
     """A value with its interval, as kept."""
 
     value: float | None
@@ -170,7 +170,7 @@ class KeptEstimate(_Kept):
         return cls(value=found.value, low=found.low, high=found.high)
 
 
-class KeptAgreement(_Kept):
+class KeptAgreement(_EnsemblePart):
     """How far scores go with the mean of the raters."""
 
     tau_b: KeptEstimate
@@ -187,7 +187,7 @@ class KeptAgreement(_Kept):
         )
 
 
-class KeptComparison(_Kept):
+class KeptComparison(_EnsemblePart):
     """An ensemble beside its best member."""
 
     method: EnsembleMethod
@@ -197,7 +197,7 @@ class KeptComparison(_Kept):
     beats: bool
 
 
-class KeptGroup(_Kept):
+class KeptGroup(_EnsemblePart):
     """Ensembles of one score of several judges."""
 
     score: str
@@ -206,7 +206,7 @@ class KeptGroup(_Kept):
     regression: KeptAgreement
 
 
-class FoldResults(_Kept):
+class FoldResults(_EnsemblePart):
     """What it was worth out of fold."""
 
     folds: int
@@ -230,7 +230,7 @@ class FoldResults(_Kept):
         return next(one for one in self.against if one.method is method)
 
 
-class Ensemble(_Kept):
+class Ensemble(_EnsemblePart):
     """The form of ``ensemble.yaml``."""
 
     method: EnsembleMethod

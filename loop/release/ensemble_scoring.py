@@ -283,40 +283,41 @@ def _ask_members(
 ) -> dict[str, GradedColumn]:
     """Return what each member says, each asked as it was pinned."""
     found: dict[str, GradedColumn] = {}
-    by_options: dict[_MemberEngine, list[str]] = {}
-    for one in version.ensemble.members:
-        by_options.setdefault(_asked(one.pin), []).append(one.name)
-    members = {one.name: one.pin for one in version.ensemble.members}
-    for asked, names in by_options.items():
-        graders = [_grader(name, members[name]) for name in names]
+    by_reader: dict[_LabelReader, list[str]] = {}
+    pins = {one.name: one.pin for one in version.ensemble.members}
+    for name, pin in pins.items():
+        reader = _LabelReader(None, None, None)
+        if pin.labels_by:
+            version_named = None if pin.release else pin.labels_by
+            reader = _LabelReader(version_named, pin.release or None, pin.engine)
+        by_reader.setdefault(reader, []).append(name)
+    for reader, names in by_reader.items():
         options = GraderOptions(
-            engine=asked.engine,
             asking=asking,
-            labels_by=None if asked.release else asked.labels_by or None,
-            labels_release=asked.release or None,
-            labels_engine=asked.engine if asked.labels_by else None,
+            labels_by=reader.version,
+            labels_release=reader.release,
+            labels_engine=reader.engine,
         )
+        graders = [_grader(name, pins[name]) for name in names]
         columns = grade_texts(texts, workspace, graders, options, watch)
         found |= dict(zip(names, columns, strict=True))
-    return {name: found[name] for name in members}
+    return {name: found[name] for name in pins}
 
 
-class _MemberEngine(NamedTuple):
-    """What one call of the graders asks."""
+class _LabelReader(NamedTuple):
+    """What reads labels for some members; None where they need none."""
 
-    engine: str
-    labels_by: str
-    release: str
-
-
-def _asked(pin: MemberPin) -> _MemberEngine:
-    return _MemberEngine(pin.engine or "rules", pin.labels_by, pin.release)
+    version: str | None
+    release: str | None
+    engine: str | None
 
 
 def _grader(name: str, pin: MemberPin) -> Grader:
     if pin.metric:
         return Grader(name, metric=pin.metric)
-    return Grader(name, judge=pin.judge, scores=(find_score(pin.score),))
+    return Grader(
+        name, judge=pin.judge, scores=(find_score(pin.score),), engine=pin.engine
+    )
 
 
 def _require_pinned(

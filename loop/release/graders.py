@@ -62,6 +62,9 @@ class Grader(NamedTuple):
     scores: tuple[JudgeScore, ...] = ()
     """Of a judge: the named ones; empty where the judge was named alone."""
 
+    engine: str = ""
+    """Of a judge, where named; empty for that of all others."""
+
 
 def resolve_graders(
     place: WorkspacePaths | None, names: Sequence[str]
@@ -75,7 +78,8 @@ def resolve_graders(
     names
         Metrics (``rouge_l``), families of metrics (``text``), judges (``green``,
         ``green@v1``), one score of a judge (``green.errors``) or all of them
-        (``green.all``). A metric goes before a judge of the same name.
+        (``green.all``). A metric goes before a judge of the same name. Behind a judge
+        may stand its engine: ``green=openai:MODEL@URL``.
 
     Raises
     ------
@@ -85,7 +89,8 @@ def resolve_graders(
     judges = {one.name for one in list_judges(place)}
     found: list[Grader] = []
     for name in dict.fromkeys(names):
-        judge, _, score = name.rpartition(".") if "." in name else (name, "", "")
+        asked, _, engine = name.partition("=")
+        judge, _, score = asked.rpartition(".") if "." in asked else (asked, "", "")
         if name in METRICS or name in FAMILIES:
             found += [Grader(one.name, metric=one.name) for one in find([name])]
         elif judge.partition("@")[0] not in judges:
@@ -93,12 +98,12 @@ def resolve_graders(
                 f"no metric, family or judge is called {quoted(name)}. Judges: "
                 f"{', '.join(sorted(judges))}; metrics: {', '.join(METRICS)}."
             )
-        elif not score:
-            found.append(Grader(name, judge=judge))
         else:
-            scores = scores_of(get_contract(_judge_version(place, judge).contract))
-            named = _find_named(name, score, scores)
-            found.append(Grader(name, judge=judge, scores=named))
+            scores: tuple[JudgeScore, ...] = ()
+            if score:
+                own = scores_of(get_contract(_judge_version(place, judge).contract))
+                scores = _find_named(name, score, own)
+            found.append(Grader(name, judge=judge, scores=scores, engine=engine))
     return tuple(dict.fromkeys(found))
 
 
@@ -146,7 +151,7 @@ class GraderOptions:
     """What graders ask, and how."""
 
     engine: str = "rules"
-    """Of every judge."""
+    """Of every judge that is named without one."""
 
     asking: EngineOptions = field(default_factory=EngineOptions)
     labels_by: str | None = None
@@ -201,9 +206,10 @@ class JudgeReading:
         if score.weights is not None:
             fields.append(f"empty:{Empty.ONE}")
         signature = "|".join(fields)
+        asked = f", {self.grader.engine}" if self.grader.engine else ""
         return GradedColumn(
             name=name,
-            title=f"{score.title} of {self.ref}",
+            title=f"{score.title} of {self.ref}{asked}",
             direction=score.direction,
             values=score_counts(self.counts, score, Empty.ONE),
             signature=signature,
@@ -227,9 +233,10 @@ class JudgeReading:
         if not self.grader.scores:
             return (self.column(self.scores[0], self.grader.name),)
         named = len(self.grader.scores) == 1
-        prefix = self.grader.judge
+        prefix, engine = self.grader.judge, self.grader.engine
+        asked = f"={engine}" if engine else ""
         return tuple(
-            self.column(one, f"{prefix}.{one.name}")
+            self.column(one, f"{prefix}.{one.name}{asked}")
             for one in self.grader.scores
             if named or not (one is OWN and np.isnan(self.counts.own).all())
         )
@@ -252,17 +259,18 @@ def judge_texts(
         The engine failed as a whole.
     """
     languages = texts.languages or ("en",) * len(texts.ids)
-    opened: dict[str, Judge] = {}
+    opened: dict[tuple[str, str], Judge] = {}
     with ExitStack() as stack:
         for one in graders:
             if not one.judge:
                 continue
-            if one.judge not in opened:
-                opened[one.judge] = stack.enter_context(
-                    Judge.open(place, one.judge, options.engine, options.asking)
+            key = one.judge, one.engine or options.engine
+            if key not in opened:
+                opened[key] = stack.enter_context(
+                    Judge.open(place, *key, options.asking)
                 )
             # What it was asked before it still knows.
-            judge = opened[one.judge]
+            judge = opened[key]
             said = judge.judge(
                 texts.references,
                 texts.candidates,

@@ -125,7 +125,7 @@ def test_one_member_and_the_same_twice_are_no_ensemble():
     one = member("m0", np.arange(9))
     with pytest.raises(DataError, match="two members or more, and there is m0"):
         fit_ensemble([one], np.arange(9.0), np.arange(9))
-    with pytest.raises(DataError, match="'m0' is a member twice"):
+    with pytest.raises(DataError, match="m0 is a member twice"):
         fit_ensemble([one, one], np.arange(9.0), np.arange(9))
 
 

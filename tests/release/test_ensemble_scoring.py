@@ -130,6 +130,26 @@ def test_a_pair_without_a_readable_answer_is_left_out_and_has_no_score(
     assert scored.missing == {"one_pass.errors": 1, "rouge_1": 0}
 
 
+def test_members_are_asked_of_engines_of_their_own(rated, monkeypatch):
+    """As published ensembles are made: judges of several engines."""
+    said = {
+        text: errors(*[("omission", True)] * (place % 3), matched=2)
+        for place, (_, text) in enumerate(TEXTS)
+    }
+    asked = tell(monkeypatch, said)
+    named = "one_pass.errors=told:x"
+    version = fit(rated, named, "one_pass.errors", "rouge_l")
+    told = {one.name: one.pin for one in version.ensemble.members}
+    assert told[named].engine == "told:x"
+    assert told["one_pass.errors"].engine == "rules"
+    assert told["one_pass.errors"].digest == told[named].digest
+    assert told["one_pass.errors"].identity != told[named].identity
+    assert len(asked) == len(TEXTS)
+    scored = score_ensemble(rated, "ensemble", texts())
+    assert np.isfinite(scored.scores).all()
+    assert len(asked) == len(TEXTS) + len(OTHER)
+
+
 def test_another_engine_behind_a_member_is_refused(rated, monkeypatch):
     """The name is the same and the identity is not."""
     said = {
@@ -390,3 +410,49 @@ def test_radpref_for_real(workspace, data_folder):
     assert found.best.tau_b.value == pytest.approx(green, abs=1e-9)
     assert not any(one.beats for one in found.against)
     assert "regression does not beat its best member" in " ".join(done.stdout.split())
+
+
+def test_a_patient_of_the_fitted_pairs_is_refused(workspace, tmp_path):
+    """Patients of a file are compared by the workspace's own pseudonyms."""
+    source = table(
+        tmp_path / "pairs.csv",
+        ("id", "reference", "candidate", "patient"),
+        [(f"p{n}", *pair, f"pat{n // 2}") for n, pair in enumerate(TEXTS)],
+    )
+    points = table(
+        tmp_path / "ratings.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [(f"p{n}", "r1", "overall", n % 5 + 1, "1-5") for n in range(len(TEXTS))],
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    done = call(
+        workspace,
+        *("cohort", "import", source, "--name", "rp", "--ratings", points, *options),
+    )
+    assert done.exit_code == 0, done.output
+    version = fit(workspace)
+    told = version.ensemble.fitted_on
+    assert (told.unit, told.units, told.raters) == ("patient", 4, 1)
+    header = ("id", "reference", "candidate", "patient")
+    for patient, code in (("pat9", 0), ("pat3", 1)):
+        rows = [("z1", *OTHER[0], patient), ("z2", *OTHER[1], "pat8")]
+        path = table(tmp_path / f"{patient}.csv", header, rows)
+        scored = call(workspace, "ensemble", "score", "ensemble", "--pairs", path)
+        assert scored.exit_code == code, scored.output
+        assert "not compared" not in scored.output
+    assert "1 patient of the pairs is among those" in str(scored.exception)
+
+
+def test_audit_finds_an_ensemble_that_was_edited(rated):
+    """With its entry, and without the words of the file."""
+    version = fit(rated)
+    path = rated.labels / "ensembles" / "ensemble" / "v1" / "rows.csv"
+    kept = path.read_text()
+    path.write_text(kept.replace("\n", "\n\n", 1))
+    done = call(rated, "audit")
+    assert done.exit_code != 0
+    flat = " ".join(done.stdout.split())
+    assert "ensemble:ensemble@v1 is not as recorded" in flat
+    path.write_text(kept)
+    assert call(rated, "audit").exit_code == 0
+    assert read_ensemble(rated, "ensemble").digest == version.digest
