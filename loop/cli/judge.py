@@ -49,10 +49,20 @@ from loop.judge.judge_evaluation import (
     passes,
     record_judge_evaluation,
 )
+from loop.judge.shots import (
+    ShotRequest,
+    compose,
+    find_shared_pairs,
+    request_shots,
+    sample_cases,
+)
+from loop.labels.shot_pool import SYNTHETIC
 from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import list_prompts
+from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.prompts.shots import ShotScore
+from loop.prompts.version import PromptVersion
 from loop.release.folder import RELEASE_NAME
 from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
@@ -125,6 +135,39 @@ def judge(
             show_default=False,
         ),
     ] = None,
+    shots: Annotated[
+        str,
+        typer.Option(
+            "--shots",
+            help="Show assessed pairs first: random:N, per_error, injected:N or "
+            "assessed:N.",
+        ),
+    ] = "",
+    pool: Annotated[
+        str,
+        typer.Option("--pool", help="Cohort with the role shots to choose them from."),
+    ] = SYNTHETIC,
+    shots_seed: Annotated[
+        int, typer.Option("--shots-seed", min=0, help="Of the choice of shots.")
+    ] = 0,
+    shots_score: Annotated[
+        ShotScore | None,
+        typer.Option(
+            "--shots-score",
+            help="Score of a shot: linear is 1 - 0.15 S, inverse 1/(1 + S), rating the "
+            "raters' points.",
+            show_default="rating where there is one, else linear",
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            min=1,
+            help="Judge so many cases, drawn by --seed from those that share nothing "
+            "with the shots.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
@@ -179,6 +222,11 @@ def judge(
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
+    if not shots and (pool != SYNTHETIC or shots_seed or shots_score):
+        raise typer.BadParameter(
+            "--pool, --shots-seed and --shots-score are of --shots: give that, too"
+        )
+    request = request_shots(shots, pool, shots_seed, shots_score) if shots else None
     asked = _request(place, name, engine)
     asking = EngineOptions(
         tell=note, allow_unconstrained=allow_unconstrained, **asked.parameters
@@ -186,9 +234,13 @@ def judge(
     progress = ProgressBar("judge", quiet=as_json)
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
+        version = _with_shots(place, asked.prompt, request)
+        if sample is not None:
+            shared = find_shared_pairs(place, version, joined)
+            joined = sample_cases(joined, sample, seed, shared).joined
         ours, *others = [
             stack.enter_context(
-                Judge.open(place, asked.prompt, asked.engine, asking, parser=one)
+                Judge.open(place, version, asked.engine, asking, parser=one)
             )
             for one in dict.fromkeys((ParserMode.TOLERANT, parser))
         ]
@@ -215,6 +267,20 @@ def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> Run
     if found.release is not None and found.engine != found.release.facts.engine.name:
         note(engine_remark(found.release))
     return found
+
+
+def _with_shots(
+    place: WorkspacePaths | None,
+    prompt: str | PromptVersion,
+    request: ShotRequest | None,
+) -> PromptVersion:
+    """Return the judge, with the shots that are asked for, for this call."""
+    found = (
+        read_known(material(place), prompt).version
+        if isinstance(prompt, str)
+        else prompt
+    )
+    return found if request is None else compose(place, found, request)
 
 
 def _check_out(out: Path, place: WorkspacePaths | None) -> None:

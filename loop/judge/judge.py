@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask, Status
@@ -23,6 +24,7 @@ from loop.judge.counts import (
 from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.prompts.shots import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
@@ -75,14 +77,17 @@ class JudgeFacts:
     """Digest of the engine's identity and parameters."""
 
     parser: ParserMode
+    shots: Shots | None = None
+    """Which examples the judge is shown."""
 
     @property
     def sign(self) -> tuple[str, ...]:
-        """Fields of a signature: ``green@v1:3f2a...``, engine, parser."""
+        """Fields of a signature: ``green@v1:3f2a...``, engine, parser, shots."""
         return (
             f"{self.ref}:{self.digest[:8]}",
             f"{self.engine}:{self.identity[:8]}",
             f"parser:{self.parser}",
+            *((self.shots.sign,) if self.shots else ()),
         )
 
 
@@ -101,11 +106,16 @@ class Judge:
     """
 
     def __init__(
-        self, runner: PromptRunner, parser: ParserMode = ParserMode.TOLERANT
+        self,
+        runner: PromptRunner,
+        parser: ParserMode = ParserMode.TOLERANT,
+        workspace: WorkspacePaths | None = None,
     ) -> None:
         """Prepare to ask; see `open` for what may be wrong."""
         self.version: Final = runner.version
         self.parser: Final = parser
+        self.workspace: Final = workspace
+        """Where the pool of its shots is; None for what ships."""
         self._runner = runner
         self._said: dict[tuple[tuple[str, ...], ...], JudgeAnswers] = {}
 
@@ -163,7 +173,7 @@ class Judge:
             about="reference",
         )
         runner = PromptRunner.open(workspace, found, engine, asking, options)
-        return cls(runner, parser)
+        return cls(runner, parser, workspace)
 
     @property
     def facts(self) -> JudgeFacts:
@@ -180,6 +190,7 @@ class Judge:
             engine=self._runner.engine,
             identity=self._runner.identity,
             parser=self.parser,
+            shots=self.version.shots,
         )
 
     def close(self) -> None:
@@ -331,6 +342,8 @@ def _measure(
     if of is OWN and not count_defined(values):
         return Unavailable(name, "the judge gives itself no score")
     fields = [*judge.facts.sign]
+    if judge.version.shots is not None:
+        fields.append(f"pairs:{digest_json([*zip(*texts, strict=True)])[:8]}")
     if of.weights is not None:
         fields.append(f"empty:{empty}")
     fields += [

@@ -26,6 +26,7 @@ from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Work, ask_aside, execute
+from loop.run.pool_shots import with_shots
 from loop.run.prune import ANSWER_FOLDERS
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store, read_values
@@ -158,7 +159,7 @@ class PromptRunner:
         Raises
         ------
         DataError
-            The version is not there, or its contract cannot be used.
+            The version or its shots are not there, or its contract cannot be used.
         EngineError
             There is no such engine.
         StoreError
@@ -174,6 +175,7 @@ class PromptRunner:
                 if isinstance(version, str)
                 else version
             )
+            found = with_shots(workspace, found)
             kept = chosen.folder if workspace is not None else ""
             folder = stack.enter_context(_store_folder(place, kept))
             store = Store(folder / "store.db")
