@@ -164,7 +164,7 @@ def import_(
     ],
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the cohort.")],
     role: Annotated[
-        str, typer.Option("--role", help="taxonomy, dev, holdout or external.")
+        str, typer.Option("--role", help="taxonomy, dev, holdout, external or shots.")
     ] = "dev",
     format_: Annotated[
         str,

@@ -65,10 +65,19 @@ from loop.judge.pairwise import (
     pairwise_rows,
 )
 from loop.judge.rubric import read_rubric, with_rubric
+from loop.judge.shots import (
+    ShotRequest,
+    compose,
+    find_shared_pairs,
+    request_shots,
+    sample_cases,
+)
+from loop.labels.shot_pool import SYNTHETIC
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
+from loop.prompts.shots import ShotScore
 from loop.prompts.version import PromptVersion
 from loop.release.folder import RELEASE_NAME
 from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
@@ -79,6 +88,7 @@ from loop.score.experts.error_counts import Empty
 from loop.score.metrics.base import Direction
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
+from loop.score.records import Joined
 from loop.stats.intervals import Estimate
 
 _COLUMNS = 100
@@ -159,6 +169,39 @@ def judge(
             "rating and rating_pairwise.",
         ),
     ] = None,
+    shots: Annotated[
+        str,
+        typer.Option(
+            "--shots",
+            help="Show assessed pairs first: random:N, per_error, injected:N or "
+            "assessed:N.",
+        ),
+    ] = "",
+    pool: Annotated[
+        str,
+        typer.Option("--pool", help="Cohort with the role shots to choose them from."),
+    ] = SYNTHETIC,
+    shots_seed: Annotated[
+        int, typer.Option("--shots-seed", min=0, help="Of the choice of shots.")
+    ] = 0,
+    shots_score: Annotated[
+        ShotScore | None,
+        typer.Option(
+            "--shots-score",
+            help="Score of a shot: linear is 1 - 0.15 S, inverse 1/(1 + S), rating the "
+            "raters' points.",
+            show_default="rating where there is one, else linear",
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            min=1,
+            help="Judge so many cases, drawn by --seed from those that share nothing "
+            "with the shots.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
@@ -210,31 +253,24 @@ def judge(
         ratings=None,
     )
     check_given(given)
-    try:
-        options = JudgeOptions(
-            empty=empty, weights=weights, resamples=resamples, seed=seed
-        )
-    except ValueError as error:
-        raise typer.BadParameter(f"--weights: {error}") from error
+    options = _options(empty, weights, resamples, seed)
     if out is not None:
         _check_out(out, place)
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
     version = _version(place, asked, rubric)
+    request = _request_shots(shots, pool, shots_seed, shots_score)
     progress = ProgressBar("judge", quiet=as_json)
     if is_pairwise(version):
-        _refuse_scores(version, out, weights)
-        with progress.shown():
-            joined = join_given(given, read_taxonomy(material(place).labels), reading)
-            watch = progress.part("pairs")
-            compared = compare_pairwise(
-                joined, place, version, asked.engine, asking, watch=watch
-            )
-        _show_pairwise(compared, as_json=as_json)
+        _refuse_scores(version, out, weights, sample, request)
+        _judge_pairwise(place, given, reading, version, asked.engine, asking, progress)
         return
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
+        if request is not None:
+            version = compose(place, version, request)
+        joined = _draw_cases(place, version, joined, sample, seed)
         ours, *others = [
             stack.enter_context(
                 Judge.open(place, version, asked.engine, asking, parser=one)
@@ -330,8 +366,26 @@ def _refuse_scores(version: PromptVersion, *given: object) -> None:
     """Refuse what is about scores of a judge that compares."""
     if any(one is not None for one in given):
         raise typer.BadParameter(
-            f"--out and --weights: {version.ref} scores no pair; use --json"
+            f"--out, --weights, --sample and --shots: {version.ref} scores no pair; "
+            "leave them out, and use --json"
         )
+
+
+def _judge_pairwise(
+    place: WorkspacePaths | None,
+    given: ScoreInputs,
+    reading: ReadingOptions,
+    version: PromptVersion,
+    engine: str,
+    asking: EngineOptions,
+    progress: ProgressBar,
+) -> None:
+    """Compare two systems in both orders, and print which is preferred."""
+    with progress.shown():
+        joined = join_given(given, read_taxonomy(material(place).labels), reading)
+        watch = progress.part("pairs")
+        found = compare_pairwise(joined, place, version, engine, asking, watch=watch)
+    _show_pairwise(found, as_json=progress.quiet)
 
 
 def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
@@ -364,6 +418,47 @@ def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> Run
     if found.release is not None and found.engine != found.release.facts.engine.name:
         note(engine_remark(found.release))
     return found
+
+
+def _options(
+    empty: Empty,
+    weights: tuple[float, float, float] | None,
+    resamples: int,
+    seed: int,
+) -> JudgeOptions:
+    try:
+        return JudgeOptions(
+            empty=empty, weights=weights, resamples=resamples, seed=seed
+        )
+    except ValueError as error:
+        raise typer.BadParameter(f"--weights: {error}") from error
+
+
+def _request_shots(
+    shots: str, pool: str, seed: int, score: ShotScore | None
+) -> ShotRequest | None:
+    """Return which shots are asked for; None for none."""
+    if shots:
+        return request_shots(shots, pool, seed, score)
+    if pool != SYNTHETIC or seed or score:
+        raise typer.BadParameter(
+            "--pool, --shots-seed and --shots-score are of --shots: give that, too"
+        )
+    return None
+
+
+def _draw_cases(
+    place: WorkspacePaths | None,
+    version: PromptVersion,
+    joined: Joined,
+    sample: int | None,
+    seed: int,
+) -> Joined:
+    """Return so many cases, of those that share nothing with the shots."""
+    if sample is None:
+        return joined
+    shared = find_shared_pairs(place, version, joined)
+    return sample_cases(joined, sample, seed, shared).joined
 
 
 def _check_out(out: Path, place: WorkspacePaths | None) -> None:

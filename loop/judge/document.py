@@ -26,7 +26,10 @@ from loop.judge.counts import (
     weighted_score,
 )
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
+from loop.judge.shots import find_shared_pairs
 from loop.prompts.outputs.base import Contract
+from loop.prompts.shots import Shots
+from loop.run.pool_shots import require_apart
 from loop.run.runner import Watch
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
@@ -153,6 +156,12 @@ class JudgeOptions:
         }
 
 
+_APART: Final = (
+    "Draw a sample, which leaves them out (--sample N), choose other shots "
+    "(--shots-seed), or take another pool (--pool)."
+)
+
+
 def judge_systems(
     joined: Joined,
     judge: Judge,
@@ -176,6 +185,8 @@ def judge_systems(
     ------
     DataError
         A side is labels and not texts, or the weights have nothing to weigh.
+    OverlapError
+        A pair shares its id, its patient or its reference with a shot of the judge.
     EngineError
         The engine is not available, or failed as a whole; what it answered until then
         is kept.
@@ -184,6 +195,8 @@ def judge_systems(
     """
     options = options or JudgeOptions()
     scores = options.scores_for(judge.contract)
+    shared = find_shared_pairs(judge.workspace, judge.version, joined)
+    require_apart(judge.version, shared, _APART)
     sides = text_sides(joined)
     systems = tuple(_judge_side(judge, one.side, options, watch) for one in sides)
     metrics = judge_metrics(judge, scores, options.empty)
@@ -248,6 +261,7 @@ def judge_data(document: JudgeDocument) -> dict[str, Any]:
             "identity": facts.identity,
             "parser": facts.parser.value,
             "empty": document.empty.value,
+            **({"shots": _shots_data(facts.shots)} if facts.shots else {}),
         },
         "sources": document.sources._asdict(),
         "resampled": document.units,
@@ -282,6 +296,19 @@ def judge_data(document: JudgeDocument) -> dict[str, Any]:
             _score_data(one) for one in (document.official or _NOTHING).results
         ],
         "unavailable": [one._asdict() for one in document.sheet.unavailable],
+    }
+
+
+def _shots_data(shots: Shots) -> dict[str, Any]:
+    """Return which examples were shown: ids and digests."""
+    return {
+        "pool": shots.pool,
+        "kind": shots.kind.value,
+        "n": shots.n,
+        "seed": shots.seed,
+        "score": shots.score.value,
+        "digest": shots.digest,
+        "examples": [pin._asdict() for pin in shots.pins],
     }
 
 
@@ -350,6 +377,12 @@ def notes(document: JudgeDocument) -> list[str]:
             f"{document.without_context:,} pairs were judged without context: give a "
             "column context."
         )
+    if document.facts.shots is not None:
+        told.append(f"examples in the prompt: {document.facts.shots.words}.")
+        if document.facts.engine == "rules":
+            told.append(
+                "`rules` does not read shots: its answers are the same as without."
+            )
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (

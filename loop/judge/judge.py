@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask, Status
@@ -28,6 +29,7 @@ from loop.prompts.outputs.base import Contract, choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.outputs.judged import INPUTS
 from loop.prompts.render import CONTEXT
+from loop.prompts.shots import Shots
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
@@ -80,14 +82,17 @@ class JudgeFacts:
     """Digest of the engine's identity and parameters."""
 
     parser: ParserMode
+    shots: Shots | None = None
+    """Which examples the judge is shown."""
 
     @property
     def sign(self) -> tuple[str, ...]:
-        """Fields of a signature: ``green@v1:3f2a...``, engine, parser."""
+        """Fields of a signature: ``green@v1:3f2a...``, engine, parser, shots."""
         return (
             f"{self.ref}:{self.digest[:8]}",
             f"{self.engine}:{self.identity[:8]}",
             f"parser:{self.parser}",
+            *((self.shots.sign,) if self.shots else ()),
         )
 
 
@@ -106,11 +111,16 @@ class Judge:
     """
 
     def __init__(
-        self, runner: PromptRunner, parser: ParserMode = ParserMode.TOLERANT
+        self,
+        runner: PromptRunner,
+        parser: ParserMode = ParserMode.TOLERANT,
+        workspace: WorkspacePaths | None = None,
     ) -> None:
         """Prepare to ask; see `open` for what may be wrong."""
         self.version: Final = runner.version
         self.parser: Final = parser
+        self.workspace: Final = workspace
+        """Where the pool of its shots is; None for what ships."""
         self._runner = runner
         self._said: dict[tuple[tuple[str, ...], ...], JudgeAnswers] = {}
 
@@ -165,7 +175,7 @@ class Judge:
             about="reference",
         )
         runner = PromptRunner.open(workspace, found, engine, asking, options)
-        return cls(runner, parser)
+        return cls(runner, parser, workspace)
 
     @property
     def contract(self) -> Contract:
@@ -192,6 +202,7 @@ class Judge:
             engine=self._runner.engine,
             identity=self._runner.identity,
             parser=self.parser,
+            shots=self.version.shots,
         )
 
     def close(self) -> None:
@@ -382,6 +393,8 @@ def _measure(
     fields = [*judge.facts.sign]
     if judge.reads_context:
         fields.append(f"context:{sum(map(bool, side.contexts))}")
+    if judge.version.shots is not None:
+        fields.append(f"pairs:{digest_json([*zip(*texts, strict=True)])[:8]}")
     if of.weights is not None:
         fields.append(f"empty:{empty}")
     fields += [

@@ -12,7 +12,9 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.judge.document import JudgeDocument, JudgeOptions, judge_systems
 from loop.judge.judge import Judge
+from loop.judge.shots import ShotRequest, compose, request_shots
 from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import read_known
 from loop.prompts.version import PromptVersion
 from loop.score.joining import join_texts
 from loop.score.reading.options import in_python
@@ -111,6 +113,7 @@ def judge_pairs(
     patients: Patients | None = None,
     workspace: WorkspacePaths | None = None,
     options: JudgeOptions | None = None,
+    shots: ShotRequest | str | None = None,
 ) -> JudgeResult:
     """Judge candidate reports against their references.
 
@@ -130,11 +133,15 @@ def judge_pairs(
         Where versions and stored answers are; None for what ships with ranloop.
     options
         How counts become scores; None for the defaults.
+    shots
+        Examples to show the judge, for example ``"random:5"`` of the pool that ships.
 
     Raises
     ------
     DataError
-        Ids or texts cannot be joined, or there is no such judge.
+        Ids or texts cannot be joined, there is no such judge, or no such shots.
+    OverlapError
+        A pair shares its id, its patient or its reference with a shot.
     EngineError
         The engine is not available.
 
@@ -154,5 +161,10 @@ def judge_pairs(
         )
     except DataError as error:
         raise type(error)(in_python(str(error))) from None
+    if shots is not None:
+        asked = request_shots(shots) if isinstance(shots, str) else shots
+        place = workspace or WorkspacePaths(bundled())
+        found = read_known(place, judge).version if isinstance(judge, str) else judge
+        judge = compose(workspace, found, asked)
     with Judge.open(workspace, judge, engine) as opened:
         return JudgeResult(document=judge_systems(joined, opened, options))

@@ -63,6 +63,9 @@ class CohortRole(StrEnum):
     EXTERNAL = "external"
     """Another site or language; measured, never revised on."""
 
+    SHOTS = "shots"
+    """Assessed pairs that prompts show as examples; never measured on."""
+
 
 class CohortCase(NamedTuple):
     """One case of a cohort, without its text."""

@@ -19,10 +19,49 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
+from loop.prompts.shots import ShotKind, ShotPin, Shots, ShotScore
 from loop.prompts.stages import STAGE_CONTRACTS
 from loop.prompts.version import NAME, CallPlan, NamedVersion, PromptVersion
 
 FILES = ("prompt.yaml", "system.jinja", "user.jinja", "guides.yaml")
+
+
+class ShotsHeader(BaseModel):
+    """``shots`` of ``prompt.yaml``: which examples, and how they were chosen."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pool: str
+    kind: ShotKind
+    n: int
+    seed: int
+    score: ShotScore
+    examples: dict[str, str]
+    """Id of the pair to the digest of what is shown of it, in the order shown."""
+
+    @property
+    def shots(self) -> Shots:
+        """The same as a version has them."""
+        return Shots(
+            pool=self.pool,
+            kind=self.kind,
+            n=self.n,
+            seed=self.seed,
+            score=self.score,
+            pins=tuple(ShotPin(*one) for one in self.examples.items()),
+        )
+
+    @classmethod
+    def of(cls, shots: Shots) -> ShotsHeader:
+        """Return what is written of `shots`."""
+        return cls(
+            pool=shots.pool,
+            kind=shots.kind,
+            n=shots.n,
+            seed=shots.seed,
+            score=shots.score,
+            examples=dict(shots.pins),
+        )
 
 
 class Header(BaseModel):
@@ -43,6 +82,8 @@ class Header(BaseModel):
     inputs: tuple[str, ...] = ("text",)
     reads: dict[str, str] = {}
     """Reference to digest."""
+
+    shots: ShotsHeader | None = None
 
 
 def read_folder(folder: Path, *, draft: str = "") -> tuple[PromptVersion, Header]:
@@ -68,6 +109,7 @@ def read_folder(folder: Path, *, draft: str = "") -> tuple[PromptVersion, Header
             contract=header.contract,
             inputs=header.inputs,
             reads=tuple(NamedVersion(*one) for one in header.reads.items()),
+            shots=header.shots.shots if header.shots else None,
             parent=header.parent,
             author=header.author,
             time=header.time,
@@ -127,8 +169,9 @@ def header_text(version: PromptVersion) -> str:
         contract=version.contract,
         inputs=version.inputs,
         reads={one.ref: one.digest for one in version.reads},
+        shots=ShotsHeader.of(version.shots) if version.shots else None,
     )
-    unsaid = set() if version.reads else {"reads"}
+    unsaid = {name for name in ("reads", "shots") if not getattr(version, name)}
     return dump_yaml(header.model_dump(mode="json", exclude=unsaid))
 
 

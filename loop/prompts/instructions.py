@@ -22,7 +22,12 @@ from loop.core.errors import DataError
 from loop.prompts.guides import dump_guides
 from loop.prompts.lint import fold_phrase
 from loop.prompts.render import environment, plan_prompts
-from loop.prompts.version import PromptVersion, frozen_blocks, replace_blocks
+from loop.prompts.version import (
+    PromptVersion,
+    frozen_blocks,
+    replace_blocks,
+    with_masked_shots,
+)
 
 SYSTEM, USER = "[system.jinja]", "[user.jinja]"
 """The line above each template."""
@@ -63,7 +68,11 @@ def version_facts(version: PromptVersion) -> dict[str, Any]:
         "plan": version.plan.value,
         "contract": version.contract,
     }
-    return facts | ({"reads": version.read_words} if version.reads else {})
+    if version.reads:
+        facts["reads"] = version.read_words
+    if version.shots:
+        facts["shots"] = version.shots.words
+    return facts
 
 
 def version_text(version: PromptVersion) -> str:
@@ -381,7 +390,7 @@ def _require_shown(before: PromptVersion, after: PromptVersion, rule: str) -> No
 
 def _rendered(version: PromptVersion) -> str:
     """Return all that the first call says before and after the case, as one line."""
-    call = plan_prompts(version, lambda fields: {}).calls[0]
+    call = plan_prompts(with_masked_shots(version), lambda fields: {}).calls[0]
     said = [one.content for one in call.frame.messages]
     return " ".join(" ".join((*said, *(text for _, text in call.pieces))).split())
 

@@ -17,7 +17,12 @@ from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.entailment import Entailment
 from loop.prompts.render import environment, plan_prompts
-from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
+from loop.prompts.version import (
+    CallPlan,
+    PromptVersion,
+    frozen_blocks,
+    with_masked_shots,
+)
 
 MAX_SUFFIX = 200
 """Characters of static text allowed after the case: more would defeat the cache."""
@@ -34,7 +39,7 @@ MOST_WORDINGS = 12
 CHARS_PER_TOKEN = 4
 """Rule of thumb for English; real counts depend on the model's tokenizer."""
 
-_VARIABLES = frozenset({"guides", "fields", "name"})
+_VARIABLES = frozenset({"guides", "fields", "name", "shots"})
 
 
 LEVELS = {FindingSeverity.BROKEN: "error", FindingSeverity.WARNING: "warning"}
@@ -189,7 +194,7 @@ def _templates(version: PromptVersion) -> tuple[tuple[str, str], ...]:
 def _lint_rendering(version: PromptVersion) -> Iterator[Finding]:
     """Whether it renders at all, how long it is, and whether the case comes last."""
     try:
-        plan = plan_prompts(version, lambda fields: {})
+        plan = plan_prompts(with_masked_shots(version), lambda fields: {})
     except DataError as error:
         yield _error("templates", str(error))
         return

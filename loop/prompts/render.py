@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
-from jinja2 import StrictUndefined, Template, TemplateError, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
@@ -15,6 +15,7 @@ from loop.core.numbered_lines import number_lines
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame, Reading
 from loop.core.safe_text import quoted
 from loop.prompts.outputs.base import Contract, get_contract
+from loop.prompts.shots import BLOCK, Shot
 from loop.prompts.stages import STAGES, stage_item
 from loop.prompts.version import CallPlan, PromptVersion
 
@@ -169,8 +170,10 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     """Return the calls of `version`, with everything static rendered.
 
     Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
-    (of the prompt) and, in the user template only, its inputs. Each input must be
-    inserted as it stands (``{{ text }}``), or its sentences as numbered lines
+    (of the prompt), ``shots`` (see `loop.prompts.shots.Shot`) and, in the user template
+    only, its inputs. Shots that neither template inserts stand before the user
+    message, as `loop.prompts.shots.BLOCK` has them. Each input must be inserted as it
+    stands (``{{ text }}``), or its sentences as numbered lines
     (``{{ text | numbered }}``), exactly once and in the order declared:
     the rendered template is then cut at the inputs, and a case is put between the
     pieces without running Jinja on it.
@@ -183,13 +186,19 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     Raises
     ------
     DataError
-        The version asks for nothing, or a template cannot be rendered; names the
-        template and says what to change.
+        The version asks for nothing, its shots were not looked up, or a template cannot
+        be rendered; names the template and says what to change.
     """
     if not version.guides:
         raise DataError(
             f"{version.ref} has no guides, so it asks for nothing. Add a guide to its "
             "guides.yaml."
+        )
+    if version.shots and not version.shown:
+        raise DataError(
+            f"{version.ref} shows examples of the pool {quoted(version.shots.pool)}, "
+            "and their texts were not looked up. Ask by `ranloop run` or `ranloop "
+            "judge`, which look for them."
         )
     check_inputs(version)
     stages = tuple(_stage_calls(version))
@@ -282,11 +291,14 @@ def _call(
         "guides": guides,
         "fields": fields,
         "name": version.name,
+        "shots": version.shown,
     }
-    marks = {text: f"\ue000{text}\ue001" for text in version.inputs}
+    marks = _marks(version.inputs, version.shown)
     system = _render(version, "system.jinja", version.system, shared)
     user = _render(version, "user.jinja", version.user, shared | marks)
     first, pieces = _cut(version, user, marks)
+    if version.shown and not _inserts_shots(version):
+        first = _compiled(BLOCK).render(shots=version.shown) + first
     return Call(
         frame=PromptFrame(
             call=name,
@@ -299,6 +311,26 @@ def _call(
         pieces=pieces,
         numbered=_inserted(version)[1],
     )
+
+
+def _marks(inputs: Sequence[str], shots: Sequence[Shot]) -> dict[str, str]:
+    """Return what stands for each input until the template is cut there.
+
+    It is in no text of a shot: those are data, whatever they hold.
+    """
+    sign = "\ue000"
+    while any(sign in text for shot in shots for text in shot.texts):
+        sign += "\ue000"
+    return {name: f"{sign}{name}\ue001" for name in inputs}
+
+
+def _inserts_shots(version: PromptVersion) -> bool:
+    """Whether a template of the version says itself where its shots stand."""
+    parsed = (
+        _parse(version, "system.jinja", version.system),
+        _parse(version, "user.jinja", version.user),
+    )
+    return any("shots" in meta.find_undeclared_variables(one) for one in parsed)
 
 
 def _render(

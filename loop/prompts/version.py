@@ -16,6 +16,7 @@ from typing import NamedTuple
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.records import Guide
+from loop.prompts.shots import Shot, Shots, mask_shots
 
 _MARK = re.compile(r"\{#-?\s*(?:frozen:\s*(?P<name>[\w-]+)|end frozen)\s*-?#\}")
 
@@ -143,6 +144,16 @@ class PromptVersion:
     stages: tuple[PromptVersion, ...] = ()
     """The versions that it reads which make its inputs, where these were looked up."""
 
+    shots: Shots | None = None
+    """Assessed pairs that are shown before the pair to be judged; None for none."""
+
+    shown: tuple[Shot, ...] = ()
+    """The pairs themselves, where these were looked up; they are as their digests say.
+    Private text."""
+
+    composed: bool = False
+    """Whether the shots were added for one call: no file has such a version."""
+
     parent: str | None = None
     """Digest of the version this one was revised from; None for the first."""
 
@@ -172,11 +183,17 @@ class PromptVersion:
         labels = [guide.label for guide in self.guides]
         if len(set(labels)) != len(labels):
             raise ValueError(f"{self.name}: a label has two guides")
+        if self.shown and len(self.shown) != len(self.shots.pins if self.shots else ()):
+            raise ValueError(f"{self.name}: other shots are shown than it names")
 
     @property
     def ref(self) -> str:
-        """How the version is named on the command line, ``"extractor@v3"``."""
-        return f"{self.name}@{f'draft:{self.draft}' if self.draft else self.tag}"
+        """How the version is named on the command line, ``"extractor@v3"``.
+
+        With shots that were added for one call, ``"green@v1+random:5"``.
+        """
+        added = f"+{self.shots.short}" if self.composed and self.shots else ""
+        return f"{self.name}@{f'draft:{self.draft}' if self.draft else self.tag}{added}"
 
     @property
     def tag(self) -> str:
@@ -202,6 +219,11 @@ class PromptVersion:
         """The versions that it reads, each with the start of its digest."""
         return ", ".join(f"{one.ref} ({one.digest[:12]})" for one in self.reads)
 
+    @property
+    def shot_words(self) -> str:
+        """Its shots in words; empty without any."""
+        return self.shots.words if self.shots else ""
+
     def guide(self, label: str) -> Guide | None:
         """Return the guide of `label`, or None when the prompt does not ask for it."""
         return next((guide for guide in self.guides if guide.label == label), None)
@@ -222,7 +244,19 @@ def _digest(version: PromptVersion) -> str:
     if version.reads:
         # Versions from before there were judges keep their digests.
         content["reads"] = [one.digest for one in version.reads]
+    if version.shots:
+        content["shots"] = version.shots.identity
     return digest_json(content)
+
+
+def with_masked_shots(version: PromptVersion) -> PromptVersion:
+    """Return `version` with signs in the place of the texts of its shots.
+
+    For rendering what somebody looks at or a release ships: nothing is asked with it.
+    """
+    if version.shots is None:
+        return version
+    return replace(version, shown=mask_shots(version.shots))
 
 
 _BLOCK = "answer"

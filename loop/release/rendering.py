@@ -21,7 +21,7 @@ from loop.core.errors import DataError
 from loop.prompts.catalog import read_folder
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import Call, plan_prompts
-from loop.prompts.version import CallPlan, PromptVersion
+from loop.prompts.version import CallPlan, PromptVersion, with_masked_shots
 from loop.release.folder import PROMPT, SCHEMA, unpacked
 
 
@@ -49,14 +49,17 @@ def read_prompt(files: Mapping[str, bytes]) -> PromptVersion:
 def render_files(version: PromptVersion) -> dict[str, bytes]:
     """Return ``schema.json`` and the files of ``rendered/``, name to bytes.
 
-    Each input is written as ``{{ name }}`` where a case's text goes.
+    Each input is written as ``{{ name }}`` where a case's text goes. Signs with their
+    digests stand for the texts of shots: no text of a cohort is in a release.
 
     Raises
     ------
     DataError
         A template or the contract cannot be used.
     """
-    plan = plan_prompts(version, get_contract(version.contract).schema)
+    plan = plan_prompts(
+        with_masked_shots(version), get_contract(version.contract).schema
+    )
     files: dict[str, bytes] = {}
     for call in plan.calls:
         alone = version.plan is CallPlan.JOINT
@@ -92,7 +95,9 @@ def render_sandboxed(version: PromptVersion) -> Mapping[str, bytes]:
     DataError
         The prompt cannot be rendered, or not within `SECONDS` and `MEMORY`.
     """
-    same = replace(version, parent=None, author="", time="", why="", verdicts=())
+    same = replace(
+        version, shown=(), parent=None, author="", time="", why="", verdicts=()
+    )
     return _render(same)
 
 

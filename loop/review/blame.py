@@ -140,6 +140,8 @@ def _every_line(version: PromptVersion) -> Iterator[PromptLine]:
     yield PromptLine("", "inputs", ", ".join(version.inputs))
     if version.reads:
         yield PromptLine("", "reads", version.read_words)
+    if version.shots:
+        yield PromptLine("", "shots", version.shot_words)
     for kind, text in list_lines(version):
         yield PromptLine("", kind, text)
     for guide in version.guides:

@@ -30,6 +30,7 @@ from loop.run.asking import (
     has_chance,
 )
 from loop.run.execute import Work, ask_aside
+from loop.run.pool_shots import with_shots
 from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import Store
 from loop.run.task_fields import require_fields
@@ -112,6 +113,7 @@ def ask_version(  # noqa: PLR0913  each is something else that a try may want
     """
     require_fields(workspace, version)
     contract = get_contract(version.contract)
+    version = with_shots(workspace, version)
     plan = plan_version(version)
     if label:
         asking = tuple(one for one in plan.calls if label in one.frame.fields)

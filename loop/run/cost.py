@@ -29,6 +29,7 @@ from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.stages import given_texts, stage_item
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
+from loop.run.pool_shots import with_shots
 from loop.run.reference_implementation import ANSWER, in_published_layout
 from loop.run.store import RunRecord
 from loop.run.task import check_open
@@ -251,6 +252,7 @@ def estimate_run(
         raise ValueError(f"limit must be >= 1, got {limit}")
     check_engine(engine)
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
+    version = with_shots(workspace, version)
     members = read_cohort(workspace, cohort)
     check_open(members)
     require_inputs(members, version.ref, given_texts(version.inputs))

@@ -27,6 +27,7 @@ from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Work, ask_aside, execute
+from loop.run.pool_shots import with_shots
 from loop.run.prune import ANSWER_FOLDERS
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store, read_values
@@ -159,7 +160,7 @@ class PromptRunner:
         Raises
         ------
         DataError
-            The version is not there, or its contract cannot be used.
+            The version or its shots are not there, or its contract cannot be used.
         EngineError
             There is no such engine.
         StoreError
@@ -175,6 +176,7 @@ class PromptRunner:
                 if isinstance(version, str)
                 else version
             )
+            found = with_shots(workspace, found)
             kept = chosen.folder if workspace is not None else ""
             folder = stack.enter_context(_store_folder(place, kept))
             store = Store(folder / "store.db")

@@ -50,6 +50,12 @@ from loop.run.manifest import (
     read_manifest,
     write_manifest,
 )
+from loop.run.pool_shots import (
+    PairToJudge,
+    find_shared,
+    require_apart,
+    with_shots,
+)
 from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import KEY_BYTES, RunRecord, open_store
 from loop.run.task_fields import require_fields, task_of
@@ -244,18 +250,23 @@ def prepare_run(
         An opening does not open its holdout for this version.
     DataError
         The version, the cohort or its contract cannot be used, the version reads
-        what the cases do not have, or asks for no label of the taxonomy.
+        what the cases do not have, asks for no label of the taxonomy, or its shots are
+        not to be found.
+    OverlapError
+        A pair of the cohort shares its reference, patient or id with a shot.
     EngineError
         There is no such engine, it is not available, or it does not read the language
         of the cohort.
     """
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
+    version = with_shots(workspace, version)
     members = _find_cohort(workspace, cohort, version)
     require_inputs(members, version.ref, given_texts(version.inputs))
     contract = get_contract(version.contract)
     require_fields(workspace, version)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
     items = _CohortItems(workspace, members, limit)
+    _require_unseen(workspace, version, members, items)
     unread = require_language(chosen, members, items)
     if again and not has_chance(chosen.engine):
         raise EngineError(
@@ -533,6 +544,29 @@ def check_open(cohort: Cohort) -> None:
             f"cohort {cohort.name} has no cases. Import some with "
             "`ranloop cohort import`."
         )
+
+
+def _require_unseen(
+    workspace: WorkspacePaths,
+    version: PromptVersion,
+    members: Cohort,
+    items: Iterable[Item],
+) -> None:
+    """Refuse pairs that the version shows as examples, or that are like these."""
+    if version.shots is None:
+        return
+    patients = {case.case_id: case.patient for case in members.cases}
+    pairs = (
+        PairToJudge(one.id, one.variables.get("reference", ""), patients[one.id])
+        for one in items
+    )
+    shared = find_shared(workspace, version, pairs, pseudonym_key=members.pseudonym_key)
+    require_apart(
+        version,
+        shared,
+        f"Import {members.name} again without them (--exclude, or another --part), or "
+        "choose shots of another pool.",
+    )
 
 
 def _find_cohort(

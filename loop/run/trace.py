@@ -46,6 +46,7 @@ from loop.run.asking import EngineOptions, choose_engine
 from loop.run.cost import asked_model
 from loop.run.execute import CUT_OFF, KeyMaker, next_key
 from loop.run.manifest import find_run, read_manifest
+from loop.run.pool_shots import with_shots
 from loop.run.spec import BLANK_LINES
 from loop.run.store import KEY_BYTES, RunRecord, Store, open_store
 from loop.run.task_fields import task_of
@@ -282,7 +283,8 @@ class _Tracer:
         """Return what the run asked, as its prompt version stands today."""
         spec = self._run.spec
         try:
-            version = read_version(self._workspace, spec.prompt)
+            found = read_version(self._workspace, spec.prompt)
+            version = with_shots(self._workspace, found)
             contract = get_contract(version.contract)
             plan = plan_version(version, spec.parameters.get(BLANK_LINES, 0))
         except LoopError as error:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from loop.score.records import Codes, Coverage, Joined, PairSide
 if TYPE_CHECKING:
     from loop.score.reading.memory import Candidates, Patients, Texts
 
+
+_Cell = TypeVar("_Cell")
 
 REFERENCE: Final = "reference"
 _SHOWN: Final = 3
@@ -538,6 +540,51 @@ def _assemble(
         notes=tuple(notes),
     )
     return assemble(sides, language=read_language(options.language, "language"))
+
+
+def pick_cases(joined: Joined, case_ids: frozenset[str]) -> Joined:
+    """Return `joined` with these cases only, in the order they stand in.
+
+    Rows of a system that have no reference are left as they are counted.
+
+    Raises
+    ------
+    ValueError
+        One of them is not there.
+    """
+    kept = [at for at, case in enumerate(joined.case_ids) if case in case_ids]
+    if len(kept) != len(case_ids):
+        raise ValueError(f"{len(case_ids) - len(kept)} cases are not there")
+
+    def pick(values: Sequence[_Cell]) -> tuple[_Cell, ...]:
+        return tuple(values[at] for at in kept)
+
+    def side(one: PairSide) -> PairSide:
+        return replace(
+            one,
+            texts=None if one.texts is None else pick(one.texts),
+            codes=None if one.codes is None else one.codes[kept],
+        )
+
+    return replace(
+        joined,
+        case_ids=pick(joined.case_ids),
+        reference=side(joined.reference),
+        systems=tuple(map(side, joined.systems)),
+        coverage=tuple(_pick_coverage(one, case_ids) for one in joined.coverage),
+        patients=None if joined.patients is None else pick(joined.patients),
+        languages=pick(joined.languages) if joined.languages else (),
+    )
+
+
+def _pick_coverage(one: Coverage, case_ids: frozenset[str]) -> Coverage:
+    missing = tuple(case for case in one.missing if case in case_ids)
+    return one._replace(
+        paired=len(case_ids) - len(missing),
+        missing=missing,
+        repeated=tuple(case for case in one.repeated if case in case_ids),
+        empty=tuple(case for case in one.empty if case in case_ids),
+    )
 
 
 def _say_ids(

@@ -28,7 +28,12 @@ from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.lint import has_errors
 from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.render import plan_prompts
-from loop.prompts.version import PromptVersion, can_exchange, with_contract
+from loop.prompts.version import (
+    PromptVersion,
+    can_exchange,
+    with_contract,
+    with_masked_shots,
+)
 from loop.review.revise.check_record import find_check, name_stale
 from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
 from loop.review.revise.draft_files import (
@@ -90,6 +95,7 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "instructions": (MODELS,),
     "plan": (MODELS, RULES),
     "contract": (MODELS, RULES),
+    "shots": (MODELS,),
 }
 """Part of a version to who reads it, with templates that insert all guidance. Of an
 exemplar `rules` reads its phrase and value only, and no note of anything. What counts
@@ -135,7 +141,9 @@ def _find_shown(version: PromptVersion) -> Mapping[str, bool]:
         lexicon=(Lexicon(language="en", terms=(marks["lexicon"],)),),
     )
     try:
-        plan = plan_prompts(replace(version, guides=(guide,)), lambda fields: {})
+        plan = plan_prompts(
+            replace(with_masked_shots(version), guides=(guide,)), lambda fields: {}
+        )
     except DataError:
         return {}
     said = [one.content for call in plan.calls for one in call.frame.messages]
@@ -494,6 +502,8 @@ def find_engine_counter(workspace: WorkspacePaths, engine: str) -> TokenCounter:
 def render_shown(version: PromptVersion, counter: TokenCounter | None = None) -> Shown:
     """Return the messages of `version` for a case that is not there.
 
+    Signs stand for the texts of its shots, which are private.
+
     Parameters
     ----------
     counter
@@ -505,7 +515,9 @@ def render_shown(version: PromptVersion, counter: TokenCounter | None = None) ->
         A template cannot be rendered, or the version asks for nothing.
     """
     counter = counter or find_counter(None)
-    plan = plan_prompts(version, get_contract(version.contract).schema)
+    plan = plan_prompts(
+        with_masked_shots(version), get_contract(version.contract).schema
+    )
     marks = {name: PLACEHOLDER.format(name=name) for name in version.inputs}
     item = Item(id="placeholder", variables=marks)
     calls = tuple(

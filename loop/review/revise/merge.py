@@ -21,6 +21,7 @@ from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide, Lexicon
+from loop.prompts.shots import Shots
 from loop.prompts.version import PromptVersion
 from loop.review.revise.commit import record_attempt
 from loop.review.revise.draft import Drafted, show_draft
@@ -85,7 +86,7 @@ class MergedPrompt(NamedTuple):
     """Decisions on conflicts that there are not."""
 
 
-_SETTINGS = ("plan", "contract", "inputs", "reads")
+_SETTINGS = ("plan", "contract", "inputs", "reads", "shots")
 _TEMPLATES = {"system": "system.jinja", "user": "user.jinja"}
 
 
@@ -107,7 +108,7 @@ def merge_versions(
         name: merge.pick(
             ("", name, ""),
             (getattr(base, name), getattr(ours, name), getattr(theirs, name)),
-            str,
+            _say,
         )
         for name in _SETTINGS
     }
@@ -118,10 +119,15 @@ def merge_versions(
     fields["guides"] = tuple(merge.guides(base, ours, theirs))
     known = {conflict.id for conflict in merge.met}
     return MergedPrompt(
-        version=replace(theirs, **fields),
+        version=replace(theirs, **fields, shown=()),
         conflicts=tuple(one for one in merge.met if one.id not in choices),
         unknown=tuple(one for one in choices if one not in known),
     )
+
+
+def _say(value: object) -> str:
+    """Return a setting in words; of shots nothing but how they were chosen."""
+    return value.words if isinstance(value, Shots) else str(value or "")
 
 
 def _shown_against(old: str) -> Callable[[str], str]:

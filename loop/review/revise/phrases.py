@@ -57,7 +57,7 @@ from loop.labels.reference import list_references, read_reference
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import PromptVersion, with_masked_shots
 from loop.review.revise.begin import require_dev
 from loop.review.revise.draft_files import read_about
 from loop.review.revise.tries import note_wordings
@@ -268,7 +268,8 @@ class PhraseBase:
         rules = choose_engine(self._workspace, _RULES, EngineOptions()).engine
         if not isinstance(rules, RulesEngine):
             raise TypeError(f"rules is made as {type(rules).__name__}")
-        for number, frame in enumerate(plan_version(self.version).frames):
+        version = with_masked_shots(self.version)
+        for number, frame in enumerate(plan_version(version).frames):
             if all(guide.label != label for guide in frame.guides):
                 continue
             with self._lock:

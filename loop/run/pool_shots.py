@@ -1,0 +1,340 @@
+"""Shots looked up in their pool, and what they share with the pairs to be judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError, OverlapError
+from loop.core.files import make_folder, write_atomic
+from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
+from loop.labels.language import fold_text, shingles
+from loop.labels.overlap import near_duplicates
+from loop.labels.shot_pool import ErrorCounts, PoolPair, ShotPool, read_pool
+from loop.prompts.shots import (
+    CategoryCount,
+    Shot,
+    ShotKind,
+    Shots,
+    ShotScore,
+    score_errors,
+)
+from loop.prompts.version import PromptVersion
+
+_FOLDER = "shots"
+
+
+def make_shot(
+    pair: PoolPair, kind: ShotKind, score: ShotScore, categories: Sequence[str]
+) -> Shot:
+    """Return a pair of a pool as it is shown.
+
+    Parameters
+    ----------
+    categories
+        Those that the version asks for; errors of others are not shown, and do not
+        count.
+
+    Raises
+    ------
+    DataError
+        The pair has no counts, or no rating, and these are shown; names no case.
+    """
+    single = kind is ShotKind.ASSESSED
+    counts = pair.assessed if single else pair.counts
+    if counts is None and (kind is not ShotKind.RANDOM or score is not _RATING):
+        raise DataError(
+            f"a pair of the pool has no error counts, which shots {kind} with score "
+            f"{score} need."
+        )
+    if score is _RATING:
+        if pair.rating is None:
+            raise DataError("a pair of the pool has no rating, which the score needs.")
+        value = pair.rating
+    else:
+        value = score_errors(_significant(counts, categories), score)
+    shown = counts is not None and kind is not ShotKind.RANDOM
+    return Shot(
+        reference=pair.reference,
+        candidate=pair.candidate,
+        score=round(value, 4),
+        significant=_told(counts.significant, categories) if counts and shown else None,
+        insignificant=(
+            _told(counts.insignificant, categories) if counts and shown else None
+        ),
+        explanation=pair.explanation if single else "",
+    )
+
+
+_RATING = ShotScore.RATING
+
+
+def _significant(counts: ErrorCounts | None, categories: Sequence[str]) -> int:
+    if counts is None:
+        return 0
+    return sum(counts.significant.get(name, 0) for name in categories)
+
+
+def _told(
+    counts: Mapping[str, int], categories: Sequence[str]
+) -> tuple[CategoryCount, ...]:
+    return tuple(
+        CategoryCount(name, counts[name]) for name in categories if counts.get(name)
+    )
+
+
+def source_id(kind: ShotKind, pin_id: str) -> str:
+    """Return the id of the pair of the pool that an example was made of.
+
+    Examples
+    --------
+    >>> source_id(ShotKind.INJECTED, "case-7-a1"), source_id(ShotKind.RANDOM, "x-a1")
+    ('case-7', 'x-a1')
+    """
+    return pin_id.rpartition("-")[0] if kind is ShotKind.INJECTED else pin_id
+
+
+def with_shots(
+    workspace: WorkspacePaths | None, version: PromptVersion
+) -> PromptVersion:
+    """Return `version` with the texts of its shots; itself where it has none.
+
+    Those that errors were put into lie in the private part of the workspace, all
+    others are in the pool. Each is known by the digest that the version pins.
+
+    Raises
+    ------
+    DataError
+        The pool is not here or has another role, or an example is gone or was edited;
+        says what to do, and holds no text.
+    """
+    shots = version.shots
+    if shots is None or version.shown:
+        return version
+    if shots.kind is ShotKind.INJECTED:
+        found = _read_injected(workspace, version, shots)
+    else:
+        found = _read_from_pool(workspace, version, shots)
+    shown = []
+    for number, (pin, shot) in enumerate(zip(shots.pins, found, strict=True), 1):
+        if shot is None or shot.digest != pin.digest:
+            why = "is gone" if shot is None else "was edited, or is assessed otherwise"
+            raise DataError(
+                f"{version.ref}: shot {number} of {len(shots.pins)}, from the pool "
+                f"{shots.pool}, {why}: it has not the digest {pin.digest[:12]} that "
+                "the version pins. Restore the pool and its ratings as they were, "
+                "words of findings included, or choose shots anew: "
+                f"{_again(version, shots)}."
+            )
+        shown.append(shot)
+    return replace(version, shown=tuple(shown))
+
+
+def _again(version: PromptVersion, shots: Shots) -> str:
+    return (
+        f"`ranloop prompt shots {version.name} {shots.short} --pool {shots.pool} "
+        f"--seed {shots.seed}`"
+    )
+
+
+def _read_from_pool(
+    workspace: WorkspacePaths | None, version: PromptVersion, shots: Shots
+) -> list[Shot | None]:
+    try:
+        pool = read_pool(workspace, shots.pool)
+    except DataError as error:
+        raise DataError(
+            f"{version.ref} shows examples of the pool {quoted(shots.pool)}, which "
+            f"cannot be used here: {error}"
+        ) from error
+    known = {pair.id: pair for pair in pool.pairs}
+
+    def look(pair: PoolPair | None) -> Shot | None:
+        if pair is None:
+            return None
+        try:
+            return make_shot(pair, shots.kind, shots.score, version.labels)
+        except DataError:
+            return None
+
+    return [look(known.get(pin.id)) for pin in shots.pins]
+
+
+def injected_path(workspace: WorkspacePaths, shots: Shots) -> Path:
+    """File with the texts of examples that errors were put into: private."""
+    return workspace.private / _FOLDER / f"{shots.digest[:16]}.jsonl"
+
+
+def keep_injected(workspace: WorkspacePaths, version: PromptVersion) -> None:
+    """Write the texts of shots with injected errors to the private part.
+
+    Nothing is written of other shots: they stay in their pool.
+
+    Raises
+    ------
+    WriteError
+        It cannot be written.
+    """
+    shots = version.shots
+    if shots is None or shots.kind is not ShotKind.INJECTED or not version.shown:
+        return
+    workspace.open_private()
+    path = injected_path(workspace, shots)
+    make_folder(path.parent, mode=0o700)
+    lines = [json.dumps(asdict(one), ensure_ascii=True) for one in version.shown]
+    write_atomic(path, "\n".join(lines) + "\n", mode=0o600)
+
+
+def _read_injected(
+    workspace: WorkspacePaths | None, version: PromptVersion, shots: Shots
+) -> Sequence[Shot | None]:
+    path = injected_path(workspace, shots) if workspace else None
+    if path is None or not path.is_file():
+        raise DataError(
+            f"{version.ref} shows examples of the pool {shots.pool} with injected "
+            "errors, and their texts are not on this machine: they are private and do "
+            "not travel with a version. Make the same ones again from that pool: "
+            f"{_again(version, shots)}; the draft can be discarded."
+        )
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+        found = [_parse_shot(line) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            f"{path} cannot be read. Remove it, and make the shots again: "
+            f"{_again(version, shots)}."
+        ) from error
+    if len(found) != len(shots.pins):
+        return [None] * len(shots.pins)
+    return found
+
+
+def _parse_shot(line: str) -> Shot:
+    data = json.loads(line)
+    for name in ("significant", "insignificant"):
+        if data[name] is not None:
+            data[name] = tuple(CategoryCount(*one) for one in data[name])
+    return Shot(**data)
+
+
+class PairToJudge(NamedTuple):
+    """What is known of a pair that is to be judged."""
+
+    id: str
+    reference: str
+    patient: str = ""
+    """Pseudonym by the key of the workspace; empty when unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPairs:
+    """Pairs that share something with the shots of a version."""
+
+    cases: frozenset[str]
+    """Ids of pairs with the id of a shot."""
+
+    patients: frozenset[str]
+    references: frozenset[str]
+    """Equal references, or nearly so: see `loop.labels.overlap.NEAR`."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Ids of all of them."""
+        return self.cases | self.patients | self.references
+
+    @property
+    def words(self) -> str:
+        """Counts by what is shared; no id."""
+        kinds = (
+            (self.references, "the reference"),
+            (self.patients, "the patient"),
+            (self.cases, "the id"),
+        )
+        return ", ".join(f"{len(ids)} {what}" for ids, what in kinds if ids)
+
+
+_NOTHING = SharedPairs(cases=frozenset(), patients=frozenset(), references=frozenset())
+
+
+def find_shared(
+    workspace: WorkspacePaths | None,
+    version: PromptVersion,
+    pairs: Iterable[PairToJudge],
+    *,
+    pseudonym_key: str = "",
+) -> SharedPairs:
+    """Return which pairs share a case, a patient or a reference with the shots.
+
+    References are compared as between cohorts of different roles: equal apart from
+    case, spaces and punctuation, or near-duplicates.
+
+    Parameters
+    ----------
+    version
+        With its shots looked up, see `with_shots`.
+    pseudonym_key
+        Fingerprint of the key of the patients' pseudonyms: other keys' patients cannot
+        be compared.
+
+    Raises
+    ------
+    DataError
+        The pool cannot be read.
+    """
+    shots = version.shots
+    if shots is None:
+        return _NOTHING
+    pool = read_pool(workspace, shots.pool)
+    wanted = {source_id(shots.kind, pin.id) for pin in shots.pins}
+    sources = [pair for pair in pool.pairs if pair.id in wanted]
+    told = list(pairs)
+    texts = {fold_text(pair.reference) for pair in sources}
+    equal = {one.id for one in told if fold_text(one.reference) in texts}
+    by_shot = {str(n): shingles(pair.reference) for n, pair in enumerate(sources)}
+    rest = ((one.id, shingles(one.reference)) for one in told if one.id not in equal)
+    near = {other for _, other in near_duplicates(by_shot, rest)}
+    return SharedPairs(
+        cases=frozenset(one.id for one in told if one.id in wanted),
+        patients=_same_patients(pool, sources, told, pseudonym_key),
+        references=frozenset(equal | near),
+    )
+
+
+def _same_patients(
+    pool: ShotPool,
+    sources: Sequence[PoolPair],
+    told: Sequence[PairToJudge],
+    key: str,
+) -> frozenset[str]:
+    if pool.shipped or pool.pseudonym_key != key:
+        return frozenset()
+    known = {pair.patient for pair in sources if pair.patient}
+    return frozenset(one.id for one in told if one.patient in known)
+
+
+def require_apart(version: PromptVersion, shared: SharedPairs, way: str) -> None:
+    """Refuse to judge pairs that share something with what the prompt shows.
+
+    Parameters
+    ----------
+    way
+        What to do where pairs are judged, as a sentence.
+
+    Raises
+    ------
+    OverlapError
+        There are such pairs; says how many, and no id.
+    """
+    if not shared.ids or version.shots is None:
+        return
+    number = len(shared.ids)
+    one = number == 1
+    raise OverlapError(
+        f"{number} of the pairs to judge {'shares' if one else 'share'} something with "
+        f"the shots of {version.ref} (pool {version.shots.pool}): {shared.words}. "
+        f"{'It was' if one else 'They were'} seen in the prompt. {way}"
+    )
