@@ -550,8 +550,9 @@ def keep_ensemble(
 ) -> EnsembleVersion:
     """Keep an ensemble as the next version of `name`, and record it.
 
-    The same once more makes nothing: the newest version is returned. A version that
-    was killed before it was recorded is none, and gives way.
+    The same once more makes nothing: the newest version is returned, its files put back
+    if they were edited or lost. A version that was killed before it was recorded is
+    none, and gives way.
 
     Raises
     ------
@@ -568,16 +569,20 @@ def keep_ensemble(
     with locked(workspace.open_private() / "locks" / f"ensemble-{name}.lock"):
         recorded = _recorded(workspace, name)
         newest = max(recorded, default=0)
-        if newest and recorded[newest].payload["digest"] == digest:
-            return read_ensemble(workspace, f"{name}@v{newest}")
-        number = newest + 1
+        same = bool(newest) and recorded[newest].payload.get("digest") == digest
+        number = newest if same else newest + 1
         target = ensembles_folder(workspace) / name / f"v{number}"
-        make_folder(target.parent)
-        with folder_beside(target) as folder:
-            write_atomic(folder / _FILE, text)
-            write_atomic(folder / _ROWS, _format_rows(rows, ensemble.names))
-            folder.chmod(0o755)
-            replace_folder(folder, target)
+        raw = _format_rows(rows, ensemble.names)
+        # Of a version whose files were edited or lost, the recorded ones come back.
+        if not same or not _holds(target, {_FILE: text, _ROWS: raw}):
+            make_folder(target.parent)
+            with folder_beside(target) as folder:
+                write_atomic(folder / _FILE, text)
+                write_atomic(folder / _ROWS, raw)
+                folder.chmod(0o755)
+                replace_folder(folder, target)
+        if same:
+            return read_ensemble(workspace, f"{name}@v{number}")
         told = ensemble.fitted_on
         event = Event(
             action=_FITTED,
@@ -610,6 +615,14 @@ def keep_ensemble(
         rows=tuple(rows),
         made=True,
     )
+
+
+def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Whether a folder has these files, to the byte."""
+    try:
+        return all((folder / name).read_bytes() == raw for name, raw in files.items())
+    except OSError:
+        return False
 
 
 def check_ensemble_name(name: str) -> str:

@@ -1,6 +1,7 @@
 """An ensemble is kept as it was fitted, and read back only as it was recorded."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,6 +111,20 @@ def test_the_same_once_more_makes_nothing_and_another_the_next(workspace):
     assert keep(workspace, method=EnsembleMethod.MEAN).ref == "mix@v2"
     assert read_ensemble(workspace, "ensemble:mix@v1").number == 1
     assert [one.ref for one in list_ensembles(workspace)] == ["mix@v2"]
+
+
+def test_the_same_fit_puts_back_what_was_edited_or_lost(workspace):
+    """What was recorded, to the byte, and no new entry: the way out of the error."""
+    kept = keep(workspace)
+    folder = ensembles_folder(workspace) / "mix" / "v1"
+    before = len(read_ledger(workspace.ledger))
+    (folder / "ensemble.yaml").write_text("method: mean\n")
+    assert not keep(workspace).made
+    assert read_ensemble(workspace, "mix").digest == kept.digest
+    shutil.rmtree(folder)
+    assert keep(workspace).ref == "mix@v1"
+    assert read_ensemble(workspace, "mix").rows == kept.rows
+    assert len(read_ledger(workspace.ledger)) == before
 
 
 @pytest.mark.parametrize("name", ["ensemble.yaml", "rows.csv"])
