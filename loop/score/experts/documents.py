@@ -229,6 +229,15 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
         f"tau-b of the number of errors with the experts' number: "
         f"{share(one.tau_b.value)} {interval(one.tau_b)}.",
     ]
+    if one.wording is not None:
+        judge = ""
+        if one.wording.judge is not None:
+            judge = f", the judge {one.wording.judge:g}"
+        found.append(
+            f"Errors of wording (category g): the experts count "
+            f"{one.wording.experts:g} in {_number(one.wording.candidates, 'candidate')}"
+            f"{judge}. They are not clinical, and in no other number."
+        )
     if one.unanswered:
         found.append(
             f"{_number(one.unanswered, 'candidate')} without an answer of the judge "
@@ -441,6 +450,7 @@ def error_data(one: ErrorAgreement) -> dict[str, Any]:
             }
             for each in one.bias
         ],
+        "wording": None if one.wording is None else one.wording._asdict(),
         "without_true_errors": one.without,
         "above_the_last": one.above,
     }
