@@ -42,7 +42,6 @@ from loop.judge.document import (
 from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
 from loop.judge.judge import Judge, list_judges
 from loop.judge.judge_evaluation import (
-    DAGGER,
     JudgeEvaluation,
     evaluate_judge_run,
     judge_evaluation_data,
@@ -59,6 +58,7 @@ from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
 from loop.score.documents.sentences import WAYS
+from loop.score.experts.documents import DAGGER
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
