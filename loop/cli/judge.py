@@ -24,9 +24,11 @@ from loop.cli.console import (
 )
 from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
+from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
+from loop.documents.svg import as_file
 from loop.documents.templates import shipped_templates, template_folder
 from loop.judge.document import (
     FILES,
@@ -49,6 +51,7 @@ from loop.judge.judge_evaluation import (
     passes,
     record_judge_evaluation,
 )
+from loop.judge.surfaces import surfaces_svg
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
@@ -146,6 +149,13 @@ def judge(
     list_all: Annotated[
         bool, typer.Option("--list", help="Show every judge and end.")
     ] = False,
+    surfaces: Annotated[
+        Path | None,
+        typer.Option(
+            "--surfaces",
+            help="Write what scores make of matches and errors as SVG, and end.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -158,6 +168,9 @@ def judge(
     place = find_place(workspace)
     if list_all:
         _show_judges(place, as_json=as_json)
+        return
+    if surfaces is not None:
+        _write_surfaces(surfaces, place, empty)
         return
     if not name:
         raise typer.BadParameter("name a judge; `ranloop judge --list` shows all")
@@ -205,6 +218,14 @@ def judge(
     if not any(one.answered for one in document.systems):
         note("no pair was judged: see above why, or `systems` of the JSON.")
         raise typer.Exit(1)
+
+
+def _write_surfaces(path: Path, place: WorkspacePaths | None, empty: Empty) -> None:
+    """Write how scores depend on the counts, whatever judge counts."""
+    if place is not None:
+        own_output(path, place)
+    write_atomic(path, as_file(surfaces_svg(empty)))
+    note(f"wrote {path}")
 
 
 def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> RunRequest:
