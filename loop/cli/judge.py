@@ -24,9 +24,11 @@ from loop.cli.console import (
 )
 from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
+from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
+from loop.documents.svg import as_file
 from loop.documents.templates import shipped_templates, template_folder
 from loop.judge.counts import JudgeScore, scores_of
 from loop.judge.document import (
@@ -49,7 +51,6 @@ from loop.judge.grounded_phrases import (
 )
 from loop.judge.judge import Judge, find_judge, list_judges
 from loop.judge.judge_evaluation import (
-    DAGGER,
     JudgeEvaluation,
     evaluate_judge_run,
     judge_evaluation_data,
@@ -72,6 +73,7 @@ from loop.judge.shots import (
     request_shots,
     sample_cases,
 )
+from loop.judge.surfaces import surfaces_svg
 from loop.labels.shot_pool import SYNTHETIC
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
@@ -84,6 +86,7 @@ from loop.release.load import ENGINE, RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
 from loop.score.documents.sentences import WAYS
+from loop.score.experts.documents import DAGGER
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.base import Direction
 from loop.score.metrics.score_sheet import MetricResult
@@ -222,6 +225,13 @@ def judge(
     list_all: Annotated[
         bool, typer.Option("--list", help="Show every judge and end.")
     ] = False,
+    surfaces: Annotated[
+        Path | None,
+        typer.Option(
+            "--surfaces",
+            help="Write what scores make of matches and errors as SVG, and end.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -234,6 +244,9 @@ def judge(
     place = find_place(workspace)
     if list_all:
         _show_judges(place, as_json=as_json)
+        return
+    if surfaces is not None:
+        _write_surfaces(surfaces, place, empty)
         return
     if not name:
         raise typer.BadParameter("name a judge; `ranloop judge --list` shows all")
@@ -286,6 +299,11 @@ def judge(
         print_json(judge_data(document))
     else:
         _show(document)
+    _require_answers(document)
+
+
+def _require_answers(document: JudgeDocument) -> None:
+    """End with a failure where no pair was judged."""
     if not any(one.answered for one in document.systems):
         note("no pair was judged: see above why, or `systems` of the JSON.")
         raise typer.Exit(1)
@@ -407,6 +425,14 @@ def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
     if found.unanswered == len(found.case_ids):
         note("no case was compared: see above why, or `problems` of the JSON.")
         raise typer.Exit(1)
+
+
+def _write_surfaces(path: Path, place: WorkspacePaths | None, empty: Empty) -> None:
+    """Write how scores depend on the counts, whatever judge counts."""
+    if place is not None:
+        own_output(path, place)
+    write_atomic(path, as_file(surfaces_svg(empty)))
+    note(f"wrote {path}")
 
 
 def _request(place: WorkspacePaths | None, name: str, engine: str | None) -> RunRequest:

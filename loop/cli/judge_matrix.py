@@ -25,6 +25,7 @@ from loop.judge.judge_matrix import (
 from loop.judge.judge_matrix_documents import (
     COMPARED,
     STRATA,
+    column_strata,
     comparison_rows,
     judge_matrix_data,
     judge_matrix_notes,
@@ -32,7 +33,6 @@ from loop.judge.judge_matrix_documents import (
     render_judge_matrix_csv,
     render_judge_matrix_html,
     render_judge_matrix_markdown,
-    stratum_rows,
 )
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
@@ -135,7 +135,7 @@ def _show(matrix: JudgeMatrix) -> None:
         print_table(COMPARED, comparison_rows(matrix))
     if matrix.strata:
         say()
-        print_table(STRATA, stratum_rows(matrix))
+        print_table(STRATA, column_strata(matrix))
     say()
     if matrix.synthetic:
         say("note: synthetic cohort: these numbers say nothing about real reports.")

@@ -51,6 +51,7 @@ from loop.score.experts.meta import (
     MetaEvaluation,
     MetricAgreement,
     MetricComparison,
+    divide_strata,
     evaluate_metrics,
     hold_errors,
 )
@@ -132,6 +133,14 @@ def meta_eval(
                 "Experts' error counts: columns id, system, rater, category, "
                 "significance, count; without --ratings, metrics are held against them."
             ),
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    strata: Annotated[
+        Path | None,
+        typer.Option(
+            "--strata",
+            help="Columns id and, say, modality; agreement within each.",
             rich_help_panel=_RATED,
         ),
     ] = None,
@@ -268,7 +277,7 @@ def meta_eval(
     if radjudge is not None:
         place = find_place(workspace)
         _check_radjudge(
-            (ratings, radpref, errors, dimension, scale, counts or None),
+            (ratings, radpref, errors, strata, dimension, scale, counts or None),
             (extractor, release, bertscore_model, html, svg, per_case),
             named=bool(metric or paths),
         )
@@ -299,7 +308,7 @@ def meta_eval(
     place = find_place(workspace)
     outputs = (html, markdown, svg, per_case)
     sources = [one for one in (ratings, errors, *(counts or ())) if one is not None]
-    read = [*paths, *sources, *([radpref] if radpref else [])]
+    read = [*paths, *sources, *(one for one in (radpref, strata) if one)]
     _check_outputs([one for one in outputs if one is not None], read, place)
     names, less = tuple(metric or ()), tuple(lower or ())
     progress = ProgressBar("meta-eval", quiet=as_json)
@@ -336,6 +345,8 @@ def meta_eval(
             permutations=permutations,
             seed=seed,
         )
+        if strata is not None:
+            found = divide_strata(found, table, points, strata)
         if texts is not None:
             found = replace(found, notes=(*texts.notes, *found.notes))
         if isinstance(points, RadPref) and texts is not None and _judges(table):
@@ -418,6 +429,11 @@ def show_meta(document: MetaDocument) -> None:
     say(f"{document.source}: {words.extent(result)}")
     say()
     _show_metrics(result)
+    if document.strata:
+        say()
+        within = [(one.metric.title, one.agreement) for one in document.strata]
+        print_table(words.STRATA, words.stratum_rows(within))
+        _wrapped(words.STRATA_SAID)
     if result.pairs:
         say()
         _show_pairs(result)

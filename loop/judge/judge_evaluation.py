@@ -68,6 +68,7 @@ from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
 from loop.run.store import RunRecord, Store, open_store, read_values, split_keys
 from loop.run.task_fields import task_of
+from loop.score.experts.documents import DAGGER
 from loop.score.experts.error_agreement import (
     CountF1,
     GroupAgreement,
@@ -83,9 +84,6 @@ from loop.stats.correlation import Correlations, correlate, is_shown, kendall_p
 
 RESAMPLES: Final = 2_000
 """Of every interval here."""
-
-DAGGER: Final = "\N{DAGGER}"
-"""Mark of a tau-b that is not shown to differ from 0."""
 
 NOT_SHOWN: Final = (
     "tau-b is not shown to differ from 0: p is 0.05 or more by Kendall's test, "

@@ -24,7 +24,7 @@ from loop.documents.numbers import (
 from loop.documents.svg import DARK, LIGHT
 from loop.documents.tables import format_rows
 from loop.documents.templates import render_template, shipped_templates
-from loop.judge.judge_evaluation import DAGGER, NOT_SHOWN
+from loop.judge.judge_evaluation import NOT_SHOWN
 from loop.judge.judge_matrix import (
     ColumnComparison,
     ColumnScore,
@@ -33,7 +33,12 @@ from loop.judge.judge_matrix import (
 )
 from loop.judge.score_bins import bins_data
 from loop.score.documents.sentences import WAYS
-from loop.score.experts.documents import correlation_data, error_data
+from loop.score.experts.documents import (
+    DAGGER,
+    correlation_data,
+    error_data,
+    stratum_rows,
+)
 from loop.stats.intervals import Estimate
 
 FORMAT: Final = "ranloop-judge-matrix-1"
@@ -162,17 +167,11 @@ STRATA: Final = ("by", "stratum", "column", "n", "tau-b")
 """Head of the table of strata."""
 
 
-def stratum_rows(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
+def column_strata(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
     """Return a row for every stratum and column."""
-    rows = []
-    for column in matrix.columns:
-        for one in column.strata:
-            mark = "" if one.shown or one.tau_b.value is None else DAGGER
-            tau = f"{share(one.tau_b.value)} {interval(one.tau_b)}{mark}"
-            said = tau if one.tau_b.value is not None else "not estimable"
-            name = one.stratum or "(not named)"
-            rows.append((one.by, name, column.key, count(one.n), said))
-    return sorted(rows, key=lambda row: row[:2])
+    return stratum_rows(
+        (column.key, one) for column in matrix.columns for one in column.strata
+    )
 
 
 def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
@@ -295,7 +294,7 @@ def _variables(matrix: JudgeMatrix) -> dict[str, Any]:
         "compared_header": COMPARED,
         "compared": comparison_rows(matrix),
         "strata_header": STRATA,
-        "strata": stratum_rows(matrix),
+        "strata": column_strata(matrix),
         "notes": judge_matrix_notes(matrix),
         "version": __version__,
     }

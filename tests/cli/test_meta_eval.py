@@ -392,3 +392,38 @@ def test_the_tables_say_over_what_and_against_which(folder):
     assert "intervals over cases; right columns" in told
     assert re.search(r"-- f1 16 .* Ran errors 16 ", told)
     assert " f1 against the others; p:" in told
+
+
+def test_agreement_within_strata_of_a_file(folder):
+    """In table, page, Markdown and JSON; small strata have their n only."""
+    rows = [f"{case},{'MR' if case in 'abcdefg' else 'CT'}" for case in "abcdefgh"]
+    (folder / "strata.csv").write_text("\n".join(["id,modality", *rows]))
+    named = ("--strata", "strata.csv", "--html", "m.html", "--md", "m.md")
+    done = plain(*named)
+    assert done.exit_code == 0, done.output
+    assert "modality" in done.stdout and "not estimable" in done.stdout
+    data = json.loads(plain("--strata", "strata.csv", "--json").stdout)
+    found = {(one["metric"], one["stratum"]): one for one in data["strata"]}
+    assert len(found) == 4
+    assert found["f1", "MR"]["n"] == 14 and found["f1", "MR"]["n_units"] == 7
+    assert found["f1", "CT"]["tau_b"]["value"] is None
+    assert "strata.csv" in {one["name"] for one in data["files"]}
+    for name in ("m.html", "m.md"):
+        assert "modality" in (folder / name).read_text()
+    wrong = plain("--strata", "ratings.csv")
+    assert "is in two strata" in str(wrong.exception)
+
+
+def test_a_tau_that_is_not_shown_is_marked_with_its_test(folder):
+    """Kendall's p and the interval stand beside it, and in the JSON."""
+    data = json.loads(plain("--json").stdout)
+    marked = {one["metric"]: one["shown"] for one in data["metrics"]}
+    assert not all(marked.values())
+    for one in data["metrics"]:
+        tau, low = one["consensus"]["tau_b"], one["consensus"]["tau_b"]["low"]
+        inside = low <= 0 <= tau["high"]
+        assert one["shown"] is (one["kendall_p"] < 0.05 and not inside)
+    text = " ".join(plain().stdout.split())
+    assert text.count("† tau-b is not shown to differ from 0: Kendall's test p") == sum(
+        not shown for shown in marked.values()
+    )

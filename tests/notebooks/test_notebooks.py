@@ -9,7 +9,7 @@ import pytest
 from tests.notebooks.kernel import execute
 from tests.notebooks.write import FOLDER, METADATA
 
-NAMES = ("01_the_loop.ipynb", "02_ran_score.ipynb")
+NAMES = ("01_the_loop.ipynb", "02_ran_score.ipynb", "03_judges.ipynb")
 
 _MASKS = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?", "TIME"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -46,8 +47,12 @@ from loop.score.experts.meta import (
 )
 from loop.score.experts.metric_scores import Key, ScoredMetric
 from loop.score.experts.ratings import RaterAgreement
+from loop.score.experts.strata import LEAST_UNITS, StratumAgreement
 from loop.stats.correlation import Correlations, Preference
 from loop.stats.intervals import Estimate
+
+DAGGER: Final = "\N{DAGGER}"
+"""Mark of a tau-b that is not shown to differ from 0."""
 
 LEVEL: Final = 0.05
 """Adjusted p-value below which two metrics are said to differ."""
@@ -153,6 +158,11 @@ def remarks(one: MetricAgreement, agreement: RaterAgreement | None = None) -> st
         parts.append(f"the same value for every candidate: {alike}")
     if one.undefined:
         parts.append(f"undefined for {one.undefined}")
+    if one.consensus.tau_b.value is not None and not one.shown:
+        parts.append(
+            f"{DAGGER} tau-b is not shown to differ from 0: Kendall's test p "
+            f"{optional_p(one.p)}, interval {interval(one.consensus.tau_b)}"
+        )
     if agreement is not None and one.is_suspicious(agreement):
         parts.append(
             f"suspicious: mean tau-b {share(one.tau_b_each)} with one rater is above "
@@ -229,6 +239,15 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
         f"tau-b of the number of errors with the experts' number: "
         f"{share(one.tau_b.value)} {interval(one.tau_b)}.",
     ]
+    if one.wording is not None:
+        judge = ""
+        if one.wording.judge is not None:
+            judge = f", the judge {one.wording.judge:g}"
+        found.append(
+            f"Errors of wording (category g): the experts count "
+            f"{one.wording.experts:g} in {_number(one.wording.candidates, 'candidate')}"
+            f"{judge}. They are not clinical, and in no other number."
+        )
     if one.unanswered:
         found.append(
             f"{_number(one.unanswered, 'candidate')} without an answer of the judge "
@@ -242,6 +261,39 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
             "made with these counts, or raters who saw it."
         )
     return tuple(found)
+
+
+STRATA: Final = ("by", "stratum", "metric", "n", "tau-b")
+"""Head of the table of strata."""
+
+
+def stratum_rows(
+    strata: Iterable[tuple[str, StratumAgreement]],
+) -> list[tuple[str, ...]]:
+    """Return a row for every stratum and metric, the metrics of one together.
+
+    Parameters
+    ----------
+    strata
+        What each is of, a metric or a column, with its agreement.
+    """
+    rows = []
+    for name, one in strata:
+        said = "not estimable"
+        if one.tau_b.value is not None:
+            mark = "" if one.shown else DAGGER
+            said = f"{share(one.tau_b.value)} {interval(one.tau_b)}{mark}"
+        stratum = one.stratum or "(not named)"
+        rows.append((one.by, stratum, name, count(one.n), said))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+STRATA_SAID: Final = (
+    f"tau-b with the mean of the raters within strata. Below {LEAST_UNITS} cases or "
+    "patients nothing is estimated; strata are not corrected for each other. "
+    f"{DAGGER}: not shown to differ from 0, by Kendall's test or by the interval."
+)
+"""What must be known of the table of strata."""
 
 
 def bias_bins(one: ErrorAgreement) -> tuple[BiasBin, ...]:
@@ -296,6 +348,11 @@ def variables(document: MetaDocument) -> dict[str, Any]:
         "p": words.optional_p,
         "errors_said": words.errors_said,
         "bias_bins": words.bias_bins,
+        "strata_header": STRATA,
+        "strata": stratum_rows(
+            (one.metric.title, one.agreement) for one in document.strata
+        ),
+        "strata_said": STRATA_SAID,
         "version": __version__,
     }
 
@@ -336,6 +393,14 @@ def meta_data(document: MetaDocument) -> dict[str, Any]:
         "comparisons": [_comparison(one) for one in result.comparisons],
         "raters_agreement": _agreement(result.agreement),
         "own_counts": [_counts(one, result.raters) for one in document.counts],
+        "strata": [
+            {
+                "metric": one.metric.name,
+                **one.agreement._asdict(),
+                "tau_b": _estimate(one.agreement.tau_b),
+            }
+            for one in document.strata
+        ],
         "judge_errors": [error_data(one) for one in document.errors],
         "unavailable": [
             {"metric": name, "reason": reason} for name, reason in result.unavailable
@@ -355,6 +420,8 @@ def _metric(one: MetricAgreement, result: MetaEvaluation) -> dict[str, Any]:
         "signature": one.metric.signature,
         "undefined": one.undefined,
         "consensus": correlation_data(one.consensus),
+        "kendall_p": one.p,
+        "shown": one.shown,
         "raters": _by_rater(result.raters, one.raters),
         "mean_tau_b_with_one_rater": one.tau_b_each,
         "suspicious": one.is_suspicious(result.agreement),
@@ -441,6 +508,7 @@ def error_data(one: ErrorAgreement) -> dict[str, Any]:
             }
             for each in one.bias
         ],
+        "wording": None if one.wording is None else one.wording._asdict(),
         "without_true_errors": one.without,
         "above_the_last": one.above,
     }

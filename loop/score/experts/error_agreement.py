@@ -19,7 +19,7 @@ from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.safe_text import quoted
 from loop.labels.error_categories import ErrorGroup, read_errors
-from loop.score.experts.error_tables import ErrorTable
+from loop.score.experts.error_tables import ErrorTable, not_clinical
 from loop.score.experts.ratings import unit_codes
 from loop.stats.confusion import divide
 from loop.stats.correlation import correlate
@@ -256,6 +256,19 @@ def _mean(found: Sequence[CountF1]) -> float | None:
     return sum(defined) / len(defined) if len(defined) == len(values) > 0 else None
 
 
+class WordingCount(NamedTuple):
+    """Errors of wording or grammar, shown apart."""
+
+    experts: float
+    """Sum over candidates of the median of the raters."""
+
+    candidates: int
+    """In which the median is above 0."""
+
+    judge: float | None
+    """Sum over the same; None of a judge that is not asked for them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorAgreement:
     """A judge's error counts against experts'."""
@@ -276,6 +289,10 @@ class ErrorAgreement:
 
     total: GroupAgreement
     """All clinical categories together."""
+
+    wording: WordingCount | None
+    """Errors of the seventh category, which is not clinical and in no other number;
+    None where the experts count none."""
 
     tau_b: Estimate
     """Of the judge's number of errors with the experts': errors with errors."""
@@ -357,7 +374,11 @@ def agree_on_errors(
     def agree(group: CategoryGroup) -> GroupAgreement:
         return _agree(group, own, theirs, all_errors, drawn)
 
-    said = [c for c in theirs.categories if _is_counted(c, own, theirs, all_errors)]
+    said = [
+        one
+        for one in theirs.categories
+        if one not in not_clinical() and _is_counted(one, own, theirs, all_errors)
+    ]
     groups = category_groups()
     whole = CategoryGroup(
         "all categories", tuple(one for each in groups for one in each.categories)
@@ -372,6 +393,7 @@ def agree_on_errors(
         groups=tuple(agree(group) for group in groups),
         categories=tuple(agree(CategoryGroup(one, (one,))) for one in said),
         total=agree(whole),
+        wording=_count_wording(own, theirs, all_errors),
         tau_b=correlate(found, expected, **drawn).tau_b,
         bias=bias_curve(found, expected, units, resamples=resamples, seed=seed),
         without=int((rounded < 1).sum()),
@@ -437,6 +459,21 @@ def median_given(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     if given.any():
         medians[given] = np.nanmedian(counts[given], axis=1)
     return medians
+
+
+def _count_wording(
+    own: ErrorTable, theirs: ErrorTable, all_errors: bool
+) -> WordingCount | None:
+    group = CategoryGroup("wording", tuple(sorted(not_clinical())))
+    found, expected = _totals(group, own, theirs, all_errors)
+    if not np.nansum(expected):
+        return None
+    asked = not_clinical().intersection(own.categories)
+    return WordingCount(
+        experts=float(np.nansum(expected)),
+        candidates=int((expected > 0).sum()),
+        judge=float(np.nansum(found)) if asked else None,
+    )
 
 
 def _is_counted(

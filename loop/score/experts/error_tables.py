@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +20,19 @@ from loop.score.experts.ratings import Ratings, find_columns
 
 SIGNIFICANCES: Final = ("significant", "insignificant")
 """What the last axis of counts is, in order."""
+
+
+@cache
+def not_clinical() -> frozenset[str]:
+    """Return the categories that say nothing wrong about the patient.
+
+    Examples
+    --------
+    >>> sorted(not_clinical())
+    ['wording']
+    """
+    known = read_errors(bundled() / "labels")
+    return frozenset(known.ids) - frozenset(known.clinical)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +104,12 @@ class ErrorTable:
         )
 
     def as_ratings(self) -> Ratings:
-        """Return minus the number of significant errors as points: more is better."""
-        points = 0.0 - self.totals(self.categories, all_errors=False)
+        """Return minus the number of significant errors as points: more is better.
+
+        What is not clinical, such as wording, is no error here.
+        """
+        clinical = [one for one in self.categories if one not in not_clinical()]
+        points = 0.0 - self.totals(clinical, all_errors=False)
         return Ratings(
             ids=tuple(case for case, _ in self.keys),
             systems=tuple(system for _, system in self.keys),

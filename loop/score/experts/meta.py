@@ -32,10 +32,17 @@ from loop.score.experts.ratings import (
     rater_agreement,
     unit_codes,
 )
+from loop.score.experts.strata import (
+    StratumAgreement,
+    agree_by_stratum,
+    read_strata,
+)
 from loop.stats.correlation import (
     Correlations,
     Preference,
     correlate_columns,
+    is_shown,
+    kendall_p,
     preference_accuracies,
 )
 from loop.stats.dependent import (
@@ -72,6 +79,15 @@ class MetricAgreement(NamedTuple):
 
     unanimous: Preference
     """The same on the pairs where all raters prefer the same one."""
+
+    p: float | None = None
+    """Of Kendall's test that tau-b with the mean is 0; see
+    `loop.stats.correlation.kendall_p`."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether tau-b is shown to differ from 0, by its test and its interval."""
+        return is_shown(self.consensus.tau_b, self.p)
 
     @property
     def tau_b_each(self) -> float | None:
@@ -328,6 +344,7 @@ def _agreements(
             raters=tuple(found[row * len(against) + 1 : (row + 1) * len(against)]),
             preference=preferred[row],
             unanimous=unanimous[row],
+            p=kendall_p(values[:, row], same.ratings.consensus),
         )
         for row, places in enumerate(distinct)
     ]
@@ -336,6 +353,13 @@ def _agreements(
 def _rank(one: MetricAgreement) -> tuple[float, str]:
     value = one.consensus.tau_b.value
     return (np.inf if value is None else -value, one.metric.name)
+
+
+class MetricStratum(NamedTuple):
+    """One metric in one stratum."""
+
+    metric: ScoredMetric
+    agreement: StratumAgreement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +375,10 @@ class MetaDocument:
 
     errors: tuple[ErrorAgreement, ...] = ()
     """A judge's error counts against the experts'; empty where there are none."""
+
+    strata: tuple[MetricStratum, ...] = ()
+    """Agreement with the mean of the raters within strata, metric by metric; empty
+    where no file names any."""
 
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
@@ -421,6 +449,48 @@ def evaluate_metrics(
         ),
         notes=tuple(notes),
     )
+
+
+def divide_strata(
+    document: MetaDocument, scores: ScoreTable, rated: Ratings | RadPref, path: Path
+) -> MetaDocument:
+    """Return the document with the agreement of each metric within strata.
+
+    On resamples of the number and seed that the document has.
+
+    Parameters
+    ----------
+    document
+        As of `evaluate_metrics`, from the same scores and ratings.
+    path
+        As of `read_strata`.
+
+    Raises
+    ------
+    DataError
+        The strata cannot be read, or are of other cases.
+    """
+    if isinstance(rated, RadPref):
+        same = _align(scores, rated.ratings, rated.patients)
+    else:
+        same = _align(scores, rated, None)
+    strata = read_strata(path, same.ratings.ids)
+    places = {one.name: place for place, one in enumerate(scores.metrics)}
+    result = document.result
+    found = tuple(
+        MetricStratum(one.metric, within)
+        for one in result.metrics
+        for within in agree_by_stratum(
+            same.scores[:, places[one.metric.name]],
+            same.ratings.consensus,
+            strata,
+            units=same.units,
+            resamples=result.resamples,
+            seed=result.seed,
+        )
+    )
+    file = (path.name, digest_bytes(path.read_bytes()))
+    return replace(document, strata=found, files=(*document.files, file))
 
 
 def hold_errors(

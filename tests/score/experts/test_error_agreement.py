@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
+from loop.score.experts.documents import errors_said
 from loop.score.experts.error_agreement import (
     agree_on_errors,
     bias_curve,
@@ -12,7 +13,7 @@ from loop.score.experts.error_agreement import (
     mean_difference,
     median_given,
 )
-from loop.score.experts.error_tables import ErrorTable
+from loop.score.experts.error_tables import ErrorTable, read_error_counts
 from loop.score.experts.radpref import read_radpref
 from loop.score.metrics.embedded_judge import count_errors
 
@@ -224,3 +225,34 @@ def test_categories_add_up_to_the_counts_of_green(data_folder):
     radpref = read_radpref(data_folder / "radpref")
     by_category = radpref.errors.counts.sum(axis=2)
     np.testing.assert_array_equal(by_category, radpref.counts[:, :, 1:])
+
+
+def test_errors_of_wording_stand_apart(tmp_path):
+    """They change no number of clinical content, and are said with their number."""
+    lines = ["a,a,significant,2", "b,b,significant,1", "c,a,significant,0"]
+    header = "id,rater,category,significance,count"
+
+    def read(name, more):
+        path = tmp_path / name
+        rows = [f"{case},ann,{rest}" for case, rest in (o.split(",", 1) for o in more)]
+        path.write_text("\n".join([header, *rows]))
+        return read_error_counts(path)
+
+    plain = read("plain.csv", lines)
+    with_g = read("g.csv", [*lines, "a,g,significant,4", "c,g,insignificant,1"])
+    judge = ErrorTable(
+        keys=plain.keys,
+        raters=("j",),
+        categories=CATEGORIES,
+        counts=np.ones((3, 1, 3, 2)),
+    )
+    named = {"name": "j", "all_errors": False, "resamples": 20}
+    one, other = (agree_on_errors(judge, each, **named) for each in (plain, with_g))
+    assert other.total == one.total and other.bias == one.bias
+    assert other.tau_b == one.tau_b and other.categories == one.categories
+    assert one.wording is None
+    assert other.wording == (4, 1, None)
+    said = " ".join(errors_said(other))
+    assert "Errors of wording (category g): the experts count 4 in 1 candidate." in said
+    every = agree_on_errors(judge, with_g, **{**named, "all_errors": True})
+    assert every.wording == (5, 2, None)

@@ -166,3 +166,26 @@ def test_a_table_of_another_shape_is_no_counts():
             categories=("omission",),
             counts=np.zeros((1, 1)),
         )
+
+
+def test_the_seventh_category_is_read_and_is_not_clinical(tmp_path):
+    """Letter g of published sets: in no point, in no total, and named apart."""
+    rows = [*ROWS, "b,x,ann,g,significant,3", "a,x,ben,wording,insignificant,1"]
+    told = read_error_counts(write(tmp_path / "g.csv", rows))
+    assert told.categories[-1] == "wording"
+    assert told.counts[1, 0, -1].tolist() == [3, 0]
+    # Whoever marks wording judged the candidate: no clinical error, and 0 points.
+    without = read_error_counts(
+        write(tmp_path / "e.csv", [*ROWS, "a,x,ben,a,insignificant,0"])
+    )
+    points = told.as_ratings()
+    np.testing.assert_array_equal(points.scores, without.as_ratings().scores)
+    assert points.scores.tolist() == [[-1, 0], [-2, 0]]
+
+
+def test_a_judge_may_be_asked_for_wording(tmp_path):
+    """Its column is read where it is there."""
+    header = "id,system,status,significant.omission,significant.wording"
+    found = read_judge_counts(write(tmp_path / "c.csv", ["a,x,answered,1,2"], header))
+    assert found.categories == ("omission", "wording")
+    assert found.counts[0, 0, :, 0].tolist() == [1, 2]
