@@ -55,12 +55,14 @@ from loop.judge.rated_rows import (
     rated_rows,
 )
 from loop.judge.repeats import CopyTest
+from loop.judge.shots import shot_notes, shots_data
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
+from loop.prompts.shots import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer
@@ -140,6 +142,9 @@ class JudgeEvaluation:
     own: OwnAgainstCounts
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
+
+    shots: Shots | None = None
+    """Which examples the judge was shown."""
 
     @property
     def significant(self) -> tuple[GroupAgreement, ...]:
@@ -285,6 +290,7 @@ def evaluate_judge_run(
         meta=meta,
         own=compare_own(first, EMPTY),
         gate=gate,
+        shots=version.shots,
     )
 
 
@@ -579,6 +585,8 @@ def passes(found: JudgeEvaluation) -> bool:
 def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
     """Return what must be known beside the tables of errors, as sentences."""
     told = [*judge_meta_said(replace(found.meta, errors=()))]
+    if found.shots is not None:
+        told += shot_notes(found.shots, found.run.spec.engine)
     if found.own.mean_difference is not None and found.own.largest is not None:
         told.append(
             "The judge's own score and GREEN of its counts differ by "
@@ -610,6 +618,7 @@ def judge_evaluation_data(found: JudgeEvaluation) -> dict[str, Any]:
         "prompt": found.run.spec.prompt,
         "prompt_digest": found.run.spec.prompt_digest,
         "engine": found.run.spec.engine,
+        **({"shots": shots_data(found.shots)} if found.shots else {}),
         "cohort": found.cohort,
         "outcomes": {one.value: count for one, count in found.statuses.items()},
         "against": found.against,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
@@ -278,12 +278,19 @@ def _one_each(
             and _has(pair.assessed if single else pair.counts, category)
         ]
         if not fitting:
-            raise DataError(
-                f"the pool {pool.name} has no pair left with an error of the category "
-                f"{category}. Ask for random shots, or take a pool that has one."
-            )
+            raise DataError(_lacks(pool, category, len(chosen)))
         chosen.append(min(fitting, key=place))
     return chosen
+
+
+def _lacks(pool: ShotPool, category: str, chosen: int) -> str:
+    """Return that a pool has no pair for a category."""
+    beside = " beside those of the categories before it" if chosen else ""
+    return (
+        f"the pool {pool.name} has no pair with an error of the category "
+        f"{category}{beside}, each of another reference. Ask for random shots, or take "
+        "a pool that has one."
+    )
 
 
 def _has(counts: ErrorCounts | None, category: str) -> bool:
@@ -435,3 +442,24 @@ def sample_cases(
     )
     picked = pick_cases(joined, drawn)
     return Sampled(replace(picked, notes=(*picked.notes, note)), out)
+
+
+def shot_notes(shots: Shots, engine: str) -> list[str]:
+    """Return what a reader of a judge's numbers must know of its examples."""
+    told = [f"Examples in the prompt: {shots.words}."]
+    if engine == "rules":
+        told.append("`rules` does not read shots: its answers are the same as without.")
+    return told
+
+
+def shots_data(shots: Shots) -> dict[str, Any]:
+    """Return which examples were shown: ids and digests."""
+    return {
+        "pool": shots.pool,
+        "kind": shots.kind.value,
+        "n": shots.n,
+        "seed": shots.seed,
+        "score": shots.score.value,
+        "digest": shots.digest,
+        "examples": [pin._asdict() for pin in shots.pins],
+    }
