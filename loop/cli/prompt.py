@@ -41,7 +41,7 @@ from loop.prompts.instructions import (
     version_text,
 )
 from loop.prompts.lint import lint_data
-from loop.prompts.shots import ShotScore
+from loop.prompts.shot_records import ShotScore
 from loop.prompts.version import PromptVersion
 from loop.review.blame import LineOrigin, group_origins, name_origin
 from loop.review.prompt_page import (

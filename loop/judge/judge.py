@@ -24,7 +24,7 @@ from loop.judge.counts import (
 from loop.prompts.catalog import list_prompts, read_known
 from loop.prompts.outputs.base import choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
-from loop.prompts.shots import Shots
+from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem

@@ -62,7 +62,7 @@ from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.shots import Shots
+from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.manifest import find_run
 from loop.run.runner import ItemAnswer

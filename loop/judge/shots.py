@@ -17,8 +17,8 @@ from loop.core.records import PromptTask
 from loop.judge.injection.chance import Chance
 from loop.judge.injection.inject import InjectedPair, InjectionOptions, inject_errors
 from loop.labels.pseudonyms import open_pseudonyms
-from loop.labels.shot_pool import SYNTHETIC, ErrorCounts, PoolPair, ShotPool, read_pool
-from loop.prompts.shots import (
+from loop.labels.shot_pool import SYNTHETIC, MarkedCounts, PoolPair, ShotPool, read_pool
+from loop.prompts.shot_records import (
     MOST_SHOTS,
     CategoryCount,
     Shot,
@@ -139,7 +139,7 @@ def compose(
     )
 
 
-class _Named(NamedTuple):
+class _NamedShot(NamedTuple):
     id: str
     shot: Shot
 
@@ -147,7 +147,7 @@ class _Named(NamedTuple):
 class _Chosen(NamedTuple):
     n: int
     score: ShotScore
-    shots: list[_Named]
+    shots: list[_NamedShot]
 
 
 def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> _Chosen:
@@ -172,7 +172,9 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
             taken = {one.reference_id for one in pairs}
             rest = [one for one in usable if one.reference_id not in taken]
             pairs += _draw(pool, rest, n, chance, beside=len(pairs))
-    named = [_Named(one.id, make_shot(one, kind, score, categories)) for one in pairs]
+    named = [
+        _NamedShot(one.id, make_shot(one, kind, score, categories)) for one in pairs
+    ]
     return _Chosen(n, score, named)
 
 
@@ -293,7 +295,7 @@ def _lacks(pool: ShotPool, category: str, chosen: int) -> str:
     )
 
 
-def _has(counts: ErrorCounts | None, category: str) -> bool:
+def _has(counts: MarkedCounts | None, category: str) -> bool:
     return any(table.get(category) for table in counts or ())
 
 
@@ -303,7 +305,7 @@ def _inject(
     seed: int,
     score: ShotScore,
     categories: Sequence[str],
-) -> list[_Named]:
+) -> list[_NamedShot]:
     """Return references with one error each, false findings and omissions in turn."""
     missing = [name for name in _INJECTED.values() if name not in categories]
     if missing:
@@ -354,7 +356,7 @@ def _alternate(
         yield found
 
 
-def _named_injection(one: InjectedPair, score: ShotScore) -> _Named:
+def _named_injection(one: InjectedPair, score: ShotScore) -> _NamedShot:
     letter = next(key for key, kind in _INJECTED.items() if kind == one.kind)
     if one.kind == "omission":
         said = " ".join(change.before.strip() for change in one.changes).strip()
@@ -370,7 +372,7 @@ def _named_injection(one: InjectedPair, score: ShotScore) -> _Named:
         insignificant=(),
         explanation=why,
     )
-    return _Named(f"{one.reference_id}-{letter}1", shot)
+    return _NamedShot(f"{one.reference_id}-{letter}1", shot)
 
 
 def find_shared_pairs(

@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from loop.core.errors import DataError
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame
 from loop.core.safe_text import quoted
-from loop.prompts.shots import BLOCK, Shot
+from loop.prompts.shot_records import BLOCK, Shot
 from loop.prompts.version import CallPlan, PromptVersion
 
 SchemaOf = Callable[[Sequence[str]], Mapping[str, object]]
@@ -94,12 +94,12 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     """Return the calls of `version`, with everything static rendered.
 
     Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
-    (of the prompt), ``shots`` (see `loop.prompts.shots.Shot`) and, in the user template
-    only, its inputs. Shots that neither template inserts stand before the user
-    message, as `loop.prompts.shots.BLOCK` has them. Each input must be
-    inserted as it stands (``{{ text }}``), exactly once and in the order declared:
-    the rendered template is then cut at the inputs, and a case is put between the
-    pieces without running Jinja on it.
+    (of the prompt), ``shots`` (records of `loop.prompts.shot_records`) and, in the user
+    template only, its inputs. Shots that neither template inserts stand before the user
+    message, as `BLOCK` there has them. Each input must be inserted as it stands
+    (``{{ text }}``), exactly once and in the order declared: the rendered template is
+    then cut at the inputs, and a case is put between the pieces without running Jinja
+    on it.
 
     Parameters
     ----------

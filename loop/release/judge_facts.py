@@ -10,7 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from loop.judge.judge_gates import JudgeAspect, JudgeCheck
 from loop.judge.rated_rows import RatedRow
 from loop.labels.error_categories import ErrorGroup
-from loop.prompts.shots import ShotKind, ShotScore
+from loop.prompts.shot_records import ShotKind, ShotScore
 from loop.prompts.version import PromptVersion
 from loop.release.facts import (
     ChangedLabelFacts,

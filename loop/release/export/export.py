@@ -29,7 +29,7 @@ from loop.labels.shot_pool import SYNTHETIC
 from loop.prompts.catalog import read_folder, write_folder
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
-from loop.prompts.shots import ShotKind
+from loop.prompts.shot_records import ShotKind
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.contents import (
     IGNORE,
