@@ -79,7 +79,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_sections import ParserMode
-from loop.prompts.shots import ShotScore
+from loop.prompts.shot_records import ShotScore
 from loop.prompts.version import PromptVersion
 from loop.release.folder import RELEASE_NAME
 from loop.release.load import ENGINE, RunRequest, engine_remark, find_request

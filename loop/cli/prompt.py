@@ -28,7 +28,9 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
+from loop.judge.shots import request_shots
 from loop.labels.label_list import pick_listed
+from loop.labels.shot_pool import SYNTHETIC
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known, read_version
 from loop.prompts.guides import dump_guides
@@ -39,6 +41,7 @@ from loop.prompts.instructions import (
     version_text,
 )
 from loop.prompts.lint import lint_data
+from loop.prompts.shot_records import ShotScore
 from loop.prompts.version import PromptVersion
 from loop.review.blame import LineOrigin, group_origins, name_origin
 from loop.review.prompt_page import (
@@ -104,6 +107,15 @@ def new(
             help="With --contract: extractor by which `rules` finds what texts say.",
         ),
     ] = SHIPPED_PROMPT,
+    shots: Annotated[
+        str,
+        typer.Option(
+            "--shots", help="Examples that a judge shows, as for `prompt shots`."
+        ),
+    ] = "",
+    pool: Annotated[
+        str, typer.Option("--pool", help="With --shots: cohort to choose them from.")
+    ] = SYNTHETIC,
     why: Annotated[str, typer.Option("--why", help="Reason, in your words.")] = "",
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -113,10 +125,13 @@ def new(
 
     With --contract it is a judge, made from the categories of labels/errors.yaml.
     """
+    if pool != SYNTHETIC and not shots:
+        raise DataError("--pool is for --shots. Give both.")
     if source and contract:
         raise DataError(
             "a version that is named with --from brings its contract. Leave one out."
         )
+    examples = request_shots(shots, pool) if shots else None
     place = open_workspace(workspace)
     taxonomy = read_taxonomy(place.labels)
     made = new_prompt(
@@ -125,7 +140,7 @@ def new(
         acting(actor),
         source=source,
         labels=pick_listed(labels, taxonomy) if labels else (),
-        judge=JudgeOutline(contract, reads) if contract else None,
+        judge=JudgeOutline(contract, reads, examples) if contract or shots else None,
         why=why,
     )
     if as_json:
@@ -256,6 +271,62 @@ def edit(
         ) from error
     path.unlink(missing_ok=True)
     print_drafted(made, as_json=as_json)
+
+
+@prompt.command("shots")
+def shots(
+    ref: Annotated[
+        str, typer.Argument(help="Judge or draft, e.g. green or green@draft.")
+    ],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="random:N, per_error, injected:N or assessed:N; none to show none."
+        ),
+    ],
+    pool: Annotated[
+        str,
+        typer.Option(
+            "--pool", "-p", help="Cohort with the role shots to choose them from."
+        ),
+    ] = SYNTHETIC,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
+    score: Annotated[
+        ShotScore | None,
+        typer.Option(
+            "--score",
+            help="linear is 1 - 0.15 S, inverse 1/(1 + S), rating the raters' points.",
+            show_default="rating where there is one, else linear",
+        ),
+    ] = None,
+    cohort: Annotated[
+        str, typer.Option("--cohort", "-c", help="Dev cohort of the draft.")
+    ] = "",
+    why: Annotated[str, typer.Option("--why", help="Reason, in your words.")] = "",
+    actor: ActorOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose examples that a judge shows, as a draft.
+
+    The version pins them by id and digest; their texts stay private. The draft is
+    checked and committed as any other. For one call, see --shots of `ranloop judge`.
+    """
+    from loop.cli.draft import print_drafted
+
+    place, who = open_workspace(workspace), acting(actor)
+    request = DraftRequest(
+        prompt=ref,
+        cohort=cohort,
+        shots=None if kind == "none" else request_shots(kind, pool, seed, score),
+        drop_shots=kind == "none",
+        why=why,
+    )
+    with open_store(place) as store:
+        made = begin_draft(place, store, request, who)
+    print_drafted(made, as_json=as_json)
+    if not as_json:
+        say(f"Next: ranloop draft check {made.draft.ref}")
 
 
 def _check(version: PromptVersion, label: str, text: str) -> None:
@@ -448,6 +519,8 @@ def say_first(made: FirstVersion) -> None:
     say(f"  {len(version.guides)} {asked}, contract {version.contract}")
     for one in version.reads:
         say(f"  reads {one.ref} ({one.digest[:12]})")
+    if version.shots:
+        say(f"  shows {version.shots.words}")
     show_lint(made.lint)
 
 

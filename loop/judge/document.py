@@ -26,9 +26,8 @@ from loop.judge.counts import (
     weighted_score,
 )
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
-from loop.judge.shots import find_shared_pairs
+from loop.judge.shots import find_shared_pairs, shot_notes, shots_data
 from loop.prompts.outputs.base import Contract
-from loop.prompts.shots import Shots
 from loop.run.pool_shots import require_apart
 from loop.run.runner import Watch
 from loop.score.documents.sentences import WAYS
@@ -261,7 +260,7 @@ def judge_data(document: JudgeDocument) -> dict[str, Any]:
             "identity": facts.identity,
             "parser": facts.parser.value,
             "empty": document.empty.value,
-            **({"shots": _shots_data(facts.shots)} if facts.shots else {}),
+            **({"shots": shots_data(facts.shots)} if facts.shots else {}),
         },
         "sources": document.sources._asdict(),
         "resampled": document.units,
@@ -296,19 +295,6 @@ def judge_data(document: JudgeDocument) -> dict[str, Any]:
             _score_data(one) for one in (document.official or _NOTHING).results
         ],
         "unavailable": [one._asdict() for one in document.sheet.unavailable],
-    }
-
-
-def _shots_data(shots: Shots) -> dict[str, Any]:
-    """Return which examples were shown: ids and digests."""
-    return {
-        "pool": shots.pool,
-        "kind": shots.kind.value,
-        "n": shots.n,
-        "seed": shots.seed,
-        "score": shots.score.value,
-        "digest": shots.digest,
-        "examples": [pin._asdict() for pin in shots.pins],
     }
 
 
@@ -378,11 +364,7 @@ def notes(document: JudgeDocument) -> list[str]:
             "column context."
         )
     if document.facts.shots is not None:
-        told.append(f"examples in the prompt: {document.facts.shots.words}.")
-        if document.facts.engine == "rules":
-            told.append(
-                "`rules` does not read shots: its answers are the same as without."
-            )
+        told += shot_notes(document.facts.shots, document.facts.engine)
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (

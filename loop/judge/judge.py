@@ -29,7 +29,7 @@ from loop.prompts.outputs.base import Contract, choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.outputs.judged import INPUTS
 from loop.prompts.render import CONTEXT
-from loop.prompts.shots import Shots
+from loop.prompts.shot_records import Shots
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions

@@ -56,12 +56,14 @@ from loop.judge.rated_rows import (
 )
 from loop.judge.repeats import CopyTest
 from loop.judge.score_bins import ScoreBin, bins_data, score_bins
+from loop.judge.shots import shot_notes, shots_data
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.outputs.base import get_contract
+from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.cost import price_run
 from loop.run.manifest import find_run
@@ -162,6 +164,9 @@ class JudgeEvaluation:
 
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
+
+    shots: Shots | None = None
+    """Which examples the judge was shown."""
 
     @property
     def significant(self) -> tuple[GroupAgreement, ...]:
@@ -313,6 +318,7 @@ def evaluate_judge_run(
         own=compare_own(first, EMPTY),
         bins=score_bins(judged.scores[0]),
         gate=gate,
+        shots=version.shots,
     )
 
 
@@ -658,6 +664,8 @@ def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
     told = [*judge_meta_said(replace(found.meta, errors=()))]
     if not all(one.shown for one in found.agreement):
         told.insert(0, f"{DAGGER}: {NOT_SHOWN.format(unit=found.meta.unit)}")
+    if found.shots is not None:
+        told += shot_notes(found.shots, found.run.spec.engine)
     if found.own.mean_difference is not None and found.own.largest is not None:
         told.append(
             "The judge's own score and GREEN of its counts differ by "
@@ -689,6 +697,7 @@ def judge_evaluation_data(found: JudgeEvaluation) -> dict[str, Any]:
         "prompt": found.run.spec.prompt,
         "prompt_digest": found.run.spec.prompt_digest,
         "engine": found.run.spec.engine,
+        **({"shots": shots_data(found.shots)} if found.shots else {}),
         "cohort": found.cohort,
         "outcomes": {one.value: count for one, count in found.statuses.items()},
         "against": found.against,

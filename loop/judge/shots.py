@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
@@ -17,8 +17,8 @@ from loop.core.records import PromptTask
 from loop.judge.injection.chance import Chance
 from loop.judge.injection.inject import InjectedPair, InjectionOptions, inject_errors
 from loop.labels.pseudonyms import open_pseudonyms
-from loop.labels.shot_pool import SYNTHETIC, ErrorCounts, PoolPair, ShotPool, read_pool
-from loop.prompts.shots import (
+from loop.labels.shot_pool import SYNTHETIC, MarkedCounts, PoolPair, ShotPool, read_pool
+from loop.prompts.shot_records import (
     MOST_SHOTS,
     CategoryCount,
     Shot,
@@ -139,7 +139,7 @@ def compose(
     )
 
 
-class _Named(NamedTuple):
+class _NamedShot(NamedTuple):
     id: str
     shot: Shot
 
@@ -147,7 +147,7 @@ class _Named(NamedTuple):
 class _Chosen(NamedTuple):
     n: int
     score: ShotScore
-    shots: list[_Named]
+    shots: list[_NamedShot]
 
 
 def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> _Chosen:
@@ -172,7 +172,9 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
             taken = {one.reference_id for one in pairs}
             rest = [one for one in usable if one.reference_id not in taken]
             pairs += _draw(pool, rest, n, chance, beside=len(pairs))
-    named = [_Named(one.id, make_shot(one, kind, score, categories)) for one in pairs]
+    named = [
+        _NamedShot(one.id, make_shot(one, kind, score, categories)) for one in pairs
+    ]
     return _Chosen(n, score, named)
 
 
@@ -278,15 +280,22 @@ def _one_each(
             and _has(pair.assessed if single else pair.counts, category)
         ]
         if not fitting:
-            raise DataError(
-                f"the pool {pool.name} has no pair left with an error of the category "
-                f"{category}. Ask for random shots, or take a pool that has one."
-            )
+            raise DataError(_lacks(pool, category, len(chosen)))
         chosen.append(min(fitting, key=place))
     return chosen
 
 
-def _has(counts: ErrorCounts | None, category: str) -> bool:
+def _lacks(pool: ShotPool, category: str, chosen: int) -> str:
+    """Return that a pool has no pair for a category."""
+    beside = " beside those of the categories before it" if chosen else ""
+    return (
+        f"the pool {pool.name} has no pair with an error of the category "
+        f"{category}{beside}, each of another reference. Ask for random shots, or take "
+        "a pool that has one."
+    )
+
+
+def _has(counts: MarkedCounts | None, category: str) -> bool:
     return any(table.get(category) for table in counts or ())
 
 
@@ -296,7 +305,7 @@ def _inject(
     seed: int,
     score: ShotScore,
     categories: Sequence[str],
-) -> list[_Named]:
+) -> list[_NamedShot]:
     """Return references with one error each, false findings and omissions in turn."""
     missing = [name for name in _INJECTED.values() if name not in categories]
     if missing:
@@ -347,7 +356,7 @@ def _alternate(
         yield found
 
 
-def _named_injection(one: InjectedPair, score: ShotScore) -> _Named:
+def _named_injection(one: InjectedPair, score: ShotScore) -> _NamedShot:
     letter = next(key for key, kind in _INJECTED.items() if kind == one.kind)
     if one.kind == "omission":
         said = " ".join(change.before.strip() for change in one.changes).strip()
@@ -363,7 +372,7 @@ def _named_injection(one: InjectedPair, score: ShotScore) -> _Named:
         insignificant=(),
         explanation=why,
     )
-    return _Named(f"{one.reference_id}-{letter}1", shot)
+    return _NamedShot(f"{one.reference_id}-{letter}1", shot)
 
 
 def find_shared_pairs(
@@ -435,3 +444,24 @@ def sample_cases(
     )
     picked = pick_cases(joined, drawn)
     return Sampled(replace(picked, notes=(*picked.notes, note)), out)
+
+
+def shot_notes(shots: Shots, engine: str) -> list[str]:
+    """Return what a reader of a judge's numbers must know of its examples."""
+    told = [f"Examples in the prompt: {shots.words}."]
+    if engine == "rules":
+        told.append("`rules` does not read shots: its answers are the same as without.")
+    return told
+
+
+def shots_data(shots: Shots) -> dict[str, Any]:
+    """Return which examples were shown: ids and digests."""
+    return {
+        "pool": shots.pool,
+        "kind": shots.kind.value,
+        "n": shots.n,
+        "seed": shots.seed,
+        "score": shots.score.value,
+        "digest": shots.digest,
+        "examples": [pin._asdict() for pin in shots.pins],
+    }

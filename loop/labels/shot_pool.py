@@ -39,7 +39,7 @@ SHOTS: Final = "shots.yaml"
 _WEIGHTS: Final = ("significant", "insignificant")
 
 
-class ErrorCounts(NamedTuple):
+class MarkedCounts(NamedTuple):
     """How many errors somebody found in a candidate, by category."""
 
     significant: Mapping[str, int]
@@ -61,13 +61,13 @@ class PoolPair:
     patient: str = ""
     """Keyed pseudonym, as in a cohort; empty when unknown."""
 
-    counts: ErrorCounts | None = None
+    counts: MarkedCounts | None = None
     """Median over the raters, a half rounded up; None where nobody counted."""
 
     rating: float | None = None
     """Mean of the raters' points, from 0 to 1; None where nobody rated."""
 
-    assessed: ErrorCounts | None = None
+    assessed: MarkedCounts | None = None
     """What one rater found: the first by name who looked; None without any."""
 
     explanation: str = ""
@@ -165,9 +165,9 @@ def _read_pairs(workspace: WorkspacePaths, cohort: Cohort) -> tuple[PoolPair, ..
 
 
 class _Assessment(NamedTuple):
-    counts: ErrorCounts | None = None
+    counts: MarkedCounts | None = None
     rating: float | None = None
-    assessed: ErrorCounts | None = None
+    assessed: MarkedCounts | None = None
     explanation: str = ""
 
 
@@ -209,13 +209,13 @@ def _assess(experts: ExpertRatings, categories: ErrorCategories) -> list[_Assess
 
 def _counts(
     cells: NDArray[np.float64], categories: Sequence[str], weights: Sequence[str]
-) -> ErrorCounts:
+) -> MarkedCounts:
     """Return counts of shape ``(n_categories, n_significances)`` by category."""
     tables = [
         dict(zip(categories, map(int, cells[:, weights.index(weight)]), strict=True))
         for weight in _WEIGHTS
     ]
-    return ErrorCounts(*tables)
+    return MarkedCounts(*tables)
 
 
 def _words(experts: ExpertRatings) -> dict[tuple[str, str], str]:
@@ -268,7 +268,7 @@ def _read_shipped() -> ShotPool:
                 f"{path}, {one.id}: {', '.join(sorted(unknown))} is no category of "
                 "errors.yaml. Correct it."
             )
-        counts = ErrorCounts(
+        counts = MarkedCounts(
             *(
                 {name: table.get(name, 0) for name in categories}
                 for table in (one.significant, one.insignificant)

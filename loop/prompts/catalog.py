@@ -19,7 +19,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
-from loop.prompts.shots import ShotKind, ShotPin, Shots, ShotScore
+from loop.prompts.shot_records import ShotKind, ShotPin, Shots, ShotScore
 from loop.prompts.stages import STAGE_CONTRACTS
 from loop.prompts.version import NAME, CallPlan, NamedVersion, PromptVersion
 

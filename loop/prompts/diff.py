@@ -106,7 +106,7 @@ def _setting_changes(
         ("contract", before.contract, after.contract),
         ("inputs", ", ".join(before.inputs), ", ".join(after.inputs)),
         ("reads", before.read_words, after.read_words),
-        ("shots", before.shot_words, after.shot_words),
+        ("shots", before.shot_words or "none", after.shot_words or "none"),
         ("order", ", ".join(before.labels), ", ".join(after.labels)),
     )
     for kind, old, new in rows:

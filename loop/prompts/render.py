@@ -15,7 +15,7 @@ from loop.core.numbered_lines import number_lines
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame, Reading
 from loop.core.safe_text import quoted
 from loop.prompts.outputs.base import Contract, get_contract
-from loop.prompts.shots import BLOCK, Shot
+from loop.prompts.shot_records import BLOCK, Shot
 from loop.prompts.stages import STAGES, stage_item
 from loop.prompts.version import CallPlan, PromptVersion
 
@@ -170,13 +170,12 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     """Return the calls of `version`, with everything static rendered.
 
     Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
-    (of the prompt), ``shots`` (see `loop.prompts.shots.Shot`) and, in the user template
-    only, its inputs. Shots that neither template inserts stand before the user
-    message, as `loop.prompts.shots.BLOCK` has them. Each input must be inserted as it
-    stands (``{{ text }}``), or its sentences as numbered lines
-    (``{{ text | numbered }}``), exactly once and in the order declared:
-    the rendered template is then cut at the inputs, and a case is put between the
-    pieces without running Jinja on it.
+    (of the prompt), ``shots`` (records of `loop.prompts.shot_records`) and, in the user
+    template only, its inputs. Shots that neither template inserts stand before the user
+    message, as `BLOCK` there has them. Each input must be inserted as it stands
+    (``{{ text }}``), or its sentences as numbered lines (``{{ text | numbered }}``),
+    exactly once and in the order declared: the rendered template is then cut at the
+    inputs, and a case is put between the pieces without running Jinja on it.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.records import Guide
-from loop.prompts.shots import Shot, Shots, mask_shots
+from loop.prompts.shot_records import Shot, Shots, mask_shots
 
 _MARK = re.compile(r"\{#-?\s*(?:frozen:\s*(?P<name>[\w-]+)|end frozen)\s*-?#\}")
 

@@ -37,7 +37,7 @@ from loop.release.facts import (
     ReleaseFacts,
 )
 from loop.release.folder import SCHEMA, TABLE, shown
-from loop.release.judge_facts import JudgeReleaseFacts
+from loop.release.judge_facts import JudgeReleaseFacts, shots_facts
 from loop.release.release_json import AnyFacts, predicate_of
 from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
@@ -148,6 +148,9 @@ def check_prompt(
             broken("rendered", "not checked: the prompt cannot be read"),
         )
     problems = list(_prompt_problems(version, facts.release))
+    told = facts.shots if isinstance(facts, JudgeReleaseFacts) else None
+    if told != shots_facts(version):
+        problems.append("the shots of the prompt are not those of release.json")
     prompt = join_problems(
         "prompt", problems, f"digest {version.digest[:16]}, as named"
     )

@@ -75,6 +75,7 @@ from loop.release.judge_facts import (
     JUDGE_FORMAT,
     JudgeClaimFacts,
     JudgeReleaseFacts,
+    shots_facts,
 )
 from loop.release.judge_provenance import (
     categories_facts,
@@ -692,6 +693,7 @@ def _gather_judge(
         claim=holdout.claim if holdout else measured.claim,
         change=judge_change_facts(version, candidate.base, candidate.comparison),
         history=judge_history_facts(workspace, version.name, dev.cohort),
+        shots=shots_facts(version),
     )
 
 

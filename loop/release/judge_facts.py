@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from loop.judge.judge_gates import JudgeAspect, JudgeCheck
 from loop.judge.rated_rows import RatedRow
 from loop.labels.error_categories import ErrorGroup
+from loop.prompts.shot_records import ShotKind, ShotScore
+from loop.prompts.version import PromptVersion
 from loop.release.facts import (
     ChangedLabelFacts,
     ComputeFacts,
@@ -54,6 +56,20 @@ class ReadFacts(ReleaseModel):
     """A version by whose guides the engine ``rules`` reads both texts."""
 
     ref: str
+    digest: Hex
+
+
+class ShotsFacts(ReleaseModel):
+    """Which examples the judge shows: ``prompt.yaml`` has their ids, no file a text."""
+
+    pool: str
+    kind: ShotKind
+    n: OneOrMore
+    seed: int
+    score: ShotScore
+    examples: OneOrMore
+    """How many there are."""
+
     digest: Hex
 
 
@@ -341,6 +357,31 @@ class JudgeReleaseFacts(ReleaseModel):
     compute: ComputeFacts
     ledger: HeadFacts
     tool: ToolFacts
+    shots: ShotsFacts | None = None
+    """None for a judge without examples: releases of such judges keep their form."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_shots(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.shots is None:
+            written.pop("shots", None)
+        return written
+
+
+def shots_facts(version: PromptVersion) -> ShotsFacts | None:
+    """Return which examples a judge shows; None without any."""
+    shots = version.shots
+    if shots is None:
+        return None
+    return ShotsFacts(
+        pool=shots.pool,
+        kind=shots.kind,
+        n=shots.n,
+        seed=shots.seed,
+        score=shots.score,
+        examples=len(shots.pins),
+        digest=shots.digest,
+    )
 
 
 def estimate_facts(found: Estimate) -> EstimateFacts:

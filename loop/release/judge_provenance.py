@@ -215,7 +215,7 @@ def _sign(workspace: WorkspacePaths, found: JudgeEvaluation) -> str:
     """Return the conventions behind the numbers, as one line."""
     errors = read_errors(workspace.labels)
     cohort = read_cohort(workspace, found.cohort)
-    parts = (
+    parts: tuple[str, ...] = (
         f"judge:{found.score.name}",
         f"prompt:{found.run.spec.prompt}:{found.run.spec.prompt_digest[:12]}",
         f"engine:{found.run.spec.engine}",
@@ -228,6 +228,8 @@ def _sign(workspace: WorkspacePaths, found: JudgeEvaluation) -> str:
         f"boot:{RESAMPLES}:seed{SEED}",
         f"n:{len(found.rows)}",
     )
+    if found.shots is not None:
+        parts = (*parts, found.shots.sign, f"pairs:{cohort.digest[:12]}")
     return "|".join(parts)
 
 

@@ -26,6 +26,7 @@ from loop.core.ledger import (
 )
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
 from loop.core.records import PromptTask
+from loop.judge.shots import ShotRequest, compose
 from loop.labels.error_categories import ERRORS, read_errors
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
@@ -45,6 +46,7 @@ from loop.prompts.first_judge import first_judge
 from loop.prompts.lint import LEVELS, has_errors
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import NAME, PromptVersion
+from loop.run.pool_shots import keep_injected
 from loop.run.task_fields import lint_prompt, read_task_fields, task_of
 
 SHIPPED_PROMPT = "extractor"
@@ -69,12 +71,16 @@ class PromptOrigin:
 class JudgeOutline(NamedTuple):
     """What the first version of a judge of pairs of reports is."""
 
-    contract: str
-    """Output contract, for example ``"green_sections"``."""
+    contract: str = ""
+    """Output contract, for example ``"green_sections"``; empty where a version to begin
+    with brings its own."""
 
     reads: str = SHIPPED_PROMPT
     """Extractor by whose guides an engine without a model finds what the texts say, of
     the workspace or else shipped; its newest version if that is not named."""
+
+    shots: ShotRequest | None = None
+    """Examples that it shows; None for those of the version it begins with."""
 
 
 class FirstVersion(NamedTuple):
@@ -169,15 +175,16 @@ def new_prompt(
         Ids of the labels to ask for, of a judge categories of errors; empty for all,
         and of a judge for those that say something wrong about the patient.
     judge
-        Without a `source`: what a judge of pairs of reports is; None for an extractor.
+        What a judge of pairs of reports is; None for an extractor, or for the judge
+        that `source` is.
     why
         Reason; says where it comes from when empty.
 
     Raises
     ------
     DataError
-        `name` is no name, there is no such version, label or contract, or nothing of
-        `source` is in the taxonomy.
+        `name` is no name, there is no such version, label or contract, nothing of
+        `source` is in the taxonomy, or the pool has no such shots.
     ConflictError
         There is a prompt `name`.
     WriteError
@@ -189,11 +196,14 @@ def new_prompt(
         found, shipped = read_known(workspace, source)
         origin = _origin_of(found, shipped=shipped)
         first = _only(workspace, found, labels)
-    elif judge:
+    elif judge is not None and judge.contract:
         first = _first_judge(workspace, name, labels, judge)
     else:
         first = _from_labels(name, read_taxonomy(workspace.labels), labels)
+    if judge is not None and judge.shots is not None:
+        first = replace(compose(workspace, first, judge.shots), composed=False)
     made = _outline(workspace, replace(first, name=name), origin, actor, why, now)
+    keep_injected(workspace, made.version)
     _commit(made, actor)
     return made
 

@@ -14,8 +14,8 @@ from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.language import fold_text, shingles
 from loop.labels.overlap import near_duplicates
-from loop.labels.shot_pool import ErrorCounts, PoolPair, ShotPool, read_pool
-from loop.prompts.shots import (
+from loop.labels.shot_pool import MarkedCounts, PoolPair, ShotPool, read_pool
+from loop.prompts.shot_records import (
     CategoryCount,
     Shot,
     ShotKind,
@@ -73,7 +73,7 @@ def make_shot(
 _RATING = ShotScore.RATING
 
 
-def _significant(counts: ErrorCounts | None, categories: Sequence[str]) -> int:
+def _significant(counts: MarkedCounts | None, categories: Sequence[str]) -> int:
     if counts is None:
         return 0
     return sum(counts.significant.get(name, 0) for name in categories)

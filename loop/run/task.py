@@ -561,12 +561,13 @@ def _require_unseen(
         for one in items
     )
     shared = find_shared(workspace, version, pairs, pseudonym_key=members.pseudonym_key)
-    require_apart(
-        version,
-        shared,
+    way = (
         f"Import {members.name} again without them (--exclude, or another --part), or "
-        "choose shots of another pool.",
+        "choose shots of another pool."
     )
+    if members.name == version.shots.pool:
+        way = "This cohort is the pool: name the one to be measured on."
+    require_apart(version, shared, way)
 
 
 def _find_cohort(

@@ -42,6 +42,7 @@ from loop.release.judge_facts import (
     JudgeEvaluationFacts,
     JudgeReleaseFacts,
     RatedCohort,
+    ShotsFacts,
 )
 from loop.release.statement import Approval
 
@@ -427,6 +428,22 @@ def _limits_section(facts: JudgeReleaseFacts) -> DocumentSection:
     )
 
 
+def _shots_lines(shots: ShotsFacts | None) -> tuple[FactLine, ...]:
+    """Return which examples the judge is shown; nothing without any."""
+    if shots is None:
+        return ()
+    return (
+        FactLine(
+            "Examples in the prompt",
+            f"{shots.examples} assessed pairs of the pool {told(shots.pool)} "
+            f"({shots.kind}:{shots.n}, seed {shots.seed}, score {shots.score}, "
+            f"{shots.digest[:12]}). Their texts are private and in no file of this "
+            "release: it can be asked where that pool is. Examples of one data set may "
+            "help on that one only.",
+        ),
+    )
+
+
 def _use_section(facts: JudgeReleaseFacts) -> DocumentSection:
     labels = [told(one).replace("_", " ") for one in facts.release.labels]
     reads = [f"{one.ref} ({one.digest[:12]})" for one in facts.reads]
@@ -453,6 +470,7 @@ def _use_section(facts: JudgeReleaseFacts) -> DocumentSection:
             ),
             fact("Digest of the categories", facts.categories.digest),
             FactLine("Reads, with the engine rules", ", ".join(reads) or "nothing"),
+            *_shots_lines(facts.shots),
             fact("Languages of the texts", facts.release.languages),
             FactLine("Intended use", author="the use this release is meant for"),
             FactLine(

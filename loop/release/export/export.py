@@ -25,9 +25,11 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.core.safe_text import quoted
 from loop.labels.cohort import CohortCase, cases_digest
+from loop.labels.shot_pool import SYNTHETIC
 from loop.prompts.catalog import read_folder, write_folder
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
+from loop.prompts.shot_records import ShotKind
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.contents import (
     IGNORE,
@@ -61,6 +63,7 @@ from loop.release.export.requests import (
     call_files,
     part_name,
 )
+from loop.run.pool_shots import with_shots
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -90,7 +93,8 @@ def build(
     """
     version, asking = origin.version, origin.asking
     contract = get_contract(version.contract)
-    plan = plan_prompts(version, contract.schema)
+    _refuse_private_shots(version)
+    plan = plan_prompts(with_shots(None, version), contract.schema)
     _check_labels(version)
     if plan.stages and target is not ExportTarget.JINJA:
         made = ", ".join(one.name for one in plan.stages)
@@ -111,6 +115,22 @@ def build(
 def prefix(version: PromptVersion, call: str) -> str:
     """Return what the names of the files of a call begin with."""
     return "" if version.plan is CallPlan.JOINT else f"{call}."
+
+
+def _refuse_private_shots(version: PromptVersion) -> None:
+    """Refuse a version whose examples are texts that must not leave the workspace."""
+    shots = version.shots
+    if shots is None or (
+        shots.pool == SYNTHETIC and shots.kind is not ShotKind.INJECTED
+    ):
+        return
+    raise DataError(
+        f"{version.ref} shows examples of the pool {quoted(shots.pool)} to the model, "
+        "and an export would carry their texts out of the private part of the "
+        "workspace. Export a version without them (`ranloop prompt shots "
+        f"{version.name} none`) or with those of the pool {SYNTHETIC}, or ask by "
+        "`ranloop run`."
+    )
 
 
 def _check_labels(version: PromptVersion) -> None:

@@ -12,6 +12,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
+from loop.judge.shots import ShotRequest, compose
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.lint import has_errors
@@ -40,6 +41,7 @@ from loop.review.submit import (
     save_verdicts,
 )
 from loop.review.verdict import Judgement, Verdict, check_verdicts, read_asked
+from loop.run.pool_shots import keep_injected
 from loop.run.store import Store
 
 
@@ -61,6 +63,13 @@ class DraftRequest:
 
     contract: str = ""
     """Output contract to answer in from now on; empty to keep the version's."""
+
+    shots: ShotRequest | None = None
+    """Examples to show from now on, in the place of those there are; None to keep
+    these."""
+
+    drop_shots: bool = False
+    """Whether no examples are shown from now on."""
 
     why: str = ""
     """Reason for the change; a count of verdicts when empty."""
@@ -143,6 +152,7 @@ def begin_draft(
     outline = outline_draft(workspace, store, request, wanted, by)
     outline = outline._replace(notes=(*_name_skipped(left_out), *outline.notes))
     _keep(store, given, outline, by.when)
+    keep_injected(workspace, outline.draft)
     draft = write_draft(workspace, outline.draft, tell_about(request, outline))
     made = describe(workspace, outline.start.parent, draft, request.engine)
     return replace(
@@ -175,9 +185,10 @@ def outline_draft(
     cohort = require_dev(workspace, request.cohort)
     require_distinct_reviewers(workspace, store, verdicts)
     verdicts, left_out, looked = _sort_out(workspace, request, verdicts)
-    why = by.why or (base.why if base.draft else explain(verdicts, request.contract))
+    why = by.why or (base.why if base.draft else _explain_request(verdicts, request))
     built = build_draft(base, verdicts, by._replace(why=why))
     draft = answered_in(with_guides(built.draft, request.guides), request.contract)
+    draft = _with_examples(workspace, draft, request)
     if looked is None or request.guides or request.contract:
         looked = check_copies(workspace, new_wording(parent, draft), cohort)
     copies, skipped = looked
@@ -191,6 +202,25 @@ def outline_draft(
     return Outline(
         start, cohort, draft, tuple(verdicts), earlier, copies, skipped, notes
     )
+
+
+def _with_examples(
+    workspace: WorkspacePaths, draft: PromptVersion, request: DraftRequest
+) -> PromptVersion:
+    """Return `draft` with the shots that are asked for, or without any."""
+    if request.shots is not None:
+        return replace(compose(workspace, draft, request.shots), composed=False)
+    return replace(draft, shots=None, shown=()) if request.drop_shots else draft
+
+
+def _explain_request(verdicts: Sequence[Verdict], request: DraftRequest) -> str:
+    """Return a reason where nobody gave one."""
+    shots = request.shots
+    if verdicts or request.contract or not (shots or request.drop_shots):
+        return explain(verdicts, request.contract)
+    if shots is None:
+        return "shows no examples any more"
+    return f"shows {shots.kind} examples of the pool {shots.pool}"
 
 
 class _Sorted(NamedTuple):

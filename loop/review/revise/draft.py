@@ -529,9 +529,10 @@ def render_shown(version: PromptVersion, counter: TokenCounter | None = None) ->
         )
         for call in plan.calls
     )
-    return Shown(
-        ref=version.ref, calls=calls, exact=counter.exact, remark=counter.remark
-    )
+    remark = counter.remark
+    if version.shots:
+        remark += ", without the texts of its shots"
+    return Shown(ref=version.ref, calls=calls, exact=counter.exact, remark=remark)
 
 
 def count_change(
@@ -542,4 +543,4 @@ def count_change(
         old, new = render_shown(before, counter), render_shown(after, counter)
     except DataError:
         return None
-    return TokenChange(old.tokens, new.tokens, old.exact, old.remark)
+    return TokenChange(old.tokens, new.tokens, old.exact, new.remark)

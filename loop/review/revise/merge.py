@@ -21,7 +21,7 @@ from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide, Lexicon
-from loop.prompts.shots import Shots
+from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.review.revise.commit import record_attempt
 from loop.review.revise.draft import Drafted, show_draft
