@@ -41,7 +41,13 @@ from loop.judge.document import (
     score_lines,
 )
 from loop.judge.gate_text import GATE_HEADER, judge_gate_rows
-from loop.judge.judge import Judge, find_judge, list_judges
+from loop.judge.judge import (
+    Judge,
+    counts_errors,
+    find_judge,
+    is_answered_by_rules,
+    list_judges,
+)
 from loop.judge.judge_evaluation import (
     JudgeEvaluation,
     evaluate_judge_run,
@@ -69,6 +75,7 @@ from loop.run.asking import EngineOptions
 from loop.score.documents.score_files import check_folder, write_folder
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
+from loop.score.metrics.base import Direction
 from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
 
@@ -367,8 +374,8 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
             (
                 one.ref,
                 one.contract,
-                "yes" if get_contract(one.contract).schema(one.labels) else "no",
-                str(len(one.labels)),
+                "yes" if is_answered_by_rules(one) else "no",
+                str(len(one.labels)) if counts_errors(one) else "-",
                 ", ".join(each.ref for each in one.reads) or "-",
             )
             for one in judges
@@ -380,8 +387,15 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     say()
     for one in judges:
         scores = scores_of(get_contract(one.contract))
-        said = ", ".join(f"{each.title} ({WAYS[each.direction]})" for each in scores)
-        say(f"scores of {one.ref}: {said}")
+        said = ", ".join(
+            each.title + (" (lower)" if each.direction is Direction.LOWER else "")
+            for each in scores
+        )
+        for number, part in enumerate(
+            wrap(f"scores of {one.ref}: {said or 'none, it compares'}", _COLUMNS - 2)
+        ):
+            say(("  " if number else "") + part)
+    say("higher is better, but where it says lower; --weights adds one more of counts")
 
 
 def evaluate_judge(

@@ -305,6 +305,16 @@ def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
     return tuple(found.values())
 
 
+def counts_errors(version: PromptVersion) -> bool:
+    """Whether a judge counts errors by category."""
+    return get_contract(version.contract).counts_errors
+
+
+def is_answered_by_rules(version: PromptVersion) -> bool:
+    """Whether `rules` answers a judge: in JSON, by the guides of an extractor."""
+    return bool(version.reads and get_contract(version.contract).schema(version.labels))
+
+
 def judge_metrics(
     judge: Judge,
     scores: Sequence[JudgeScore] | None = None,
