@@ -49,7 +49,13 @@ from loop.judge.grounded_phrases import (
     judge_phrases,
     read_grounded,
 )
-from loop.judge.judge import Judge, find_judge, list_judges
+from loop.judge.judge import (
+    Judge,
+    counts_errors,
+    find_judge,
+    is_answered_by_rules,
+    list_judges,
+)
 from loop.judge.judge_evaluation import (
     JudgeEvaluation,
     evaluate_judge_run,
@@ -559,13 +565,6 @@ def _estimate(one: MetricResult | None) -> str:
     return f"{share(one.estimate.value)} {interval(one.estimate)}"
 
 
-def _answers_by_rules(version: PromptVersion) -> bool:
-    """Whether `rules` can answer: in JSON, by an extractor that the version names."""
-    return bool(
-        version.finders and get_contract(version.contract).schema(version.labels)
-    )
-
-
 def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     """Print every judge that there is: version, form of its answer, what it reads."""
     judges = list_judges(place)
@@ -578,8 +577,8 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
             (
                 one.ref,
                 one.contract,
-                "yes" if _answers_by_rules(one) else "no",
-                str(len(one.labels)),
+                "yes" if is_answered_by_rules(one) else "no",
+                str(len(one.labels)) if counts_errors(one) else "-",
                 ", ".join(each.ref for each in one.reads) or "-",
             )
             for one in judges
@@ -593,13 +592,14 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
     for one in judges:
         named.setdefault(scores_of(get_contract(one.contract)), []).append(one.name)
     for scores, names in named.items():
-        said = ", ".join(f"{each.title} ({_BETTER[each.direction]})" for each in scores)
-        for number, part in enumerate(wrap(f"{', '.join(names)}: {said}", _COLUMNS)):
+        said = ", ".join(
+            each.title + (" (lower)" if each.direction is Direction.LOWER else "")
+            for each in scores
+        )
+        line = f"{', '.join(names)}: {said or 'no score, it compares'}"
+        for number, part in enumerate(wrap(line, _COLUMNS - 2)):
             say(("  " if number else "") + part)
-
-
-_BETTER = {Direction.HIGHER: "higher", Direction.LOWER: "lower"}
-"""What is better, in a word."""
+    say("higher is better, but where it says lower; --weights adds one more of counts")
 
 
 def evaluate_judge(

@@ -226,7 +226,7 @@ SCORES: Final = (
     OWN,
     JudgeScore(
         "line_sum",
-        "FineRadScore, sum",
+        "FineRadScore (sum)",
         "Severity of the corrections, 0 to 4 each, summed over the lines.",
         direction=Direction.LOWER,
         number="line_sum",
@@ -235,7 +235,7 @@ SCORES: Final = (
     ),
     JudgeScore(
         "line_max",
-        "FineRadScore, max",
+        "FineRadScore (max)",
         "Severity of the worst correction, 0 to 4.",
         direction=Direction.LOWER,
         number="line_max",
@@ -244,7 +244,7 @@ SCORES: Final = (
     ),
     JudgeScore(
         "line_mean",
-        "FineRadScore, mean",
+        "FineRadScore (mean)",
         "Severity of the corrections, summed, by candidate line and inserted line.",
         direction=Direction.LOWER,
         number="line_mean",

@@ -318,15 +318,27 @@ def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
         for name in list_prompts(place):
             if name not in found:
                 version = read_known(place, name).version
-                if _judges_pairs(version):
+                judges = task_of(version) is PromptTask.JUDGE
+                # A first stage that reads one text judges nothing by itself.
+                if judges and "reference" in given_texts(version.inputs):
                     found[name] = version
     return tuple(found.values())
 
 
 def _judges_pairs(version: PromptVersion) -> bool:
-    """Whether a version judges, and is no first stage that reads one text."""
+    """Whether a version judges a reference and one candidate."""
     judges = task_of(version) is PromptTask.JUDGE
     return judges and set(INPUTS) <= set(given_texts(version.inputs))
+
+
+def counts_errors(version: PromptVersion) -> bool:
+    """Whether a judge counts errors by category."""
+    return get_contract(version.contract).counts_errors
+
+
+def is_answered_by_rules(version: PromptVersion) -> bool:
+    """Whether `rules` answers a judge: in JSON, by the guides of an extractor."""
+    return bool(version.reads and get_contract(version.contract).schema(version.labels))
 
 
 def judge_metrics(

@@ -12,7 +12,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.judge.judge import FOLDER
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.outputs.rubric_rating import PREFERENCE, SIDES, Preference
+from loop.prompts.outputs.rubric_rating import PREFERENCE, SIDES, RubricPreference
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
@@ -80,7 +80,7 @@ class PairwiseResult:
 
 def is_pairwise(version: PromptVersion) -> bool:
     """Whether a judge says which of two candidates is better."""
-    return isinstance(get_contract(version.contract), Preference)
+    return isinstance(get_contract(version.contract), RubricPreference)
 
 
 def compare_pairwise(

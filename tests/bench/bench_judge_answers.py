@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 
 from loop.core.records import Item, Reading
 from loop.prompts.outputs import green_official
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import Contract, get_contract
 
 ANSWERS = 200
 ROUNDS = 25
@@ -98,6 +99,95 @@ def as_list(number: int) -> str:
     return json.dumps({"errors": errors, "matched_findings": number % 5 + 1})
 
 
+def scored(key: str, number: int) -> str:
+    """Return the answer in JSON with a score, which for a formula is the right one."""
+    matched, errors = number % 5 + 1, sum(counts(number))
+    score = round(matched / (matched + 2 * errors), 2)
+    return json.dumps({**json.loads(in_json(number)), key: score})
+
+
+def as_counts(number: int) -> str:
+    """Return an answer of `error_counts`."""
+    said = dict(zip(CATEGORIES, counts(number), strict=True))
+    return json.dumps({"significant_counts": said, "insignificant_counts": said})
+
+
+def as_lines(number: int) -> str:
+    """Return the two published lines of counts."""
+    pairs = zip("ABCDEF", counts(number), strict=True)
+    said = ", ".join(f"({letter}, {count})" for letter, count in pairs)
+    return "\n".join(
+        f"Number of clinically {weight} errors by type: [{said}]"
+        for weight in ("significant", "insignificant")
+    )
+
+
+def corrected(number: int) -> str:
+    """Return an answer of `line_corrections`: a line for each error."""
+    one = {
+        "corrections": ERROR.format(number),
+        "clinical severity": "Urgent error",
+        "comments": ERROR.format(number),
+        "error category": ["location"],
+    }
+    return json.dumps({str(line): one for line in range(sum(counts(number)))})
+
+
+def weighed(number: int) -> str:
+    """Return an answer of `error_list_weighted`."""
+
+    def findings(start: int, size: int) -> list[dict[str, object]]:
+        return [
+            {"finding": f"left effusion {start + n}.", "weight": "urgent"}
+            for n in range(size)
+        ]
+
+    wrong = [{"type": "location", "severity": "significant"}]
+    matched = [
+        {**one, "attribute_errors": wrong if place % 2 else []}
+        for place, one in enumerate(findings(0, number % 5 + 1))
+    ]
+    return json.dumps(
+        {
+            "matched_findings": matched,
+            "missed_findings": findings(6, counts(number)[0]),
+            "false_findings": findings(10, counts(number)[1]),
+        }
+    )
+
+
+SCORE = "\n\n[Overall Accuracy Score]:\n0.85"
+OTHERS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "scored, JSON": ("green_sections_scored", partial(scored, "overall_score")),
+    "scored, text": ("green_text_scored", lambda number: in_sections(number) + SCORE),
+    "formula, JSON": ("green_formula", partial(scored, "formula_score")),
+    "score, JSON": (
+        "overall_score",
+        lambda _: json.dumps({"explanation": SEEN, "overall_score": 0.85}),
+    ),
+    "score, text": ("overall_score_text", lambda _: f"[Explanation]:\n{SEEN}{SCORE}"),
+    "counts, JSON": ("error_counts", as_counts),
+    "counts, text": ("error_counts_text", as_lines),
+    "corrections, JSON": ("line_corrections", corrected),
+    "weights, JSON": ("error_list_weighted", weighed),
+    "rating, JSON": (
+        "rating",
+        lambda number: json.dumps({"feedback": SEEN, "rating": number % 5 + 1}),
+    ),
+    "rating, text": ("rating_text", lambda number: f"{SEEN}[RESULT] {number % 5 + 1}"),
+    "preference, text": ("preference_text", lambda _: f"{SEEN}[RESULT] A"),
+}
+"""The other contracts, each with a writer of its answers."""
+
+
+def read_in(contract: Contract, text: str) -> Reading:
+    """Return the reading of an answer, which must be readable and need no repair."""
+    reading = contract.read(text, CATEGORIES, PAIR)
+    if reading.fields is None or reading.repairs:
+        raise ValueError(f"{contract.name}: {reading.problem or reading.repairs}")
+    return reading
+
+
 def search_only(text: str) -> None:
     """Apply the regular expressions of the published parser."""
     for section in (green_official._SIGNIFICANT, green_official._INSIGNIFICANT):
@@ -136,6 +226,8 @@ def main() -> None:
         "JSON": (read, in_json),
         "JSON, a list": (read_list, as_list),
     }
+    for name, (contract, write) in OTHERS.items():
+        forms[name] = (partial(read_in, get_contract(contract)), write)
     texts = {
         name: [write(number) for number in range(ANSWERS)]
         for name, (_, write) in forms.items()

@@ -35,10 +35,13 @@ def test_every_judge_is_listed():
     """With its contract, whether `rules` answers it, and what it reads."""
     done = call("--list")
     assert done.exit_code == 0
-    table, _, _ = done.stdout.partition("\n\n")
-    rows = {line.split()[0]: line.split() for line in table.splitlines()[2:]}
+    table = done.stdout.partition("\n\n")[0].splitlines()[2:]
+    rows = {line.split()[0]: line.split() for line in table}
     assert rows["green@v1"][1:] == ["green_sections", "yes", "6", "extractor@v11"]
-    assert rows["green_text@v1"][2] == rows["rating@v1"][2] == "no"
+    assert rows["green_text@v1"][2] == "no"
+    assert rows["rubric@v1"][2:4] == ["yes", "-"]
+    assert rows["rating@v1"][2:] == ["no", "-", "-"]
+    assert "chexprompt: GREEN-EC (lower)" in done.stdout
     listed = json.loads(call("--list", "--json").stdout)["judges"]
     assert [one["prompt"] for one in listed] == sorted(rows)
 

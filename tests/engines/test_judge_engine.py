@@ -240,3 +240,78 @@ def test_the_identity_is_the_same_in_every_process():
         for seed in ("1", "2", "3")
     }
     assert found == {f"{read_judging().digest}\n"}
+
+
+def said(name, *texts):
+    """Return the answer about a pair as data."""
+    return json.loads(ask(shipped(name), *texts).text)
+
+
+def test_a_score_is_its_own_and_a_formula_is_computed():
+    """3 errors, nothing matched: 0 by the formula, and more by its own."""
+    own, counted = said("vert"), said("formula")
+    assert own["overall_score"] == said("rubric")["overall_score"] > 0
+    assert own["significant_errors"] == counted["significant_errors"]
+    matched = len(counted["matched_findings"])
+    serious, minor = (
+        sum(map(len, counted[f"{weight}_errors"].values()))
+        for weight in ("significant", "insignificant")
+    )
+    wanted = matched / (matched + 2 * serious + 0.5 * minor)
+    assert counted["formula_score"] == pytest.approx(wanted, abs=1e-4)
+    assert "rules_score" not in own and "rules_score" not in counted
+    normal = "Clear lungs. Normal heart."
+    assert said("formula", normal, normal)["formula_score"] == 1
+
+
+def test_counts_are_those_of_the_lists():
+    """The same errors, counted."""
+    listed = said("green")
+    for weight in ("significant", "insignificant"):
+        counts = said("chexprompt")[f"{weight}_counts"]
+        lists = listed[f"{weight}_errors"]
+        assert counts == {name: len(errors) for name, errors in lists.items()}
+
+
+def test_an_error_is_a_correction_of_its_line():
+    """Two of one line are one correction; what is left out is a line to insert."""
+    answer = ask(shipped("finescore"), CANDIDATE_TWICE[0], CANDIDATE_TWICE[1]).text
+    pairs = json.loads(answer, object_pairs_hook=lambda found: found)
+    keys = [key for key, _ in pairs]
+    assert keys == ["0", "1", "None", "None"]
+    told = [dict(value) for _, value in pairs]
+    assert told[0]["error category"] == ["location"]
+    assert told[0]["clinical severity"] == "Actionable nonurgent error"
+    assert told[1]["corrections"] == "[delete]"
+    assert {one["error category"][0] for one in told[2:]} == {"omission"}
+    assert ask(shipped("finescore"), REFERENCE, REFERENCE).text == "{}"
+
+
+CANDIDATE_TWICE = (
+    "Small left pleural effusion. Mild cardiomegaly. Right rib fracture.",
+    "Small right pleural effusion. Right pneumothorax.",
+)
+
+
+def test_findings_are_weighed_by_their_class():
+    """A wrong side is an attribute of a finding that both report."""
+    told = said("crimson", *CANDIDATE_TWICE)
+    (matched,) = told["matched_findings"]
+    assert matched["attribute_errors"] == [
+        {"type": "location", "severity": "significant"}
+    ]
+    assert matched["weight"] == "actionable_not_urgent"
+    (false,) = told["false_findings"]
+    assert (false["finding"], false["weight"]) == ("pneumothorax", "urgent")
+    assert len(told["missed_findings"]) == 2
+
+
+@pytest.mark.parametrize("name", ["rating", "rating_pairwise"])
+def test_points_by_a_rubric_are_no_business_of_rules(name):
+    """Its score, cut into five, would say nothing of what a rubric asks."""
+    version = shipped(name)
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    texts = dict.fromkeys(version.inputs, "Small left pleural effusion.")
+    prompts = plan(Item(id="a", variables=texts, language="en"))
+    ((_, answer),) = JUDGING.complete(iter(prompts))
+    assert answer.text == "" and "asks for something else" in answer.error

@@ -7,14 +7,33 @@ import pandas as pd
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.paths import bundled
 from loop.core.records import Completion, Status
+from loop.engines import base
 from loop.judge import Judge, judge_pairs
-from loop.judge.document import JudgeOptions, judge_data, render_files
+from loop.judge.document import (
+    JudgeOptions,
+    judge_data,
+    judge_systems,
+    notes,
+    render_files,
+)
 from loop.judge.judge import list_judges
 from loop.judge.meta_evaluation import judged_texts
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.score.experts.error_counts import Empty
-from tests.judge.scenes import CANDIDATES, REFERENCES, call, errors, tell
+from loop.score.joining import join_pairs
+from loop.score.metrics.base import Direction
+from tests.judge.scenes import (
+    CANDIDATES,
+    REFERENCES,
+    ToldJudge,
+    call,
+    errors,
+    table,
+    tell,
+)
 
 TEXT = (
     "[Explanation]: One is missed.\n\n[Clinically Significant Errors]:\n"
@@ -22,6 +41,20 @@ TEXT = (
     "[Matched Findings]:\n3. heart; lungs; bones"
 )
 """The count of errors has no full stop: the published parser finds none."""
+
+LOWER = Direction.LOWER
+EMPTY_LISTS = json.dumps(
+    {"matched_findings": [], "missed_findings": [], "false_findings": []}
+)
+SCORES = {
+    "vert": ("green", "green_f1", "formula", "errors", "own"),
+    "formula": ("green", "green_f1", "formula", "errors", "own"),
+    "rubric": ("own",),
+    "chexprompt": ("errors",),
+    "finescore": ("line_sum", "line_max", "line_mean"),
+    "crimson": ("crimson",),
+}
+"""The judges that `rules` answers, besides those of part one, and their scores."""
 
 MISSED = {"category": "omission", "reference": "", "candidate": "", "why": "missed"}
 PLAIN = json.dumps({"errors": [MISSED], "matched_findings": 1})
@@ -40,16 +73,74 @@ def ask(engine, version="one_pass", workspace=None, candidates=CANDIDATES, **how
 
 
 def test_the_judges_that_ship():
-    """All that ask for errors or findings name the extractor they read by."""
+    """Those that `rules` can answer name the extractor they read by."""
     found = {one.name: one for one in list_judges(None)}
-    assert set(found) == {
-        *("green", "green_text", "vert", "formula", "rubric", "one_pass"),
-        *("two_pass", "two_pass_list", "radfact", "chexprompt", "finescore"),
-        *("crimson", "rating"),
+    own = {"green", "green_text", "one_pass", "two_pass", "two_pass_list", "radfact"}
+    assert set(found) == own | {*SCORES, "rating", "rating_pairwise"}
+    rated = {name for name, one in found.items() if not one.reads}
+    assert rated == {"rating", "rating_pairwise"}
+    reads = {one.reads[-1].ref for one in found.values() if one.reads}
+    assert reads == {"extractor@v11"}
+    assert all(one.finders for one in found.values() if one.reads)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_judge_has_the_scores_of_its_answers(name):
+    """And no table of errors, where it counts none; a copy has the best score."""
+    document = judge_pairs(REFERENCES, CANDIDATES, name).document
+    titles = {
+        one.metric.name.removeprefix(f"{name}_") for one in document.sheet.results
     }
-    reading = [one for name, one in found.items() if name != "rating"]
-    assert {one.reads[-1].ref for one in reading} == {"extractor@v11"}
-    assert all(one.finders for one in reading)
+    assert titles == set(SCORES[name])
+    for one in document.sheet.results:
+        best = one.metric.low if one.metric.direction is LOWER else one.metric.high
+        copy = document.systems[0].case_ids.index("c")
+        assert one.per_case[copy] == best
+        assert not np.isnan(one.per_case).any()
+    data = json.loads(json.dumps(judge_data(document)))
+    counted = name in ("vert", "formula", "chexprompt")
+    assert bool(data["systems"][0]["errors"]) is counted
+    files = render_files(document)
+    assert (b"## Errors" in files["judge.md"]) is counted
+    header = files["counts.csv"].splitlines()[0].decode().split(",")
+    assert ("matched" in header) is (name in ("vert", "formula"))
+    assert ("significant.omission" in header) is counted
+
+
+def test_weights_need_matches_and_errors():
+    """A judge that scores only has nothing to weigh."""
+    options = JudgeOptions(weights=(1, 2, 0))
+    with pytest.raises(DataError, match="answers in the contract overall_score do not"):
+        judge_pairs(REFERENCES, CANDIDATES, "rubric", options=options)
+
+
+def test_a_judge_is_told_what_is_known_of_the_patient(monkeypatch, tmp_path):
+    """From a column of the pairs; where there is none, it says that it was not told."""
+    path = table(
+        tmp_path / "pairs.csv",
+        ("id", "reference", "candidate", "context"),
+        [
+            ("a", "Left effusion.", "Left effusion.", "Aged 92."),
+            ("b", "Left effusion.", "Clear.", ""),
+        ],
+    )
+    seen = {}
+
+    class Seeing(ToldJudge):
+        def complete(self, prompts):
+            for index, prompt in enumerate(prompts):
+                seen[prompt.item.variables["candidate"]] = prompt.tail
+                yield index, Completion(EMPTY_LISTS)
+
+    monkeypatch.setitem(base._FACTORIES, "seeing", lambda *_: Seeing({}, []))
+    joined = join_pairs(path, read_taxonomy(bundled() / "labels"))
+    with Judge.open(None, "crimson", "seeing") as judge:
+        document = judge_systems(joined, judge)
+    assert "<context>\nAged 92.\n</context>" in seen["Left effusion."]
+    assert "<context>\n\n</context>" in seen["Clear."]
+    assert document.without_context == 1
+    assert "1 pairs were judged without context" in "".join(notes(document))
+    assert "context:1" in document.sheet.results[0].signature
 
 
 def test_two_forms_of_one_judge_count_alike():

@@ -182,3 +182,50 @@ def test_a_judge_of_which_nothing_is_claimed_is_not_released(rated):
     )
     assert "nothing is claimed of mine@v1" in str(done.exception)
     assert len(read_ledger(rated.ledger)) == before
+
+
+@pytest.mark.parametrize(
+    ("judge", "scores", "counts"),
+    [
+        ("rubric", ["own"], False),
+        ("chexprompt", ["errors"], True),
+        ("crimson", ["crimson"], False),
+        ("finescore", ["line_sum", "line_max", "line_mean"], False),
+    ],
+)
+def test_a_judge_is_held_by_the_scores_that_it_has(rated, judge, scores, counts):
+    """Without GREEN by its first; without counts there is no table of errors."""
+    assert call(rated, "prompt", "new", "own", "--from", judge).exit_code == 0
+    ran = call(rated, "run", "own", "--cohort", "rp")
+    assert ran.exit_code == 0, ran.output
+    done = call(rated, "evaluate", "--json")
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert sorted(one["score"] for one in data["agreement"]) == sorted(scores)
+    assert data["score"] == scores[0]
+    assert min(one["tau_b"]["value"] for one in data["agreement"]) > 0.5
+    assert bool(data["meta"]["errors"]) is counts
+    shown = call(rated, "evaluate")
+    assert "Copy test: 3 of 3 copies of the reference have the best" in shown.stdout
+    assert call(rated, "lint", "own").exit_code == 0
+
+
+def test_a_score_that_the_judge_cannot_have_is_refused(rated):
+    """With those that it has, before any number is made."""
+    protocol = rated.labels / "protocol.yaml"
+    protocol.write_text(protocol.read_text() + RULES.replace("own", "green"))
+    call(rated, "prompt", "new", "own", "--from", "chexprompt")
+    call(rated, "run", "own", "--cohort", "rp")
+    done = call(rated, "evaluate")
+    assert done.exit_code == 1
+    said = str(done.exception)
+    assert "answers in the contract error_counts have none. They have errors" in said
+
+
+def test_failures_are_of_counts(rated):
+    """A judge that counts nothing has no count that is wrong."""
+    call(rated, "prompt", "new", "own", "--from", "rubric")
+    call(rated, "run", "own", "--cohort", "rp")
+    done = call(rated, "failures")
+    assert done.exit_code == 1
+    assert "own@v1 counts no errors by category" in str(done.exception)

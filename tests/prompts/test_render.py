@@ -180,3 +180,48 @@ def test_the_longest_text_after_the_case_is_the_one_that_counts(first):
     for guides in (version.guides, version.guides[::-1]):
         plan = plan_prompts(replace(version, guides=guides), schema)
         assert plan.suffix_length == lengths[0]
+
+
+def test_an_input_is_put_in_as_numbered_lines(first):
+    """The frame is cut at it as at any other; Jinja in a case stays what it is."""
+    version = replace(
+        first,
+        inputs=("reference", "candidate"),
+        user="R: {{ reference }} C:\n{{ candidate | numbered }}\nEnd.",
+    )
+    plan = plan_prompts(version, schema)
+    texts = {"reference": "A. B.", "candidate": "One {{ 1 + 1 }}. Two."}
+    (prompt,) = plan(Item(id="a", variables=texts))
+    said = prompt.messages[1].content
+    assert said == "R: A. B. C:\n[0] One {{ 1 + 1 }}.\n[1] Two.\nEnd."
+    assert plan.calls[0].numbered == {"candidate"}
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("{{ text | numbered | upper }}", "may only be inserted as it stands"),
+        ("{{ text | numbered(2) }}", "may only be inserted as it stands"),
+        ("{{ (text ~ 'x') | numbered }}", "may only be inserted as it stands"),
+        (
+            "{% if fields %}{{ text }}{% else %}{{ text | numbered }}{% endif %}",
+            "numbered in another",
+        ),
+    ],
+)
+def test_numbering_is_all_that_is_done_to_an_input(first, user, message):
+    """Anything else could steer, or would have to run on the case."""
+    with pytest.raises(DataError, match=message):
+        plan_prompts(replace(first, user=user), schema)
+
+
+def test_what_is_not_known_of_a_patient_is_empty(first):
+    """Only the input `context` may be missing."""
+    version = replace(
+        first, inputs=("text", "context"), user="{{ text }} ({{ context }})"
+    )
+    plan = plan_prompts(version, schema)
+    (without,) = plan(item("Clear."))
+    assert without.messages[1].content == "Clear. ()"
+    known = Item(id="a", variables={"text": "Clear.", "context": "Aged 9."})
+    assert plan(known)[0].messages[1].content == "Clear. (Aged 9.)"

@@ -31,10 +31,10 @@ from loop.prompts.outputs.mean_answer import AnswerPart
 from loop.prompts.outputs.overall_score import OverallScore, OverallScoreText
 from loop.prompts.outputs.phrases import ReportPhrases, ReportPhrasesText
 from loop.prompts.outputs.rubric_rating import (
-    Preference,
-    PreferenceText,
     Rating,
     RatingText,
+    RubricPreference,
+    RubricPreferenceText,
 )
 from loop.prompts.outputs.weighted_errors import WeightedErrorList
 
@@ -110,7 +110,7 @@ _ALL: tuple[Contract, ...] = (
     *(GreenSectionsScored(), GreenTextScored(), GreenFormula(), GreenFormulaText()),
     *(OverallScore(), OverallScoreText(), ErrorCounts(), ErrorCountsText()),
     *(LineCorrections(), WeightedErrorList(), Rating(), RatingText()),
-    *(Preference(), PreferenceText()),
+    *(RubricPreference(), RubricPreferenceText()),
 )
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})

@@ -1,0 +1,192 @@
+"""Two systems compared by a judge in both orders, and rubrics of one's own."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError
+from loop.core.paths import bundled
+from loop.core.records import Completion
+from loop.engines import base
+from loop.judge.judge import Judge, find_judge
+from loop.judge.pairwise import compare_pairwise, pairwise_data, pairwise_rows
+from loop.judge.rubric import read_rubric, with_rubric
+from loop.labels.taxonomy import read_taxonomy
+from loop.score.joining import join_texts
+from tests.judge.scenes import table
+
+REFERENCES = {name: f"Small left effusion {name}." for name in "abcde"}
+RUBRIC = """\
+name: Brevity
+criterion: How short {{ 7 * 7 }} the candidate is.
+descriptions:
+  1: far too long
+  2: too long
+  3: neither
+  4: short
+  5: as short as it can be {% raw %}
+"""
+
+
+class Choosing:
+    """Prefers the candidate that holds a word; else the one named by `first`."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def identity(self):
+        """Return the one model there is."""
+        return {"engine": "choosing"}
+
+    def complete(self, prompts):
+        """Yield the answers in order."""
+        for index, prompt in enumerate(prompts):
+            texts = prompt.item.variables
+            self.asked.append(prompt)
+            good = [s for s in "AB" if "good" in texts[f"candidate_{s.lower()}"]]
+            side = good[0] if len(good) == 1 else "A"
+            if "unsure" in texts["candidate_a"]:
+                side = "C"
+            yield index, Completion(json.dumps({"feedback": "So.", "preference": side}))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Register the engine ``choosing``, and return the prompts that it is asked."""
+    found = []
+    monkeypatch.setitem(base._FACTORIES, "choosing", lambda *_: Choosing(found))
+    return found
+
+
+def compared(ours, theirs, engine="choosing"):
+    """Return what the shipped judge says of two systems."""
+    joined = join_texts(
+        REFERENCES,
+        {"ours": ours, "theirs": theirs},
+        read_taxonomy(bundled() / "labels"),
+    )
+    return compare_pairwise(joined, None, find_judge(None, "rating_pairwise"), engine)
+
+
+def test_a_case_is_decided_where_both_orders_agree(asked):
+    """Each is asked twice; what is preferred for its place is counted apart."""
+    ours = {"a": "good", "b": "good x", "c": "bad", "d": "same", "e": "unsure"}
+    theirs = {"a": "bad", "b": "bad x", "c": "good", "d": "same", "e": "bad"}
+    found = compared(ours, theirs)
+    assert len(asked) == 9, "d is the same prompt in both orders"
+    assert found.preferred[3] == ("ours", "theirs")
+    assert (found.wins("ours"), found.wins("theirs")) == (2, 1)
+    assert (found.changed, found.changed_to_first, found.unanswered) == (1, 1, 1)
+    share = found.share
+    assert share.value == pytest.approx(2 / 3)
+    assert (share.low, share.high) == pytest.approx((0.0943, 0.9916), abs=1e-4)
+    data = json.loads(json.dumps(pairwise_data(found)))
+    assert data["preferred"] == {"ours": 2, "theirs": 1}
+    assert data["by_case"][4] == {"id": "e", "in_order": None, "turned": "theirs"}
+    assert dict(pairwise_rows(found))["changed with the order"] == "1"
+
+
+def test_a_judge_that_looks_at_places_only_decides_nothing(asked):
+    """Its share is not one half: there is none."""
+    found = compared(dict.fromkeys("abc", "x"), dict.fromkeys("abc", "y"))
+    assert found.changed == found.changed_to_first == 3
+    assert found.share.value is None and "no case is decided" in found.share.note
+
+
+def test_only_cases_that_both_have_are_compared(asked):
+    """One that one of them lacks would be decided by what is missing."""
+    assert compared({"a": "good", "b": "x"}, {"a": "y"}).case_ids == ("a",)
+    with pytest.raises(DataError, match="no case has a candidate of both"):
+        compared({"a": "good"}, {"b": "y"})
+
+
+def test_rules_compares_nothing_and_says_so():
+    """Its score is no rubric's."""
+    found = compared({"a": "x"}, {"a": "y"}, "rules")
+    assert found.unanswered == 1
+    assert "the contract of this version asks for something else" in (
+        found.problems[0].text
+    )
+
+
+@pytest.mark.parametrize(
+    ("judge", "systems", "message"),
+    [
+        ("green", 2, "green@v1 compares no two candidates"),
+        ("rating_pairwise", 1, "compares two systems, and 1 were given"),
+        ("rating_pairwise", 3, "compares two systems, and 3 were given"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(judge, systems, message):
+    """Before anything is asked."""
+    names = {f"s{n}": {"a": "x"} for n in range(systems)}
+    joined = join_texts(REFERENCES, names, read_taxonomy(bundled() / "labels"))
+    with pytest.raises(DataError, match=message):
+        compare_pairwise(joined, None, find_judge(None, judge))
+    with pytest.raises(DataError, match="and not a reference with one candidate"):
+        Judge.open(None, "rating_pairwise")
+
+
+def test_the_verb_compares_two_files(asked, tmp_path, monkeypatch):
+    """With both orders in words, and the share with its limits."""
+    monkeypatch.chdir(tmp_path)
+    for name, word in (("ref", "Effusion"), ("one", "good"), ("two", "bad")):
+        table(
+            tmp_path / f"{name}.csv", ("id", "text"), [("a", f"{word}."), ("b", word)]
+        )
+    arguments = ["judge", "rating_pairwise", "A=one.csv", "B=two.csv", "-r", "ref.csv"]
+    done = CliRunner().invoke(app, [*arguments, "-e", "choosing"])
+    assert done.exit_code == 0, done.output
+    assert "A preferred in both orders" in done.stdout
+    assert "A preferred in 1.000 [0.158, 1.000] of the decided cases" in done.stdout
+    refused = CliRunner().invoke(app, [*arguments, "--out", "x"])
+    assert refused.exit_code == 2 and "scores no pair" in refused.output
+
+
+def test_a_rubric_is_data(asked, tmp_path, monkeypatch):
+    """Jinja in it reaches the model as it is written, and runs nowhere."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text(RUBRIC)
+    shipped = find_judge(None, "rating_pairwise")
+    version = with_rubric(shipped, read_rubric(path))
+    assert version.digest != shipped.digest
+    joined = join_texts(
+        {"a": "Effusion."},
+        {"x": {"a": "good"}, "y": {"a": "bad"}},
+        read_taxonomy(bundled() / "labels"),
+    )
+    found = compare_pairwise(joined, None, version, "choosing")
+    assert found.digest == version.digest
+    prompt = asked[0].messages[1].content
+    assert "## Brevity\nHow short {{ 7 * 7 }} the candidate is.\n- 5: as short as" in (
+        prompt
+    )
+    assert "{% raw %}" in prompt and "clinician" not in prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (RUBRIC.replace("  3: neither\n", ""), "each of 1, 2, 3, 4 and 5 points"),
+        (RUBRIC + "  6: more\n", "each of 1, 2, 3, 4 and 5 points"),
+        (RUBRIC.replace("criterion", "question"), "criterion"),
+        ("criterion: x\ndescriptions: none\n", "descriptions"),
+        (RUBRIC.replace("neither", "''"), "descriptions"),
+    ],
+)
+def test_a_rubric_says_what_each_number_means(tmp_path, text, message):
+    """A rating without a meaning is no rating."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_rubric(path)
+
+
+def test_a_judge_without_a_rubric_takes_none(tmp_path):
+    """Categories of errors are no criterion."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text(RUBRIC)
+    with pytest.raises(DataError, match="green@v1 does not rate by a rubric"):
+        with_rubric(find_judge(None, "green"), read_rubric(path))
