@@ -453,7 +453,7 @@ def _scores_of(version: PromptVersion) -> tuple[JudgeScore, ...]:
     return SCORES
 
 
-class _Measured(NamedTuple):
+class _ColumnMeasures(NamedTuple):
     statuses: dict[Status, int]
     scores: tuple[ColumnScore, ...]
     chosen: str
@@ -467,7 +467,7 @@ class _Measured(NamedTuple):
 
 def _measure(
     store: Store, run: RunRecord, version: PromptVersion, scene: _Scene
-) -> _Measured:
+) -> _ColumnMeasures:
     counts = run_counts(store, run, version)
     known = {
         one.score.name: one
@@ -501,7 +501,7 @@ def _measure(
             units=scene.units,
             resamples=RESAMPLES,
         )
-    return _Measured(
+    return _ColumnMeasures(
         statuses={one: counts.count(one) for one in Status},
         scores=tuple(scores),
         chosen="" if chosen is None else chosen.score.name,
@@ -542,7 +542,7 @@ def _errors(
 
 
 def _column(
-    key: str, one: JudgeRun, run: RunRecord, found: _Measured, cost: JudgeCost
+    key: str, one: JudgeRun, run: RunRecord, found: _ColumnMeasures, cost: JudgeCost
 ) -> JudgeColumn:
     unread = found.statuses[Status.UNPARSED]
     return JudgeColumn(
