@@ -321,7 +321,7 @@ _PLOT_bars = (300.0, 108.0)
 _FOOT = 34.0
 
 
-class Bar(NamedTuple):
+class ShareBar(NamedTuple):
     """One bar of a chart of shares."""
 
     label: str
@@ -334,7 +334,7 @@ class Bar(NamedTuple):
     """What it says in words, with its counts."""
 
 
-def bars_svg(title: str, bars: Sequence[Bar], foot: str) -> str:
+def bars_svg(title: str, bars: Sequence[ShareBar], foot: str) -> str:
     """Return shares as bars side by side, the largest as high as the figure.
 
     Parameters

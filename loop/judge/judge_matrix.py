@@ -449,7 +449,7 @@ def _ceiling(scene: _Scene) -> float | None:
     return sum(defined) / len(defined) if len(defined) == len(values) else None
 
 
-class _Measured(NamedTuple):
+class _ColumnMeasures(NamedTuple):
     statuses: dict[Status, int]
     scores: tuple[ColumnScore, ...]
     chosen: str
@@ -463,7 +463,7 @@ class _Measured(NamedTuple):
 
 def _measure(
     store: Store, run: RunRecord, version: PromptVersion, scene: _Scene
-) -> _Measured:
+) -> _ColumnMeasures:
     counts = run_counts(store, run, version)
     own_scores = scores_of(get_contract(version.contract))
     known = {
@@ -498,7 +498,7 @@ def _measure(
             units=scene.units,
             resamples=RESAMPLES,
         )
-    return _Measured(
+    return _ColumnMeasures(
         statuses={one: counts.count(one) for one in Status},
         scores=tuple(scores),
         chosen="" if chosen is None else chosen.score.name,
@@ -539,7 +539,7 @@ def _errors(
 
 
 def _column(
-    key: str, one: JudgeRun, run: RunRecord, found: _Measured, cost: JudgeCost
+    key: str, one: JudgeRun, run: RunRecord, found: _ColumnMeasures, cost: JudgeCost
 ) -> JudgeColumn:
     unread = found.statuses[Status.UNPARSED]
     return JudgeColumn(

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from loop import __version__
 from loop.core.records import Status
-from loop.documents.charts import Bar, CurvePoint, bars_svg, curve_svg
+from loop.documents.charts import CurvePoint, ShareBar, bars_svg, curve_svg
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     count,
@@ -252,7 +252,7 @@ def spread_svg(column: JudgeColumn) -> str:
     main = column.main
     title = "score" if main is None else main.score.title
     bars = [
-        Bar(
+        ShareBar(
             one.label,
             one.share,
             f"{one.label}: {count(one.n)} pairs, {share(one.share)}",

@@ -129,7 +129,7 @@ _Name = Annotated[
 _Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _Candidate(BaseModel):
+class _RankedText(BaseModel):
     text: _Said
     context: dict[str, Any] | None = None
 
@@ -137,7 +137,7 @@ class _Candidate(BaseModel):
 class _Test(BaseModel):
     id: _Name
     ground_truth: _Said
-    candidates: Annotated[dict[_Name, _Candidate], Field(min_length=2)]
+    candidates: Annotated[dict[_Name, _RankedText], Field(min_length=2)]
     expected_ranking: Annotated[
         list[_Said], Field(min_length=1), BeforeValidator(_listed)
     ]

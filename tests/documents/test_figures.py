@@ -7,8 +7,8 @@ import pytest
 
 from loop.documents.charts import (
     STRONGEST,
-    Bar,
     CurvePoint,
+    ShareBar,
     bars_svg,
     curve_svg,
     kappa_heatmap,
@@ -309,7 +309,11 @@ def test_scores_stand_where_the_axis_says_and_fill_their_panel(lowest):
 
 def test_a_bar_is_as_high_as_its_share():
     """The largest fills the figure, and says its share; names are text."""
-    bars = [Bar(NASTY, 0.5, "half"), Bar("b", 0.25, "quarter"), Bar("c", 0.0, "none")]
+    bars = [
+        ShareBar(NASTY, 0.5, "half"),
+        ShareBar("b", 0.25, "quarter"),
+        ShareBar("c", 0.0, "none"),
+    ]
     svg = bars_svg("spread", bars, "score")
     tree = parsed(svg)
     high = [float(one.get("height")) for one in tree.iter(f"{SVG}rect")]
