@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, NamedTuple
@@ -12,10 +11,14 @@ import numpy as np
 import typer
 
 from loop.cli.console import (
+    GATE_EXIT,
+    ActorOption,
     JsonOption,
     ProgressBar,
+    RoleOption,
     UnconstrainedOption,
     WorkspaceOption,
+    acting,
     find_place,
     note,
     own_output,
@@ -25,13 +28,12 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
+from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, material
 from loop.core.safe_text import quoted
 from loop.documents.svg import as_file
-from loop.documents.templates import render_template, shipped_templates
-from loop.judge.counts import GREEN, score_counts
+from loop.evaluate.protocol import read_protocol
 from loop.judge.discrimination import (
-    Discrimination,
     MarkedPairs,
     PairScores,
     choose_threshold,
@@ -42,19 +44,30 @@ from loop.judge.discrimination import (
 )
 from loop.judge.discrimination_text import (
     CONVENTIONS,
+    COST_HEADER,
     HEADER,
+    DiscriminationDocument,
+    HeldJudge,
+    cost_rows,
     count_pairs,
     discrimination_data,
     discrimination_notes,
     discrimination_rows,
     discrimination_svg,
     kind_rows,
+    render_discrimination,
 )
+from loop.judge.gate_text import GATE_HEADER, judge_gate_row
 from loop.judge.judge import Judge, list_judges
+from loop.judge.marked_judges import (
+    MarkedAnswers,
+    hold_marked_answers,
+    judge_marked_pairs,
+    record_marked_gate,
+)
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import ExtractorOptions, score_texts
 from loop.run.asking import EngineOptions
-from loop.score.experts.error_counts import Empty
 from loop.score.joining import join_texts
 from loop.score.metrics.base import Direction
 from loop.score.metrics.registry import FAMILIES, METRICS
@@ -135,13 +148,18 @@ def dr(
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
 ) -> None:
     """Measure whether scores fall for errors, and only for errors.
 
     Pairs are marked significant, where the candidate has an error that matters, or
     not, where it is reworded without harm. A judge flags a candidate that has a
     significant error; another metric needs a threshold for that, which is never chosen
-    on the pairs that are tested.
+    on the pairs that are tested. Where the section judging of labels/protocol.yaml has
+    lower limits for discrimination or robustness, each judge is held to them: exits
+    with 100 unless every one passes, and records the verdict on a committed version in
+    the ledger.
     """
     place = find_place(workspace)
     outputs = [one for one in (markdown, svg) if one is not None]
@@ -171,7 +189,9 @@ def dr(
     ]
     _check_own(own, lower or (), limits, chosen=other is not None)
     with ProgressBar("dr", quiet=as_json).shown():
-        held = [*_score(tested, asked), *own]
+        judged = _judge(tested, asked)
+        said = [score for one in judged for score in one.scores]
+        held = [*said, *_score(tested, asked), *own]
         chosen = {} if other is None else _choose(other, asked)
         held = [_with_threshold(one, limits, chosen) for one in held]
         _require_used(limits, held)
@@ -179,16 +199,38 @@ def dr(
             measure_discrimination(tested, one, resamples=resamples, seed=seed)
             for one in held
         ]
-    data = discrimination_data(tested, found, resamples=resamples, seed=seed)
+    document = DiscriminationDocument(
+        pairs=tested,
+        found=tuple(found),
+        judges=tuple(_hold(place, tested, one, acting(actor, role)) for one in judged),
+        resamples=resamples,
+        seed=seed,
+    )
     if markdown is not None:
-        _write_markdown(markdown, tested, found, resamples, seed)
+        _write_markdown(markdown, document)
     if svg is not None:
         write_atomic(svg, as_file(discrimination_svg(found)).encode("utf-8"))
         note(f"wrote {svg}")
     if as_json:
-        print_json(data)
+        print_json(discrimination_data(document))
     else:
-        _show(tested, found)
+        _show(document)
+    if not document.passes:
+        raise typer.Exit(GATE_EXIT)
+
+
+def _hold(
+    place: WorkspacePaths | None, pairs: MarkedPairs, said: MarkedAnswers, actor: Actor
+) -> HeldJudge:
+    """Return a judge with the verdict of the workspace's protocol, recorded."""
+    if place is None:
+        return HeldJudge(said)
+    protocol = read_protocol(place)
+    gate = hold_marked_answers(
+        pairs, said, protocol.judging, confidence=protocol.confidence
+    )
+    recorded = gate is not None and record_marked_gate(place, pairs, said, gate, actor)
+    return HeldJudge(said, gate, recorded)
 
 
 def _check_own(
@@ -233,15 +275,18 @@ def _sort_names(
     return _Graders(tuple(metrics), tuple(judging), engine, asking, place)
 
 
-def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
-    """Return what each judge and metric says of the pairs, judges first."""
+def _judge(pairs: MarkedPairs, asked: _Graders) -> list[MarkedAnswers]:
+    """Return what each judge says of the pairs."""
     found = []
-    with ExitStack() as stack:
-        for name in asked.judges:
-            judge = stack.enter_context(
-                Judge.open(asked.place, name, asked.engine, asked.asking)
-            )
-            found += _judge(pairs, judge)
+    for name in asked.judges:
+        with Judge.open(asked.place, name, asked.engine, asked.asking) as judge:
+            found.append(judge_marked_pairs(pairs, judge))
+    return found
+
+
+def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
+    """Return what each metric says of the pairs."""
+    found = []
     if asked.metrics:
         taxonomy = read_taxonomy(material(asked.place).labels)
         joined = join_texts(
@@ -275,43 +320,12 @@ def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
     return found
 
 
-def _judge(pairs: MarkedPairs, judge: Judge) -> list[PairScores]:
-    """Return GREEN of a judge's counts with its flags, and its own score."""
-    said = judge.judge(pairs.references, pairs.candidates, ["en"] * len(pairs.ids))
-    counts, ref = said.counts, judge.version.ref
-    signs = "|".join(judge.facts.sign)
-    errors = counts.significant.sum(axis=1)
-    flags = np.where(np.isnan(errors), np.nan, errors > 0)
-    name = judge.version.name
-    found = [
-        PairScores(
-            name=name,
-            title=f"GREEN of {ref}",
-            lower=False,
-            values=score_counts(counts, GREEN, Empty.ONE),
-            signature=f"{name}_green|{signs}|empty:{Empty.ONE}",
-            flags=flags,
-            decision="flagged where it counts a significant error",
-        )
-    ]
-    if not np.isnan(counts.own).all():
-        found.append(
-            PairScores(
-                name=f"{name}_own",
-                title=f"own score of {ref}",
-                lower=False,
-                values=counts.own,
-                signature=f"{name}_own|{signs}",
-            )
-        )
-    return found
-
-
 def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:
     """Return the threshold of each metric, chosen on other pairs."""
+    judged = [score for one in _judge(pairs, asked) for score in one.scores]
     return {
         one.name: choose_threshold(pairs, one)
-        for one in _score(pairs, asked)
+        for one in (*judged, *_score(pairs, asked))
         if one.flags is None
     }
 
@@ -350,37 +364,14 @@ def _require_used(limits: Mapping[str, float], held: Sequence[PairScores]) -> No
         )
 
 
-def _write_markdown(
-    path: Path,
-    pairs: MarkedPairs,
-    found: Sequence[Discrimination],
-    resamples: int,
-    seed: int,
-) -> None:
-    data = discrimination_data(pairs, found, resamples=resamples, seed=seed)
-    page = render_template(
-        shipped_templates(),
-        "discrimination.md.jinja",
-        {
-            "counts": count_pairs(pairs),
-            "source": pairs.source,
-            "conventions": CONVENTIONS,
-            "header": HEADER,
-            "rows": discrimination_rows(found),
-            "kinds": kind_rows(found),
-            "found": list(found),
-            "notes": discrimination_notes(found),
-            "resamples": resamples,
-            "seed": seed,
-            "version": str(data["tool"]).removeprefix("ranloop "),
-        },
-    )
-    write_atomic(path, page.encode("utf-8"))
+def _write_markdown(path: Path, document: DiscriminationDocument) -> None:
+    write_atomic(path, render_discrimination(document).encode("utf-8"))
     note(f"wrote {path}")
 
 
-def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
-    counts = count_pairs(pairs)
+def _show(document: DiscriminationDocument) -> None:
+    found = document.found
+    counts = count_pairs(document.pairs)
     say(
         f"{counts.significant:,} significant and {counts.harmless:,} harmless pairs of "
         f"{counts.references:,} reference{'' if counts.references == 1 else 's'}"
@@ -391,8 +382,17 @@ def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
     rows = kind_rows(found)
     print_table(("kind", "group", *(one.scores.title for one in found)), rows)
     say()
-    for text in (*CONVENTIONS, *discrimination_notes(found)):
+    if document.judges:
+        print_table(COST_HEADER, cost_rows(document), title="what each judge took")
+        say()
+    for one in document.judges:
+        if one.gate is not None:
+            title = f"gate of {one.said.facts.ref}: {one.gate.verdict}"
+            gated = [tuple(row) for row in map(judge_gate_row, one.gate.checks)]
+            print_table(tuple(GATE_HEADER), gated, title=title)
+            say()
+    for text in (*CONVENTIONS, *discrimination_notes(document)):
         for number, part in enumerate(wrap(text, _COLUMNS - 6)):
             say(("      " if number else "note: ") + part)
-    for one in found:
-        say(f"signature of {one.scores.title}: {one.scores.signature}")
+    for each in found:
+        say(f"signature of {each.scores.title}: {each.scores.signature}")

@@ -25,7 +25,7 @@ from loop.prompts.outputs.base import choose_parser, get_contract
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
-from loop.run.execute import Problem
+from loop.run.execute import Problem, Usage
 from loop.run.runner import PromptRunner, RunnerOptions, Watch
 from loop.run.task_fields import task_of
 from loop.score.experts.error_counts import Empty
@@ -62,6 +62,12 @@ class JudgeAnswers(NamedTuple):
 
     problems: tuple[Problem, ...] = ()
     """Why pairs have no readable answer; the examples name no case."""
+
+    used: Usage = Usage()
+    """Tokens of the answers, as far as the engine counted them."""
+
+    seconds: float = 0.0
+    """Until each answer came, added up, also of answers that were there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +243,8 @@ class Judge:
                 asked=asked.asked,
                 cached=asked.cached,
                 problems=asked.problems,
+                used=asked.used,
+                seconds=asked.waited,
             )
             # All scores of a system ask about the same pairs, one after another.
             if len(self._said) >= _SYSTEMS:
