@@ -12,10 +12,14 @@ import numpy as np
 import typer
 
 from loop.cli.console import (
+    GATE_EXIT,
+    ActorOption,
     JsonOption,
     ProgressBar,
+    RoleOption,
     UnconstrainedOption,
     WorkspaceOption,
+    acting,
     find_place,
     note,
     own_output,
@@ -25,12 +29,12 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
+from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.documents.svg import as_file
-from loop.documents.templates import render_template, shipped_templates
+from loop.evaluate.protocol import read_protocol
 from loop.judge.discrimination import (
-    Discrimination,
     MarkedPairs,
     PairScores,
     choose_threshold,
@@ -41,15 +45,28 @@ from loop.judge.discrimination import (
 )
 from loop.judge.discrimination_text import (
     CONVENTIONS,
+    COST_HEADER,
     HEADER,
+    DiscriminationDocument,
+    HeldJudge,
+    cost_rows,
     count_pairs,
     discrimination_data,
     discrimination_notes,
     discrimination_rows,
     discrimination_svg,
     kind_rows,
+    render_discrimination,
 )
 from loop.judge.ensemble_versions import PREFIX
+from loop.judge.gate_text import GATE_HEADER, judge_gate_row
+from loop.judge.marked_judges import (
+    MarkedAnswers,
+    hold_marked_answers,
+    marked_cost,
+    record_marked_gate,
+    score_marked_pairs,
+)
 from loop.release.ensemble_scoring import score_ensemble
 from loop.release.graders import (
     GradedColumn,
@@ -143,13 +160,18 @@ def dr(
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
 ) -> None:
     """Measure whether scores fall for errors, and only for errors.
 
     Pairs are marked significant, where the candidate has an error that matters, or
     not, where it is reworded without harm. A judge flags a candidate that has a
     significant error; another metric needs a threshold for that, which is never chosen
-    on the pairs that are tested.
+    on the pairs that are tested. Where the section judging of labels/protocol.yaml has
+    lower limits for discrimination or robustness, each judge is held to them: exits
+    with 100 unless every one passes, and records the verdict on a committed version in
+    the ledger.
     """
     place = find_place(workspace)
     outputs = [one for one in (markdown, svg) if one is not None]
@@ -183,7 +205,10 @@ def dr(
     ]
     _check_own(own, lower or (), limits, chosen=other is not None)
     with ProgressBar("dr", quiet=as_json).shown():
-        held = [*_score(tested, asked), *own]
+        scored = _score(tested, asked)
+        judged = _judge(tested, asked)
+        said = [score for one in judged for score in one.scores]
+        held = [*said, *scored, *own]
         chosen = {} if other is None else _choose(other, asked)
         held = [_with_threshold(one, limits, chosen) for one in held]
         _require_used(limits, held)
@@ -191,16 +216,38 @@ def dr(
             measure_discrimination(tested, one, resamples=resamples, seed=seed)
             for one in held
         ]
-    data = discrimination_data(tested, found, resamples=resamples, seed=seed)
+    document = DiscriminationDocument(
+        pairs=tested,
+        found=tuple(found),
+        judges=tuple(_hold(place, tested, one, acting(actor, role)) for one in judged),
+        resamples=resamples,
+        seed=seed,
+    )
     if markdown is not None:
-        _write_markdown(markdown, tested, found, resamples, seed)
+        _write_markdown(markdown, document)
     if svg is not None:
         write_atomic(svg, as_file(discrimination_svg(found)).encode("utf-8"))
         note(f"wrote {svg}")
     if as_json:
-        print_json(data)
+        print_json(discrimination_data(document))
     else:
-        _show(tested, found)
+        _show(document)
+    if not document.passes:
+        raise typer.Exit(GATE_EXIT)
+
+
+def _hold(
+    place: WorkspacePaths | None, pairs: MarkedPairs, said: MarkedAnswers, actor: Actor
+) -> HeldJudge:
+    """Return a judge with the verdict of the workspace's protocol, recorded."""
+    if place is None:
+        return HeldJudge(said)
+    protocol = read_protocol(place)
+    gate = hold_marked_answers(
+        pairs, said, protocol.judging, confidence=protocol.confidence
+    )
+    recorded = gate is not None and record_marked_gate(place, pairs, said, gate, actor)
+    return HeldJudge(said, gate, recorded)
 
 
 def _check_own(
@@ -223,20 +270,35 @@ def _check_own(
         )
 
 
-def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
-    """Return what judges, metrics and ensembles say of the pairs, in this order."""
-    texts = GradedTexts(
+def _texts(pairs: MarkedPairs) -> GradedTexts:
+    return GradedTexts(
         ids=pairs.ids, references=pairs.references, candidates=pairs.candidates
     )
+
+
+def _judge(pairs: MarkedPairs, asked: _Graders) -> list[MarkedAnswers]:
+    """Return what each judge says of the pairs."""
+    return [
+        MarkedAnswers(
+            name=said.name,
+            facts=said.facts,
+            scores=tuple(_of_judge(said)),
+            cost=marked_cost(pairs, said.answers),
+        )
+        for said in judge_texts(
+            _texts(pairs), asked.place, asked.graders, asked.options
+        )
+    ]
+
+
+def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
+    """Return what metrics and ensembles say of the pairs, in this order."""
+    texts = _texts(pairs)
     # Refused at once, and not after hours of the others, where references overlap.
     made = [_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles]
-    found = []
-    for said in judge_texts(texts, asked.place, asked.graders, asked.options):
-        found += _of_judge(said)
     metrics = [one.metric for one in asked.graders if one.metric]
     columns = measure_metrics(texts, asked.place, metrics, asked.options)
-    found += [_as_scores(one) for one in columns]
-    return [*found, *made]
+    return [*map(_as_scores, columns), *made]
 
 
 def _as_scores(column: GradedColumn) -> PairScores:
@@ -249,29 +311,12 @@ def _as_scores(column: GradedColumn) -> PairScores:
     )
 
 
-def _of_judge(said: JudgeReading) -> list[PairScores]:
-    """Return the first score of a judge with its flags, and the numbers it gives.
-
-    Or the scores that were named, without flags. The first is GREEN of its counts where
-    it has it. A judge flags a pair where it counts a significant error; one that counts
-    none flags nothing.
-    """
+def _of_judge(said: JudgeReading) -> Sequence[PairScores]:
+    """Return the scores that were named, without flags; else those with its flags."""
     if said.grader.scores:
         return [_as_scores(one) for one in said.columns]
-    first, *more = said.scores
     name = said.grader.name if said.grader.engine else said.name
-    found = [_as_scores(said.column(first, name))]
-    if said.counts.categories:
-        errors = said.counts.triples[:, 1]
-        found[0] = replace(
-            found[0],
-            flags=np.where(np.isnan(errors), np.nan, errors > 0),
-            decision="flagged where it counts a significant error",
-        )
-    columns = [said.column(one, f"{name}_{one.name}") for one in more if one.number]
-    return found + [
-        _as_scores(one) for one in columns if not np.isnan(one.values).all()
-    ]
+    return score_marked_pairs(name, said.facts, said.counts, said.scores)
 
 
 def _of_ensemble(
@@ -295,9 +340,10 @@ def _of_ensemble(
 
 def _choose(pairs: MarkedPairs, asked: _Graders) -> dict[str, float]:
     """Return the threshold of each metric, chosen on other pairs."""
+    judged = [score for one in _judge(pairs, asked) for score in one.scores]
     return {
         one.name: choose_threshold(pairs, one)
-        for one in _score(pairs, asked)
+        for one in (*judged, *_score(pairs, asked))
         if one.flags is None
     }
 
@@ -336,37 +382,14 @@ def _require_used(limits: Mapping[str, float], held: Sequence[PairScores]) -> No
         )
 
 
-def _write_markdown(
-    path: Path,
-    pairs: MarkedPairs,
-    found: Sequence[Discrimination],
-    resamples: int,
-    seed: int,
-) -> None:
-    data = discrimination_data(pairs, found, resamples=resamples, seed=seed)
-    page = render_template(
-        shipped_templates(),
-        "discrimination.md.jinja",
-        {
-            "counts": count_pairs(pairs),
-            "source": pairs.source,
-            "conventions": CONVENTIONS,
-            "header": HEADER,
-            "rows": discrimination_rows(found),
-            "kinds": kind_rows(found),
-            "found": list(found),
-            "notes": discrimination_notes(found),
-            "resamples": resamples,
-            "seed": seed,
-            "version": str(data["tool"]).removeprefix("ranloop "),
-        },
-    )
-    write_atomic(path, page.encode("utf-8"))
+def _write_markdown(path: Path, document: DiscriminationDocument) -> None:
+    write_atomic(path, render_discrimination(document).encode("utf-8"))
     note(f"wrote {path}")
 
 
-def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
-    counts = count_pairs(pairs)
+def _show(document: DiscriminationDocument) -> None:
+    found = document.found
+    counts = count_pairs(document.pairs)
     say(
         f"{counts.significant:,} significant and {counts.harmless:,} harmless pairs of "
         f"{counts.references:,} reference{'' if counts.references == 1 else 's'}"
@@ -377,8 +400,17 @@ def _show(pairs: MarkedPairs, found: Sequence[Discrimination]) -> None:
     rows = kind_rows(found)
     print_table(("kind", "group", *(one.scores.title for one in found)), rows)
     say()
-    for text in (*CONVENTIONS, *discrimination_notes(found)):
+    if document.judges:
+        print_table(COST_HEADER, cost_rows(document), title="what each judge took")
+        say()
+    for one in document.judges:
+        if one.gate is not None:
+            title = f"gate of {one.said.facts.ref}: {one.gate.verdict}"
+            gated = [tuple(row) for row in map(judge_gate_row, one.gate.checks)]
+            print_table(tuple(GATE_HEADER), gated, title=title)
+            say()
+    for text in (*CONVENTIONS, *discrimination_notes(document)):
         for number, part in enumerate(wrap(text, _COLUMNS - 6)):
             say(("      " if number else "note: ") + part)
-    for one in found:
-        say(f"signature of {one.scores.title}: {one.scores.signature}")
+    for each in found:
+        say(f"signature of {each.scores.title}: {each.scores.signature}")

@@ -36,6 +36,7 @@ ACTIONS = frozenset(
         "evaluated",
         "gate_decided",
         "judge_evaluated",
+        "discrimination_measured",
         "model_changed",
         "holdout_sealed",
         "holdout_opened",

@@ -66,6 +66,14 @@ class F1Floors(BaseModel):
                 yield group, floor
 
 
+class ShareFloor(BaseModel):
+    """What a share must reach with its one-sided lower limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lower_limit: Level
+
+
 class JudgingRules(BaseModel):
     """What a judge must reach against raters; a judge has no other gates."""
 
@@ -114,6 +122,27 @@ class JudgingRules(BaseModel):
     margin: Level | None = None
     """How far below that of its parent a version's agreement may be; none: it is not
     held against its parent."""
+
+    discrimination: ShareFloor | None = None
+    """Of pairs that are marked significant: what the share that the judge flags must
+    reach; none: `ranloop dr` holds it to nothing."""
+
+    robustness: ShareFloor | None = None
+    """Of the other marked pairs: what the share that it does not flag must reach."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_later_keys(self, write: SerializerFunctionWrapHandler) -> Any:
+        """Write a claim from before these keys existed as it was written then."""
+        written = write(self)
+        for name in ("discrimination", "robustness"):
+            if getattr(self, name) is None:
+                written.pop(name, None)
+        return written
+
+    @property
+    def holds_marked_pairs(self) -> bool:
+        """Whether it claims anything about pairs that are marked significant or not."""
+        return self.discrimination is not None or self.robustness is not None
 
 
 class Protocol(BaseModel):
@@ -380,4 +409,8 @@ def register_protocol(
 
 def _claim_words(rules: JudgingRules) -> str:
     """Return what is claimed of judges, for the ledger."""
-    return f"{rules.measure} {rules.threshold} ({rules.rule})"
+    parts = [f"{rules.measure} {rules.threshold} ({rules.rule})"]
+    for name, floor in (("D", rules.discrimination), ("R", rules.robustness)):
+        if floor is not None:
+            parts.append(f"{name} {floor.lower_limit} (lower limit)")
+    return ", ".join(parts)

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
 from loop.labels.importing.encodings import find_encoding
@@ -62,6 +63,17 @@ class MarkedPairs:
     """How many changes each candidate has, at least 1."""
 
     source: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Sha256 over every pair: ids, texts and marks, in their order."""
+        texts = (self.references, self.candidates)
+        columns = (
+            *(self.ids, self.reference_ids, self.kinds),
+            *([digest_text(one) for one in column] for column in texts),
+            *(self.significant.tolist(), self.numbers.tolist()),
+        )
+        return digest_json([[*row] for row in zip(*columns, strict=True)])
 
     def kinds_of(self, *, significant: bool) -> tuple[str, ...]:
         """Return the kinds of one group, in order of first appearance."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from loop import __version__
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import Axis, cut, figure, group, ink, line, text, tick_labels
+from loop.documents.templates import render_template, shipped_templates
+from loop.evaluate.gates import GateVerdict
 from loop.judge.discrimination import (
     Discrimination,
     FlaggedShare,
     KindResult,
     MarkedPairs,
 )
+from loop.judge.gate_text import GATE_HEADER, judge_gate_row
+from loop.judge.judge_gates import MarkedGate
+from loop.judge.marked_judges import MarkedAnswers
 from loop.stats.intervals import Estimate
 
 CONVENTIONS: Final = (
@@ -31,6 +37,36 @@ CONVENTIONS: Final = (
 
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _LEFT, _TOP, _SIDE, _NAMES = 56.0, 30.0, 320.0, 360.0
+
+
+class HeldJudge(NamedTuple):
+    """A judge on marked pairs, and what the protocol says of it."""
+
+    said: MarkedAnswers
+    gate: MarkedGate | None = None
+    """None where the protocol claims nothing of marked pairs, or there is none."""
+
+    recorded: bool = False
+    """Whether the ledger has the verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscriminationDocument:
+    """What judges and metrics make of marked pairs."""
+
+    pairs: MarkedPairs
+    found: tuple[Discrimination, ...]
+    judges: tuple[HeldJudge, ...] = ()
+    resamples: int
+    seed: int
+
+    @property
+    def passes(self) -> bool:
+        """Whether every judge passes its gate, or there is none."""
+        return all(
+            one.gate is None or one.gate.verdict is GateVerdict.PASS
+            for one in self.judges
+        )
 
 
 class Marked(NamedTuple):
@@ -116,10 +152,88 @@ def _flagged(one: FlaggedShare | None) -> str:
     return f"{share(one.value)} {interval(one.limits)}"
 
 
-def discrimination_notes(found: Sequence[Discrimination]) -> list[str]:
+COST_HEADER: Final = (
+    *("judge", "D", "R", "overall", "pairs"),
+    *("calls a pair", "s a pair", "tokens a pair"),
+)
+
+
+def cost_rows(document: DiscriminationDocument) -> list[tuple[str, ...]]:
+    """Return one row for each judge: how good its flags are, and what they took."""
+    by_title = {one.scores.title: one for one in document.found}
+    rows: list[tuple[str, ...]] = []
+    for one in document.judges:
+        cost, found = one.said.cost, by_title[one.said.scores[0].title]
+        seconds, tokens = cost.seconds_per_pair, cost.tokens_per_pair
+        rows.append(
+            (
+                one.said.facts.ref,
+                share(_value(found.discrimination)),
+                share(_value(found.robustness)),
+                share(found.overall),
+                f"{cost.pairs:,}",
+                f"{cost.calls / cost.pairs:.2f}" if cost.pairs else "-",
+                "-" if seconds is None else f"{seconds:.4f}",
+                "-" if tokens is None else f"{tokens:,.0f}",
+            )
+        )
+    return rows
+
+
+def _value(one: FlaggedShare | None) -> float | None:
+    return None if one is None else one.value
+
+
+def render_discrimination(document: DiscriminationDocument) -> str:
+    """Return the document as Markdown; no text of a case is in it."""
+    return render_template(
+        shipped_templates(),
+        "discrimination.md.jinja",
+        {
+            "counts": count_pairs(document.pairs),
+            "source": document.pairs.source,
+            "conventions": CONVENTIONS,
+            "header": HEADER,
+            "rows": discrimination_rows(document.found),
+            "kinds": kind_rows(document.found),
+            "found": list(document.found),
+            "cost_header": COST_HEADER,
+            "costs": cost_rows(document),
+            "gate_header": GATE_HEADER,
+            "gates": [
+                {
+                    "judge": one.said.facts.ref,
+                    "verdict": one.gate.verdict.value,
+                    "rows": [*map(judge_gate_row, one.gate.checks)],
+                }
+                for one in document.judges
+                if one.gate is not None
+            ],
+            "notes": discrimination_notes(document),
+            "resamples": document.resamples,
+            "seed": document.seed,
+            "version": __version__,
+        },
+    )
+
+
+def discrimination_notes(document: DiscriminationDocument) -> list[str]:
     """Return what a reader must know beside the numbers, as sentences."""
     told = []
-    for one in found:
+    for judge in document.judges:
+        if judge.gate is None:
+            continue
+        ref = judge.said.facts.ref
+        told.append(
+            f"The gate of {ref} is {judge.gate.verdict}. Its limits are one-sided, and "
+            "exact for as many pairs as their references are worth."
+        )
+        if not judge.recorded:
+            told.append(
+                f"The verdict on {ref} is not in the ledger: the workspace has no such "
+                "committed version."
+            )
+    for one in document.found:
         if one.undefined:
             told.append(
                 f"{one.scores.title}: {one.undefined:,} pairs have no score; they are "
@@ -135,24 +249,51 @@ def discrimination_notes(found: Sequence[Discrimination]) -> list[str]:
     return told
 
 
-def discrimination_data(
-    pairs: MarkedPairs,
-    found: Sequence[Discrimination],
-    *,
-    resamples: int,
-    seed: int,
-) -> dict[str, Any]:
+def discrimination_data(document: DiscriminationDocument) -> dict[str, Any]:
     """Return everything as JSON data: ids of metrics and kinds, numbers, no text."""
-    counts = count_pairs(pairs)
+    counts = count_pairs(document.pairs)
     return {
-        "source": pairs.source,
+        "source": document.pairs.source,
         **counts._asdict(),
-        "resamples": resamples,
-        "seed": seed,
+        "resamples": document.resamples,
+        "seed": document.seed,
         "conventions": list(CONVENTIONS),
-        "metrics": [_metric(one) for one in found],
-        "notes": discrimination_notes(found),
+        "metrics": [_metric(one) for one in document.found],
+        "judges": [_judge(one) for one in document.judges],
+        "notes": discrimination_notes(document),
         "tool": f"ranloop {__version__}",
+    }
+
+
+def _judge(one: HeldJudge) -> dict[str, Any]:
+    cost = one.said.cost
+    gate = None
+    if one.gate is not None:
+        gate = {
+            "verdict": one.gate.verdict.value,
+            "recorded": one.recorded,
+            "checks": [
+                {
+                    "aspect": check.aspect.value,
+                    "verdict": check.verdict.value,
+                    "observed": check.observed,
+                    "limit": check.limit,
+                    "threshold": check.threshold,
+                    "reason": check.reason,
+                    "needs": check.needs,
+                }
+                for check in one.gate.checks
+            ],
+        }
+    return {
+        "judge": one.said.facts.ref,
+        "prompt_digest": one.said.facts.digest,
+        "engine": one.said.facts.engine,
+        "pairs": cost.pairs,
+        "calls": cost.calls,
+        "seconds_per_pair": cost.seconds_per_pair,
+        "tokens_per_pair": cost.tokens_per_pair,
+        "gate": gate,
     }
 
 

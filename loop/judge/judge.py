@@ -33,7 +33,7 @@ from loop.prompts.shot_records import Shots
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
-from loop.run.execute import Problem
+from loop.run.execute import Problem, Usage
 from loop.run.runner import PromptRunner, RunnerOptions, Watch
 from loop.run.task_fields import task_of
 from loop.score.experts.error_counts import Empty
@@ -69,6 +69,12 @@ class JudgeAnswers(NamedTuple):
 
     problems: tuple[Problem, ...] = ()
     """Why pairs have no readable answer; the examples name no case."""
+
+    used: Usage = Usage()
+    """Tokens of the answers, as far as the engine counted them."""
+
+    seconds: float = 0.0
+    """Until each answer came, added up, also of answers that were there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +274,8 @@ class Judge:
                 asked=asked.asked,
                 cached=asked.cached,
                 problems=asked.problems,
+                used=asked.used,
+                seconds=asked.waited,
             )
             # All scores of a system ask about the same pairs, one after another.
             if len(self._said) >= _SYSTEMS:

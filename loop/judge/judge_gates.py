@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.evaluate.gates import GateVerdict, combine_verdicts, show_below
-from loop.evaluate.protocol import JudgingRules
+from loop.evaluate.protocol import JudgingRules, ShareFloor
 from loop.labels.error_categories import ErrorGroup
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.base import Direction
-from loop.stats.intervals import Estimate
+from loop.stats.intervals import Estimate, clustered_interval
 from loop.stats.paired import TIE
 from loop.stats.planning import cases_for_width
 from loop.stats.rated_agreement import (
@@ -41,6 +41,8 @@ class JudgeAspect(StrEnum):
     F1 = "F1"
     COPIES = "copy test"
     PARENT = "parent"
+    DISCRIMINATION = "discrimination"
+    ROBUSTNESS = "robustness"
 
 
 class CopyCounts(NamedTuple):
@@ -141,6 +143,33 @@ class JudgeCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedEvidence:
+    """What is known of a judge on marked pairs when its gate is decided."""
+
+    flags: Points
+    """1 where the judge calls a candidate wrong, 0 where not, NaN without a readable
+    answer; shape ``(n_pairs,)``."""
+
+    significant: NDArray[np.bool_]
+    """Which pairs are marked significant; shape ``(n_pairs,)``."""
+
+    units: NDArray[Any]
+    """Reference of each pair: its variants stand or fall together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedGate:
+    """The verdict on a judge's flags of marked pairs."""
+
+    checks: tuple[JudgeCheck, ...]
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """``PASS`` only if every check passes; see `combine_verdicts`."""
+        return combine_verdicts(one.verdict for one in self.checks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeGate:
     """The verdict on a judge's run."""
 
@@ -222,15 +251,12 @@ def decide_judge_gate(
     )
     usable = ~(np.isnan(evidence.scores) | np.isnan(evidence.ratings.consensus))
     units = len(np.unique(evidence.units[usable]))
-    enough = (_check_answers(evidence, rules), _check_units(units, rules))
-    evident = (_check_agreement(judge), *_check_f1(judge, units), *_check_parent(judge))
-    short = " and ".join(
-        words
-        for check, words in zip(
-            enough, ("answers are missing", "units are too few"), strict=True
-        )
-        if check.verdict is not GateVerdict.PASS
+    enough = (
+        _hold_answers(evidence.unanswered, evidence.undefined, rules),
+        _check_units(units, rules, "units"),
     )
+    evident = (_check_agreement(judge), *_check_f1(judge, units), *_check_parent(judge))
+    short = _shortage(enough)
     if short:
         evident = tuple(_withhold(one, short) for one in evident)
     return JudgeGate(
@@ -239,6 +265,100 @@ def decide_judge_gate(
         used=int(usable.sum()),
         units=units,
         raters=len(evidence.ratings.raters),
+    )
+
+
+def decide_marked_gate(
+    evidence: MarkedEvidence, rules: JudgingRules, *, confidence: float = 0.95
+) -> MarkedGate:
+    """Return the verdict of the protocol on a judge's flags of marked pairs.
+
+    Each share that the protocol names must reach its floor with the one-sided lower
+    limit, exact for as many pairs as their references are worth. As in
+    `decide_judge_gate`, missing answers or too few references leave it undecided.
+
+    Parameters
+    ----------
+    rules
+        Section ``judging`` of the protocol.
+    confidence
+        One-sided level of every limit, above one half: that of the protocol.
+
+    Raises
+    ------
+    ValueError
+        `confidence` is not above one half, or the columns differ in length.
+
+    References
+    ----------
+    As `loop.stats.intervals.clustered_interval`.
+    """
+    if confidence <= 0.5:
+        raise ValueError(f"confidence must be above one half, got {confidence}")
+    if not len(evidence.flags) == len(evidence.significant) == len(evidence.units):
+        raise ValueError("need a flag, a mark and a unit for each pair")
+    given = ~np.isnan(evidence.flags)
+    missing = float(1 - given.mean()) if given.size else 1.0
+    answers = _hold_answers(missing, 0.0, rules)
+    if answers.needs:
+        needs = "give the command again: what has no answer is asked again"
+        answers = replace(answers, needs=needs)
+    enough = (
+        answers,
+        _check_units(len(np.unique(evidence.units[given])), rules, "references"),
+    )
+    short = _shortage(enough)
+    checks = []
+    for aspect, floor, mark in (
+        (JudgeAspect.DISCRIMINATION, rules.discrimination, True),
+        (JudgeAspect.ROBUSTNESS, rules.robustness, False),
+    ):
+        if floor is None:
+            continue
+        own = given & (evidence.significant == mark)
+        hits = evidence.flags[own] == (1.0 if mark else 0.0)
+        check = _check_share(aspect, hits, evidence.units[own], floor, confidence)
+        checks.append(_withhold(check, short) if short else check)
+    return MarkedGate(checks=(*enough, *checks))
+
+
+_SHARES: Final = {
+    JudgeAspect.DISCRIMINATION: "D, flagged of the significant pairs",
+    JudgeAspect.ROBUSTNESS: "R, unflagged of the others",
+}
+
+
+def _check_share(
+    aspect: JudgeAspect,
+    hits: NDArray[np.bool_],
+    units: NDArray[Any],
+    floor: ShareFloor,
+    confidence: float,
+) -> JudgeCheck:
+    check = JudgeCheck(
+        aspect=aspect,
+        what=_SHARES[aspect],
+        verdict=GateVerdict.PASS,
+        threshold=floor.lower_limit,
+    )
+    if not hits.size:
+        return _open(check, "there is no such pair with an answer", _UNTOLD)
+    _, at, sizes = np.unique(units, return_inverse=True, return_counts=True)
+    right = np.bincount(at, weights=hits, minlength=len(sizes)).astype(int)
+    low, high = clustered_interval(
+        right.tolist(), sizes.tolist(), confidence=2 * confidence - 1
+    )
+    found = Estimate(float(hits.mean()), low, high)
+    return _reach(check, found, len(sizes), by_limit=True)
+
+
+def _shortage(enough: Iterable[JudgeCheck]) -> str:
+    """Return what is lacking before anything can be decided; empty for nothing."""
+    words = ("answers are missing", "units are too few")
+    return " and ".join(
+        one
+        for check, one in zip(enough, words, strict=True)
+        if check.verdict is not GateVerdict.PASS
     )
 
 
@@ -277,20 +397,22 @@ class _GateWork(NamedTuple):
         return self.directed(values, self.evidence.rated)
 
 
-def _check_answers(evidence: JudgeEvidence, rules: JudgingRules) -> JudgeCheck:
+def _hold_answers(
+    unanswered: float, undefined: float, rules: JudgingRules
+) -> JudgeCheck:
     most = rules.max_unanswered
     check = JudgeCheck(
         aspect=JudgeAspect.ANSWERS,
         what="share without a readable answer or a score",
         verdict=GateVerdict.PASS,
-        observed=max(evidence.unanswered, evidence.undefined),
+        observed=max(unanswered, undefined),
         threshold=most,
     )
     reasons = [
         f"{100 * share:.1f} % of the {what} (at most {100 * most:g} % allowed)"
         for share, what in (
-            (evidence.unanswered, "answers are missing or cannot be read"),
-            (evidence.undefined, "rated pairs have no score"),
+            (unanswered, "answers are missing or cannot be read"),
+            (undefined, "rated pairs have no score"),
         )
         if share > most
     ]
@@ -304,10 +426,11 @@ def _check_answers(evidence: JudgeEvidence, rules: JudgingRules) -> JudgeCheck:
     )
 
 
-def _check_units(units: int, rules: JudgingRules) -> JudgeCheck:
+def _check_units(units: int, rules: JudgingRules, words: str) -> JudgeCheck:
+    rated = words == "units"
     check = JudgeCheck(
         aspect=JudgeAspect.UNITS,
-        what="units with a score and a rating",
+        what="units with a score and a rating" if rated else f"{words} with an answer",
         verdict=GateVerdict.PASS,
         observed=units,
         threshold=rules.min_units,
@@ -318,7 +441,7 @@ def _check_units(units: int, rules: JudgingRules) -> JudgeCheck:
     return replace(
         check,
         verdict=GateVerdict.INSUFFICIENT,
-        reason=f"{units} of at least {rules.min_units} units",
+        reason=f"{units} of at least {rules.min_units} {words}",
         units_needed=more,
         needs=_needs(more),
     )
@@ -351,8 +474,8 @@ def _check_agreement(judge: _GateWork) -> JudgeCheck:
             threshold=rules.threshold,
         ),
         to_estimate(found.value),
-        rules,
         found.n_units,
+        by_limit=rules.rule == "lower",
     )
     if check.observed is None and _is_flat(scores) and not _is_flat(consensus):
         check = replace(
@@ -414,7 +537,7 @@ def _check_f1(judge: _GateWork, units: int) -> Iterator[JudgeCheck]:
         )
         found = judge.evidence.f1.get(group)
         if found is not None:
-            yield _reach(check, found, judge.rules, units)
+            yield _reach(check, found, units, by_limit=judge.rules.rule == "lower")
             continue
         yield replace(
             check,
@@ -502,14 +625,14 @@ def _check_copies(evidence: JudgeEvidence, rules: JudgingRules) -> Iterator[Judg
 
 
 def _reach(
-    check: JudgeCheck, found: Estimate, rules: JudgingRules, units: int
+    check: JudgeCheck, found: Estimate, units: int, *, by_limit: bool
 ) -> JudgeCheck:
     """Return whether a number, or its lower limit, reaches the check's threshold."""
     target, value = check.threshold or 0.0, found.value
     check = replace(check, observed=value)
     if value is None:
         return _open(check, f"{check.what}: {found.note or 'not estimable'}", _UNTOLD)
-    if rules.rule == "point":
+    if not by_limit:
         if value >= target:
             return check
         return _fail(check, f"{check.what} {show_below(value, target)} < {target:g}")

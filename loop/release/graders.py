@@ -22,7 +22,7 @@ from loop.judge.counts import (
     scores_of,
 )
 from loop.judge.ensemble_versions import MemberPin
-from loop.judge.judge import Judge, JudgeFacts, list_judges
+from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, list_judges
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import get_contract
@@ -194,11 +194,16 @@ class JudgeReading:
 
     ref: str
     facts: JudgeFacts
-    counts: JudgeCounts
+    answers: JudgeAnswers
     scores: tuple[JudgeScore, ...]
     """All that its answers can have, the main one first."""
 
     with_context: bool = False
+
+    @property
+    def counts(self) -> JudgeCounts:
+        """What it counts, and its numbers."""
+        return self.answers.counts
 
     def column(self, score: JudgeScore, name: str) -> GradedColumn:
         """Return one of its scores, under `name`."""
@@ -283,7 +288,7 @@ def judge_texts(
                 name=judge.version.name,
                 ref=judge.version.ref,
                 facts=judge.facts,
-                counts=said.counts,
+                answers=said,
                 scores=scores_of(judge.contract),
                 with_context=judge.reads_context and any(texts.contexts),
             )

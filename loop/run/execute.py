@@ -353,6 +353,9 @@ class RunSummary(NamedTuple):
     unanswered: int = 0
     """Calls that failed, and of whose tokens nothing is known."""
 
+    waited: float = 0.0
+    """Seconds until each answer came, added up, those from the store included."""
+
 
 def execute(
     spec: RunSpec,
@@ -524,6 +527,7 @@ class _Runner:
         self._n_cached = 0
         self._spent = UsageCount()
         self._used = UsageCount()
+        self._waited = 0.0
         self._problems = ProblemCount()
 
     def summary(self, run_id: str, seconds: float) -> RunSummary:
@@ -544,6 +548,7 @@ class _Runner:
             retried=self._n_retried,
             recovered=self._n_recovered,
             unanswered=self._n_unanswered,
+            waited=self._waited,
         )
 
     def run(self, engine: Engine) -> None:
@@ -705,6 +710,7 @@ class _Runner:
     def _settle(self, call: _Call, completion: Completion) -> None:
         """Read one completion into its item's slot; store the item once complete."""
         slot, prompt, _ = call
+        self._waited += completion.latency_s
         if completion.prompt_tokens is not None or completion.completion_tokens:
             self._used.add(completion)
         elif completion.finish_reason == "error":

@@ -26,7 +26,7 @@ from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.execute import Problem, RunSummary, Work, ask_aside, execute
+from loop.run.execute import Problem, RunSummary, Usage, Work, ask_aside, execute
 from loop.run.pool_shots import with_shots
 from loop.run.prune import ANSWER_FOLDERS
 from loop.run.spec import RunSpec
@@ -72,6 +72,13 @@ class AskedItems(NamedTuple):
     failed: int = 0
     problems: tuple[Problem, ...] = ()
     """Why items are unparsed or failed; the examples are `keys`."""
+
+    used: Usage = Usage()
+    """Tokens of the answers that are not only remembered, those from the store
+    included, as far as the engine counted them."""
+
+    waited: float = 0.0
+    """Seconds until each of these answers came, added up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +290,8 @@ class PromptRunner:
             unparsed=summary.unparsed,
             failed=summary.failed,
             problems=summary.problems,
+            used=summary.used,
+            waited=summary.waited,
         )
 
     def outcomes(

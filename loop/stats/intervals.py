@@ -114,6 +114,71 @@ def lower_limit(
     return _low(right, n, 1 - confidence)
 
 
+def clustered_interval(
+    successes: Sequence[int], trials: Sequence[int], *, confidence: float = 0.95
+) -> Interval:
+    """Return the exact interval of a proportion whose trials come in units.
+
+    The interval of `clopper_pearson` for as many independent trials as are worth what
+    the units are worth: the trials over the design effect, never more than there are.
+    Where every trial succeeds, or none, nothing shows how alike those of a unit are,
+    and each unit counts as one.
+
+    Parameters
+    ----------
+    successes, trials
+        Of each unit; a unit without a trial counts for nothing.
+    confidence
+        Two-sided confidence level in (0, 1).
+
+    Returns
+    -------
+    Interval
+        Lower and upper limit. ``(0, 1)`` without a trial.
+
+    Raises
+    ------
+    ValueError
+        The two differ in length, or an argument is impossible.
+
+    References
+    ----------
+    Korn EL, Graubard BI. Survey Methodology 1998;24:193-201. Variance of a share over
+    units: Cochran WG. Sampling Techniques, 3rd ed., 1977, section 3.12.
+
+    Examples
+    --------
+    >>> clustered_interval([1] * 59, [1] * 59) == clopper_pearson(59, 59)
+    True
+    >>> low, high = clustered_interval([3] * 59, [3] * 59)
+    >>> f"{low:.4f}"
+    '0.9394'
+    """
+    check_confidence(confidence)
+    if len(successes) != len(trials):
+        raise ValueError(
+            f"need successes and trials of each unit, got {len(successes)} and "
+            f"{len(trials)}"
+        )
+    for right, one in zip(successes, trials, strict=True):
+        check_counts(right, one)
+    total, units = sum(trials), sum(one > 0 for one in trials)
+    if not total:
+        return Interval(0.0, 1.0)
+    share = sum(successes) / total
+    worth = float(units)
+    if 0 < share < 1 and units > 1:
+        spread = sum(
+            (right - share * one) ** 2
+            for right, one in zip(successes, trials, strict=True)
+        )
+        variance = units / (units - 1) * spread / total**2
+        most = share * (1 - share) / variance if variance else total
+        worth = min(float(total), most)
+    tail = (1 - confidence) / 2
+    return Interval(_low(share * worth, worth, tail), _high(share * worth, worth, tail))
+
+
 def f1_limits(
     right: Sequence[int], found: Sequence[int], *, confidence: float = 0.95
 ) -> Interval:

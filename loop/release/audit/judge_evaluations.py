@@ -25,12 +25,17 @@ def check_judge_evaluations(
     machine and open; how many could not be is said.
     """
     scored = [entry for entry in entries if entry.action == "judge_evaluated"]
-    if not scored:
+    marked = sum(entry.action == "discrimination_measured" for entry in entries)
+    if not scored and not marked:
         return []
     found = list(_check_entries(entries))
     if not found:
-        what = f"{len(scored)} evaluations of judges fit what was recorded before them"
+        kinds = [f"{len(scored)} evaluations of judges"] if scored else []
+        kinds += [f"{marked} verdicts on marked pairs"] if marked else []
+        what = f"{' and '.join(kinds)} fit what was recorded before them"
         found = [ok(_CHECK, what)]
+    if not scored:
+        return found
     if not workspace.store.is_file():
         what = f"no run of {len(scored)} evaluations of judges is on this machine"
         return [*found, note(_CHECK, f"{what}: not recounted")]
@@ -65,19 +70,16 @@ def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
             plain = payload.get("digests")
             opened = plain.values() if isinstance(plain, Mapping) else ()
             ratings.setdefault(entry.subject, set()).update(map(str, opened))
-        elif entry.action == "judge_evaluated":
-            yield from _check_entry(
-                entry, versions.get(entry.subject), protocols, ratings
-            )
+        elif entry.action in ("judge_evaluated", "discrimination_measured"):
+            yield from _check_basis(entry, versions.get(entry.subject), protocols)
+            if entry.action == "judge_evaluated":
+                yield from _check_ratings(entry, ratings)
 
 
-def _check_entry(
-    entry: LedgerEntry,
-    committed: str | None,
-    protocols: set[str],
-    ratings: Mapping[str, set[str]],
+def _check_basis(
+    entry: LedgerEntry, committed: str | None, protocols: set[str]
 ) -> Iterator[Finding]:
-    """Yield which prompt, protocol or ratings of an evaluation were not recorded so."""
+    """Yield which prompt or protocol of an evaluation was not recorded so."""
     payload, subject = entry.payload, entry.subject
     if committed not in (None, payload.get("prompt_digest")):
         yield _broken(entry, f"{subject} with another digest than its commit")
@@ -85,6 +87,13 @@ def _check_entry(
         yield _odd(entry, f"{subject}, which no entry before it committed")
     if str(payload.get("protocol")) not in protocols:
         yield _odd(entry, "under a protocol that was not registered before")
+
+
+def _check_ratings(
+    entry: LedgerEntry, ratings: Mapping[str, set[str]]
+) -> Iterator[Finding]:
+    """Yield whether the ratings of an evaluation were not recorded so."""
+    payload = entry.payload
     known = ratings.get(str(payload.get("cohort")))
     if not known:
         yield _odd(entry, "against ratings that were not recorded before")

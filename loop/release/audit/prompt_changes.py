@@ -25,6 +25,7 @@ _ACTS = {
     "alias_moved": "Alias moved",
     "evaluated": "Evaluated",
     "gate_decided": "Gates decided",
+    "discrimination_measured": "Held against injected errors",
     "override": "Decided against objections",
     "holdout_opened": "Holdout opened",
     "frozen": "Released",
