@@ -173,8 +173,8 @@ def clustered_interval(
             for right, one in zip(successes, trials, strict=True)
         )
         variance = units / (units - 1) * spread / total**2
-        most = share * (1 - share) / variance if variance else total
-        worth = min(float(total), most)
+        alone = share * (1 - share) / (total - 1)
+        worth = float(total) if variance <= alone else total * alone / variance
     tail = (1 - confidence) / 2
     return Interval(_low(share * worth, worth, tail), _high(share * worth, worth, tail))
 

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 from statsmodels.stats.proportion import proportion_confint
 
-from loop.stats.intervals import clopper_pearson, lower_limit
+from loop.stats.intervals import clopper_pearson, clustered_interval, lower_limit
 
 
 def test_matches_a_published_table():
@@ -83,3 +84,37 @@ def test_impossible_confidence_is_refused():
     """A percentage instead of a share is the usual slip."""
     with pytest.raises(ValueError, match="got 95"):
         clopper_pearson(1, 2, confidence=95)
+
+
+def test_a_share_over_units_is_that_of_as_many_trials_as_they_are_worth():
+    """Alone: itself. Always alike within a unit: as many trials as units."""
+    alone = clustered_interval([1] * 43 + [0] * 7, [1] * 50)
+    assert alone == pytest.approx(clopper_pearson(43, 50))
+    twins = clustered_interval([2] * 43 + [0] * 7, [2] * 50)
+    # 100 trials with twice the variance of independent ones, but for a degree of
+    # freedom.
+    share, worth = 43 / 50, 100 * 49 / 99
+    assert twins.low == pytest.approx(
+        beta.ppf(0.025, share * worth, worth * (1 - share) + 1)
+    )
+    assert twins.low < alone.low < alone.high < twins.high
+    assert clustered_interval([4] * 20, [4] * 20) == clopper_pearson(20, 20)
+    assert clustered_interval([0] * 20, [4] * 20) == clopper_pearson(0, 20)
+
+
+def test_units_that_each_hold_their_share_are_worth_all_trials():
+    """And never more than that."""
+    assert clustered_interval([1] * 30, [2] * 30) == pytest.approx(
+        clopper_pearson(30, 60)
+    )
+    assert clustered_interval([], []) == (0.0, 1.0)
+    assert clustered_interval([0, 3], [0, 3]) == clopper_pearson(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("right", "trials"), [([1], [1, 2]), ([2], [1]), ([-1, 1], [1, 1])]
+)
+def test_impossible_units_are_refused(right, trials):
+    """Instead of an interval."""
+    with pytest.raises(ValueError, match="need"):
+        clustered_interval(right, trials)

@@ -1,0 +1,212 @@
+"""Judges on marked pairs: scores, cost, and the protocol's verdict, in the ledger."""
+
+import json
+
+import numpy as np
+import pytest
+
+from loop.core.errors import LoopError
+from loop.core.files import read_text, write_atomic
+from loop.core.ledger import Actor, read_ledger
+from loop.core.records import Completion
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import JudgingRules, protocol_digest, read_protocol
+from loop.judge.judge import Judge
+from loop.judge.judge_gates import JudgeAspect, MarkedEvidence, decide_marked_gate
+from loop.judge.marked_judges import (
+    ACTION,
+    hold_marked_answers,
+    judge_marked_pairs,
+    record_marked_gate,
+)
+from loop.release.audit.audit import audit_workspace
+from loop.review.start import new_prompt
+from loop.stats.intervals import clopper_pearson
+from tests.judge.scenes import call, errors, tell
+from tests.judge.test_discrimination import ROWS, pairs, write
+
+PASS, FAIL, OPEN = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INSUFFICIENT
+ACTOR = Actor(name="test", role="editor")
+CLAIM = """
+judging:
+  threshold: 0.6
+  min_units: {least}
+  discrimination: {{lower_limit: {d}}}
+  robustness: {{lower_limit: {r}}}
+"""
+
+
+def rules(**said):
+    """Return a claim about marked pairs."""
+    given = {"threshold": 0.5, "discrimination": {"lower_limit": 0.8}, **said}
+    return JudgingRules(**given)
+
+
+def evidence(right, wrong=0, *, missing=0, each=1, mark=True):
+    """Return a judge that is right of so many references, `each` with as many pairs."""
+    flags = [1.0] * right + [0.0] * wrong if mark else [0.0] * right + [1.0] * wrong
+    flags += [np.nan] * missing
+    return MarkedEvidence(
+        flags=np.repeat(flags, each),
+        significant=np.full(len(flags) * each, mark),
+        units=np.repeat(np.arange(len(flags)), each),
+    )
+
+
+def check(gate, aspect):
+    """Return the only check of an aspect."""
+    (found,) = (one for one in gate.checks if one.aspect is aspect)
+    return found
+
+
+def discrimination(found, **said):
+    """Return the check of D."""
+    return check(decide_marked_gate(found, rules(**said)), JudgeAspect.DISCRIMINATION)
+
+
+def test_the_one_sided_exact_limit_decides():
+    """At the floor it passes; wholly below it fails; between it is open."""
+    low = clopper_pearson(50, 50, confidence=0.9).low
+    said = {"discrimination": {"lower_limit": low}}
+    passed = discrimination(evidence(50), **said)
+    assert (passed.verdict, passed.observed, passed.limit) == (PASS, 1.0, low)
+    open_ = discrimination(evidence(50), discrimination={"lower_limit": low + 1e-6})
+    assert open_.verdict is OPEN and open_.units_needed >= 1
+    failed = discrimination(evidence(10, 40))
+    assert failed.verdict is FAIL and "upper limit" in failed.reason
+
+
+def test_variants_of_one_report_count_for_less_than_as_many_reports():
+    """Ten of each of 20 are worth 20, not 200."""
+    many = discrimination(evidence(200))
+    alike = discrimination(evidence(20, each=10))
+    assert alike.limit == pytest.approx(clopper_pearson(20, 20, confidence=0.9).low)
+    assert many.limit > alike.limit
+
+
+def test_r_is_the_share_that_is_not_flagged():
+    """Of the pairs that are not significant."""
+    gate = decide_marked_gate(
+        evidence(90, 10, mark=False),
+        rules(discrimination=None, robustness={"lower_limit": 0.8}),
+    )
+    (one,) = (o for o in gate.checks if o.aspect is JudgeAspect.ROBUSTNESS)
+    assert (one.verdict, one.observed) == (PASS, 0.9)
+    assert len(gate.checks) == 3
+
+
+def test_who_does_not_answer_cannot_pass():
+    """Nor where there are too few references."""
+    silent = discrimination(evidence(200, missing=10))
+    assert silent.verdict is OPEN and "answers are missing" in silent.reason
+    few = decide_marked_gate(evidence(19, each=20), rules())
+    assert few.verdict is OPEN
+    assert check(few, JudgeAspect.UNITS).reason == "19 of at least 20 references"
+    none = decide_marked_gate(evidence(30, mark=False), rules())
+    assert "no such pair" in check(none, JudgeAspect.DISCRIMINATION).reason
+    nobody = decide_marked_gate(evidence(0, missing=5), rules())
+    assert nobody.verdict is OPEN
+
+
+def test_columns_and_levels_are_checked():
+    """Before anything is decided."""
+    with pytest.raises(ValueError, match="above one half"):
+        decide_marked_gate(evidence(30), rules(), confidence=0.5)
+    with pytest.raises(ValueError, match="a flag, a mark and a unit"):
+        decide_marked_gate(
+            MarkedEvidence(
+                flags=np.ones(2), significant=np.ones(3, dtype=bool), units=np.ones(2)
+            ),
+            rules(),
+        )
+
+
+def test_without_the_keys_a_claim_is_written_as_before():
+    """So that releases and digests of earlier protocols stay."""
+    plain = JudgingRules(threshold=0.5).model_dump()
+    assert "discrimination" not in plain and "robustness" not in plain
+    assert rules().model_dump()["discrimination"] == {"lower_limit": 0.8}
+    assert JudgingRules(**rules().model_dump()) == rules()
+
+
+def test_what_a_judge_takes_is_told(workspace, monkeypatch):
+    """Seconds and tokens of every answer, also of those that were there already."""
+    tokens = {"prompt_tokens": 90, "completion_tokens": 10, "latency_s": 0.5}
+    said = {row[3]: Completion(errors(), **tokens) for row in ROWS}
+    tell(monkeypatch, said)
+    new_prompt(workspace, "one_pass", ACTOR, source="one_pass@v1")
+    for _ in range(2):
+        with Judge.open(workspace, "one_pass", "told:x") as judge:
+            found = judge_marked_pairs(pairs(), judge)
+        assert (found.cost.pairs, found.cost.calls) == (5, 5)
+        assert found.cost.seconds_per_pair == pytest.approx(0.5)
+        assert found.cost.tokens_per_pair == pytest.approx(100)
+    assert [one.name for one in found.scores] == ["one_pass"]
+
+
+def test_an_answer_without_counted_tokens_leaves_the_sum_unknown(workspace):
+    """`rules` counts none."""
+    with Judge.open(workspace, "green") as judge:
+        found = judge_marked_pairs(pairs(), judge)
+    assert found.cost.tokens is None and found.cost.seconds > 0
+
+
+def claim(workspace, **values):
+    """Let the protocol of a workspace claim something of marked pairs."""
+    said = read_text(workspace.protocol) + CLAIM.format(
+        **{"least": 1, "d": 0.1, "r": 0.05, **values}
+    )
+    write_atomic(workspace.protocol, said)
+
+
+def test_the_verdict_is_recorded_once_for_a_committed_version(workspace):
+    """And not for one that only ships."""
+    claim(workspace)
+    tested, protocol = pairs(), read_protocol(workspace)
+
+    def hold(name):
+        with Judge.open(workspace, name) as judge:
+            said = judge_marked_pairs(tested, judge)
+        gate = hold_marked_answers(
+            tested, said, protocol.judging, confidence=protocol.confidence
+        )
+        return gate, record_marked_gate(workspace, tested, said, gate, ACTOR)
+
+    gate, recorded = hold("green")
+    assert gate.verdict is PASS and not recorded
+    new_prompt(workspace, "green", ACTOR, source="green@v1")
+    assert hold("green")[1] and hold("green")[1]
+    (entry,) = (one for one in read_ledger(workspace.ledger) if one.action == ACTION)
+    assert entry.payload["verdict"] == "PASS"
+    assert entry.payload["protocol"] == protocol_digest(workspace)
+    assert entry.payload["pairs_digest"] == tested.digest
+    assert entry.payload["checks"]["discrimination"]["observed"] == "1.0000"
+    assert not any(one.holds is False for one in audit_workspace(workspace).findings)
+
+
+def test_the_command_exits_by_the_gate(workspace, tmp_path):
+    """With 100 unless every judge passes; the document and the data have it."""
+    write(tmp_path)
+    new_prompt(workspace, "green", ACTOR, source="green@v1")
+    more = (tmp_path, "-m", "green", "-m", "rouge_l", "--resamples", 20)
+    assert call(workspace, "dr", *more).exit_code == 0
+    claim(workspace, d=0.5)
+    page = tmp_path / "page.md"
+    done = call(workspace, "dr", *more, "--md", page)
+    assert done.exit_code == 100, done.output
+    assert "gate of green@v1: INSUFFICIENT" in done.output
+    assert "what each judge took" in done.output
+    assert "## Gate of green@v1: INSUFFICIENT" in page.read_text()
+    data = json.loads(call(workspace, "dr", *more, "--json").stdout)
+    (judge,) = data["judges"]
+    assert judge["gate"]["verdict"] == "INSUFFICIENT" and judge["gate"]["recorded"]
+    asked = {one["aspect"]: one for one in judge["gate"]["checks"]}
+    assert asked["discrimination"]["threshold"] == 0.5
+    assert judge["calls"] == 5
+
+
+def test_a_claim_that_cannot_be_meant_is_refused(workspace):
+    """By the place of the field."""
+    claim(workspace, d=1.5)
+    with pytest.raises(LoopError, match=r"judging\.discrimination\.lower_limit"):
+        read_protocol(workspace)
