@@ -250,9 +250,9 @@ class SharedPairs:
     def words(self) -> str:
         """Counts by what is shared; no id."""
         kinds = (
-            (self.references, "the reference"),
-            (self.patients, "the patient"),
-            (self.cases, "the id"),
+            (self.references, "by the reference"),
+            (self.patients, "by the patient"),
+            (self.cases, "by the id"),
         )
         return ", ".join(f"{len(ids)} {what}" for ids, what in kinds if ids)
 

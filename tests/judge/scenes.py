@@ -140,3 +140,45 @@ def rate(workspace, tmp_path):
     made = call(workspace, "prompt", "new", "mine", "--from", "green@v1")
     assert made.exit_code == 0, made.output
     return workspace
+
+
+def as_pool(workspace, tmp_path, name="pool", role="shots", marks=True):
+    """Import other rated pairs with the role shots; return what was said.
+
+    The word zebra is in all of their texts and in nothing else.
+    """
+    pairs = table(
+        tmp_path / f"{name}.csv",
+        ("id", "reference", "candidate", "patient"),
+        [
+            ("q1", "Zebra nodule on the left.", "Zebra nodule on the right.", "x1"),
+            ("q2", "Zebra nodule on the left.", "No nodule.", "x1"),
+            ("q3", "The zebra view is normal.", "The zebra view is normal.", "x2"),
+        ],
+    )
+    points = table(
+        tmp_path / f"{name}-ratings.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [
+            (case, rater, "overall", given, "1-5")
+            for case, both in (("q1", (2, 3)), ("q2", (1, 1)), ("q3", (5, 5)))
+            for rater, given in zip(("r1", "r2"), both, strict=True)
+        ],
+    )
+    marked = table(
+        tmp_path / f"{name}-errors.csv",
+        ("case_id", "rater", "category", "significance", "finding"),
+        [
+            ("q1", "r1", "location", "significant", "zebra side"),
+            ("q1", "r2", "location", "significant", "zebra side"),
+            ("q1", "r2", "severity", "insignificant", "zebra size"),
+            ("q2", "r1", "omission", "significant", "zebra nodule"),
+            ("q3", "r1", "", "", ""),
+        ],
+    )
+    more = ("--errors", marked) if marks else ()
+    return call(
+        workspace,
+        *("cohort", "import", pairs, "--name", name, "--role", role),
+        *("--source", "made up", "--licence", "none", "--ratings", points, *more),
+    )

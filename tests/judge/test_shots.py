@@ -1,0 +1,372 @@
+"""Shots chosen from a pool, shown to a judge, and kept apart from what it judges."""
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError, OverlapError
+from loop.core.paths import WorkspacePaths, bundled
+from loop.judge import judge_pairs
+from loop.judge.document import judge_data
+from loop.judge.judge import Judge
+from loop.judge.shots import (
+    ShotRequest,
+    compose,
+    find_shared_pairs,
+    request_shots,
+    sample_cases,
+)
+from loop.labels.cohort import read_cohort
+from loop.labels.pseudonyms import open_pseudonyms
+from loop.labels.shot_pool import SYNTHETIC, read_pool
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import read_version
+from loop.prompts.shot_records import ShotKind, ShotScore
+from loop.score.joining import join_texts
+from tests.judge.scenes import CANDIDATES, REFERENCES, as_pool, call, rate, table
+from tests.servers.answers import models, plain_answer
+
+SHIPPED = WorkspacePaths(bundled())
+GREEN = read_version(SHIPPED, "green@v1")
+LABELS = read_taxonomy(SHIPPED.labels)
+
+
+def composed(words, version=GREEN, **how):
+    """Return the judge with shots of the pool that ships."""
+    return compose(None, version, request_shots(words, **how))
+
+
+def ids(version):
+    """Return the ids of what a version shows, in order."""
+    return [pin.id for pin in version.shots.pins]
+
+
+def test_random_shots_have_an_overall_score_and_no_counts():
+    """As published: reference, candidate, score."""
+    made = composed("random:5")
+    pool = {pair.id: pair for pair in read_pool(None, SYNTHETIC).pairs}
+    assert len(set(ids(made))) == 5
+    for name, shot in zip(ids(made), made.shown, strict=True):
+        assert shot.candidate == pool[name].candidate
+        assert shot.reference == pool[name].reference
+        assert shot.score == pool[name].rating
+        assert shot.significant is None and shot.explanation == ""
+    assert made.shots.score is ShotScore.RATING
+    assert ids(composed("random:3")) == ids(made)[:3]
+    assert ids(composed("random:5", seed=1)) != ids(made)
+
+
+@pytest.mark.parametrize("version", ["green@v1", "one_pass@v1", "green_text@v1"])
+def test_every_judge_can_have_shots(version):
+    """Whatever the form of its answer: what is asked for stays as it is."""
+    judge = read_version(SHIPPED, version)
+    made = composed("per_error", judge)
+    assert len(made.shown) == len(judge.labels) == 6
+    for label, shot in zip(judge.labels, made.shown, strict=True):
+        assert [(one.category, one.number) for one in shot.significant] == [(label, 1)]
+        assert (shot.insignificant, shot.score) == ((), 0.85)
+    assert (made.system, made.user) == (judge.system, judge.user)
+
+
+def test_a_judge_of_fewer_categories_has_fewer_shots():
+    """And errors that it does not ask for do not count."""
+    some = [g for g in GREEN.guides if g.label in ("omission", "location")]
+    judge = replace(GREEN, guides=tuple(some))
+    made = composed("per_error", judge)
+    assert len(made.shown) == 2
+    everything = composed("assessed:13", judge, score=ShotScore.LINEAR)
+    by_id = dict(zip(ids(everything), everything.shown, strict=True))
+    both = by_id["synthetic-15"]
+    assert [tuple(one) for one in both.significant] == [("omission", 1)]
+    assert both.score == 0.85
+
+
+def test_injected_shots_are_what_the_injector_made():
+    """False findings and omissions in turn, each in another reference."""
+    made = composed("injected:4")
+    pool = {pair.id: pair for pair in read_pool(None, SYNTHETIC).pairs}
+    kinds = [name.rpartition("-")[2] for name in ids(made)]
+    assert kinds == ["a1", "b1", "a1", "b1"]
+    assert len({name.rpartition("-")[0] for name in ids(made)}) == 4
+    for name, shot in zip(ids(made), made.shown, strict=True):
+        assert shot.reference == pool[name.rpartition("-")[0]].reference
+        assert shot.candidate != shot.reference and shot.score == 0.85
+        added = len(shot.candidate) > len(shot.reference)
+        assert added == name.endswith("a1")
+        assert shot.explanation.startswith("The candidate")
+    inverse = composed("injected:2", score=ShotScore.INVERSE)
+    assert [one.score for one in inverse.shown] == [0.5, 0.5]
+
+
+def test_assessed_shots_are_one_of_each_category_and_more():
+    """No pair twice, each with counts, score and words."""
+    made = composed("assessed:9")
+    assert len(ids(made)) == len(set(ids(made))) == 15
+    assert made.shots.n == 9
+    assert ids(made)[:6] == ids(composed("per_error"))
+    assert all(one.explanation and one.significant is not None for one in made.shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("random", "need a number: write random:5"),
+        ("random:16", "gives 15 such pairs of different references, and 16 are asked"),
+        ("assessed:10", "beside the 6 of the categories, and 10 are asked for"),
+        ("per_error:3", "one for each category that the judge asks for, 6 in all"),
+        ("injected:60", "injected shots, and 60 are asked for"),
+        ("some:3", "names no shots"),
+    ],
+)
+def test_what_a_pool_cannot_give(words, why):
+    """Says how many there are."""
+    with pytest.raises(DataError, match=why):
+        composed(words)
+
+
+def test_injected_shots_are_not_rated():
+    """Nobody saw them."""
+    with pytest.raises(DataError, match="nobody rated injected errors"):
+        composed("injected:2", score=ShotScore.RATING)
+    with pytest.raises(DataError, match="does not ask for omission"):
+        composed("injected:2", replace(GREEN, guides=GREEN.guides[:1]))
+
+
+def test_only_judges_have_shots():
+    """An extractor reads one text."""
+    with pytest.raises(DataError, match="judges no pairs"):
+        composed("random:2", read_version(SHIPPED, "extractor@v11"))
+
+
+@pytest.mark.parametrize("wrong", [{"n": 0}, {"n": 101}, {"seed": -1}])
+def test_an_impossible_request(wrong):
+    """Also from Python."""
+    with pytest.raises(ValueError, match="must be"):
+        ShotRequest(kind=ShotKind.RANDOM, **wrong)
+
+
+def test_the_same_shots_in_every_process():
+    """By digest of seed and id: no hash seed, no order of a set."""
+    code = (
+        "from tests.judge.test_shots import composed\n"
+        "for one in ('random:5', 'per_error', 'injected:4', 'assessed:5'):\n"
+        "    print(composed(one).digest)"
+    )
+    place = ":".join(filter(None, sys.path))
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": ":".join(filter(None, sys.path)),
+            },
+        ).stdout
+        for seed in ("0", "1")
+    }
+    here = [composed(one).digest for one in ("random:5", "per_error", "injected:4")]
+    (said,) = told
+    assert said.split()[:3] == here and len(said.split()) == 4
+
+
+def test_rules_answers_as_without_shots_and_says_so():
+    """It reads no examples; the signature still tells the two apart."""
+    plain = judge_pairs(REFERENCES, CANDIDATES)
+    shown = judge_pairs(REFERENCES, CANDIDATES, shots="random:3")
+    for one, other in zip(plain.document.systems, shown.document.systems, strict=True):
+        np.testing.assert_array_equal(
+            one.answers.counts.triples, other.answers.counts.triples
+        )
+        assert other.answered == one.answered == len(REFERENCES)
+    assert "shots:" not in plain.signature and "pairs:" not in plain.signature
+    digest = composed("random:3").shots.digest[:8]
+    assert f"|shots:synthetic:random:3:seed0:rating:{digest}|pairs:" in shown.signature
+    fewer = {name: REFERENCES[name] for name in "ab"}
+    other = judge_pairs(fewer, {n: CANDIDATES[n] for n in "ab"}, shots="random:3")
+
+    def pairs(said):
+        return next(one for one in said.split("|") if one.startswith("pairs:"))
+
+    assert pairs(other.signature) != pairs(shown.signature)
+    data = judge_data(shown.document)["judge"]
+    assert data["prompt"] == "green@v1+random:3"
+    assert [len(one["digest"]) for one in data["shots"]["examples"]] == [64] * 3
+
+
+def joined_with(texts, patients=None):
+    """Return pairs with these references; every candidate says the same."""
+    candidates = dict.fromkeys(texts, "Nothing.")
+    return join_texts(texts, candidates, LABELS, patients=patients)
+
+
+def test_what_was_shown_is_not_judged():
+    """Not by any way to a judge: the check is where systems are judged."""
+    made = composed("random:15")
+    texts = {"x1": made.shown[0].reference.upper(), "x2": "An own text."}
+    with pytest.raises(OverlapError, match="1 of the pairs to judge shares") as said:
+        judge_pairs(texts, dict.fromkeys(texts, "Nothing."), made)
+    assert "--sample N" in str(said.value) and "x1" not in str(said.value)
+    with Judge.open(None, made) as judge:
+        assert judge.judge(["An own text."], ["Nothing."], ["en"]).asked == 1
+
+
+def test_patients_of_a_file_are_compared_by_the_key_of_the_workspace(
+    workspace, tmp_path
+):
+    """The file has their names, the pool their pseudonyms."""
+    assert as_pool(workspace, tmp_path).exit_code == 0
+    pool = read_cohort(workspace, "pool")
+    assert pool.cases[0].patient == open_pseudonyms(workspace).of("x1")
+    version = compose(workspace, GREEN, request_shots("random:2", "pool"))
+    joined = joined_with({"a": "One text.", "b": "Other."}, {"a": "x2", "b": "x9"})
+    found = find_shared_pairs(workspace, version, joined)
+    assert (found.patients, found.references) == ({"a"}, frozenset())
+
+
+def test_a_sample_is_drawn_after_the_shots_are_taken_out():
+    """Of what is left, the same for every order of rows and every system."""
+    made = composed("random:3")
+    texts = {f"s{n}": shot.reference for n, shot in enumerate(made.shown)}
+    texts |= {f"o{n}": f"Report number {n} of another kind." for n in range(20)}
+    joined = joined_with(texts)
+    shared = find_shared_pairs(None, made, joined)
+    assert shared.ids == {"s0", "s1", "s2"}
+    drawn = sample_cases(joined, 12, 5, shared)
+    assert drawn.taken_out == 3
+    assert len(drawn.joined.case_ids) == 12
+    assert not shared.ids & set(drawn.joined.case_ids)
+    assert drawn.joined.coverage[0].paired == 12
+    assert drawn.joined.reference.texts == tuple(
+        texts[name] for name in drawn.joined.case_ids
+    )
+    (note,) = drawn.joined.notes
+    assert note == (
+        "12 of 23 cases, drawn with seed 5 after 3 were taken out that share something "
+        "with the shots (3 by the reference)."
+    )
+    again = joined_with(dict(reversed(texts.items())))
+    assert sample_cases(again, 12, 5, shared).joined.case_ids == drawn.joined.case_ids
+    others = sample_cases(joined, 12, 6, shared).joined.case_ids
+    assert others != drawn.joined.case_ids
+    assert len(sample_cases(joined, 20, 0, shared).joined.case_ids) == 20
+    with pytest.raises(DataError, match="there are 20 to draw from; 3 share something"):
+        sample_cases(joined, 21, 0, shared)
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Answers as a good server does, and keeps what it was asked."""
+
+    asked: ClassVar[list[dict]] = []
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        """Name the model."""
+        self.wfile.write(models("tiny"))
+
+    def do_POST(self):
+        """Answer one prompt."""
+        length = int(self.headers["Content-Length"])
+        request = json.loads(self.rfile.read(length))
+        self.asked.append(request)
+        body = json.dumps(plain_answer(request)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def server():
+    """Serve a model for one test; give its engine name and what it was asked."""
+    asked = []
+    handler = type("Recording", (Recorder,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"openai:tiny@http://127.0.0.1:{running.server_port}/v1", asked
+        running.shutdown()
+        thread.join()
+
+
+def users_of(asked, words):
+    """Return the user messages that hold these words."""
+    messages = [one["messages"][-1]["content"] for one in asked]
+    return [text for text in messages if words in text]
+
+
+def test_a_model_sees_the_shots_before_each_pair(workspace, tmp_path, server):
+    """From the command line to the server, with the texts of a private pool."""
+    engine, asked = server
+    rate(workspace, tmp_path)
+    assert as_pool(workspace, tmp_path).exit_code == 0
+    pairs = table(
+        tmp_path / "judged.csv",
+        ("id", "reference", "candidate"),
+        [("k1", "Quiet lungs.", "Quiet lungs."), ("k2", "Wide heart.", "Slim heart.")],
+    )
+    out = tmp_path / "judged"
+    done = call(
+        workspace,
+        *("judge", "mine", "--pairs", pairs, "-e", engine, "--out", out),
+        *("--shots", "random:2", "--pool", "pool"),
+    )
+    assert done.exit_code == 0, done.output
+    seen = users_of(asked, "<example>")
+    assert len(seen) == 2
+    version = read_version(workspace, "mine@v1")
+    made = compose(workspace, version, request_shots("random:2", "pool"))
+    for text in seen:
+        positions = [text.index(shot.reference) for shot in made.shown]
+        judged = max(text.find("Quiet lungs."), text.find("Wide heart."))
+        assert max(positions) < judged
+    assert (
+        f"2 of pool pool (random:2, seed 0, score rating, {made.shots.digest[:12]})"
+        in (done.output)
+    )
+    assert "`rules` does not read shots" not in done.output
+    written = done.output + "".join(path.read_text("utf-8") for path in out.iterdir())
+    assert "ebra" not in written
+    assert "mine@v1+random:2" in (out / "judge.json").read_text()
+    again = call(
+        workspace,
+        *("judge", "mine", "--pairs", pairs, "-e", engine, "--shots", "random:2"),
+        *("--pool", "pool"),
+    )
+    assert again.exit_code == 0, again.output
+    assert len(users_of(asked, "<example>")) == 2
+
+
+def test_the_command_line_draws_apart_from_the_shots(tmp_path):
+    """What shares with the shots is refused, and left out of a sample."""
+    made = composed("random:3")
+    rows = [(f"s{n}", s.reference, "Nothing.") for n, s in enumerate(made.shown)]
+    rows += [(f"o{n}", f"Report {n} of another kind.", "Nothing.") for n in range(9)]
+    pairs = table(tmp_path / "p.csv", ("id", "reference", "candidate"), rows)
+    command = ["judge", "green", "--pairs", str(pairs), "--shots", "random:3"]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, OverlapError)
+    assert "3 of the pairs to judge share something" in str(refused.exception)
+    done = CliRunner().invoke(app, [*command, "--sample", "8", "--json"])
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["systems"][0]["pairs"] == 8
+    assert data["systems"][0]["answered"] == 8
+    plain = CliRunner().invoke(app, [*command[:4], "--sample", "5", "--json"])
+    assert json.loads(plain.stdout)["systems"][0]["pairs"] == 5
+    for more in (["--pool", "x"], ["--shots-seed", "1"], ["--shots-score", "linear"]):
+        assert CliRunner().invoke(app, [*command[:4], *more]).exit_code == 2

@@ -1,0 +1,217 @@
+"""Shots are looked up by digest, and never share anything with what is judged."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import DataError, OverlapError
+from loop.core.paths import WorkspacePaths, bundled
+from loop.judge.shots import compose, request_shots
+from loop.labels.cohort import texts_path
+from loop.labels.shot_pool import SYNTHETIC, read_pool
+from loop.prompts.catalog import read_version
+from loop.prompts.shot_records import ShotKind
+from loop.run.pool_shots import (
+    PairToJudge,
+    find_shared,
+    injected_path,
+    keep_injected,
+    require_apart,
+    source_id,
+    with_shots,
+)
+from loop.run.task import prepare_run
+from tests.judge.scenes import as_pool, call, rate, table
+
+
+@pytest.fixture
+def pooled(workspace, tmp_path):
+    """Make a workspace with a pool, a judge ``mine`` and the dev cohort ``rp``."""
+    rate(workspace, tmp_path)
+    assert as_pool(workspace, tmp_path).exit_code == 0
+    return workspace
+
+
+def judge_with(workspace, words, pool="pool", **request):
+    """Return the judge with shots as a version would have them: texts not there."""
+    mine = read_version(workspace, "mine@v1")
+    made = compose(workspace, mine, request_shots(words, pool, **request))
+    return replace(made, composed=False), replace(made, composed=False, shown=())
+
+
+@pytest.mark.parametrize("words", ["random:2", "injected:1", "random:1"])
+def test_what_was_pinned_is_found_again(pooled, words):
+    """From the pool, or for injected errors from the private file."""
+    shown, pinned = judge_with(pooled, words)
+    keep_injected(pooled, shown)
+    assert with_shots(pooled, pinned) == shown
+    assert with_shots(pooled, shown) is shown
+    mine = read_version(pooled, "mine@v1")
+    assert with_shots(pooled, mine) is mine
+
+
+def refused(workspace, version):
+    """Return why the shots of a version cannot be looked up; no text is in it."""
+    with pytest.raises(DataError) as said:
+        with_shots(workspace, version)
+    assert "ebra" not in str(said.value)
+    return str(said.value)
+
+
+def test_a_text_that_was_edited_is_refused(pooled):
+    """By the pool's own digests."""
+    _, pinned = judge_with(pooled, "random:2")
+    path = texts_path(pooled, "pool")
+    path.write_text(path.read_text().replace("Zebra nodule", "Zebra mass"))
+    said = refused(pooled, pinned)
+    assert "shows examples of the pool 'pool', which cannot be used here" in said
+    assert "Import the cohort again" in said
+
+
+def test_another_assessment_is_refused(pooled, tmp_path):
+    """What a rater says now is not what was shown."""
+    _, pinned = judge_with(pooled, "random:2")
+    points = table(
+        tmp_path / "more.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [(case, "r3", "overall", 4, "1-5") for case in ("q1", "q2", "q3")],
+    )
+    assert call(pooled, "cohort", "ratings", "pool", "--ratings", points).exit_code == 0
+    said = refused(pooled, pinned)
+    assert "was edited, or is assessed otherwise" in said
+    assert "`ranloop prompt shots mine random:2 --pool pool --seed 0`" in said
+
+
+def test_a_shot_that_is_gone_is_refused(pooled, tmp_path):
+    """The pool may have been imported again without it."""
+    _, pinned = judge_with(pooled, "random:2")
+    fewer = table(
+        tmp_path / "fewer.csv", ("id", "reference", "candidate"), [("q9", "A.", "B.")]
+    )
+    options = ("--role", "shots", "--source", "made up", "--licence", "none")
+    done = call(
+        pooled, "cohort", "import", fewer, "--name", "pool", *options, "--replace"
+    )
+    assert done.exit_code == 0, done.output
+    assert "is gone" in refused(pooled, pinned)
+
+
+def test_a_pool_that_is_not_here_is_named(pooled):
+    """As on the machine of somebody who got the release only."""
+    _, pinned = judge_with(pooled, "random:2")
+    texts_path(pooled, "pool").unlink()
+    assert "texts are private and do not travel" in refused(pooled, pinned)
+    assert "there is no workspace here" in refused(None, pinned)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "are not on this machine"),
+        ("no json\n", "cannot be read"),
+        ("[]\n", "cannot be read"),
+        ("", "is gone"),
+        ('{"reference": "zebra"}\n', "is gone|cannot be read|was edited"),
+    ],
+)
+def test_injected_shots_that_are_not_as_pinned(pooled, content, why):
+    """Their file is private and may be missing, damaged or of others."""
+    shown, pinned = judge_with(pooled, "injected:1")
+    keep_injected(pooled, shown)
+    path = injected_path(pooled, shown.shots)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink() if content is None else path.write_text(content)
+    said = refused(pooled, pinned)
+    assert any(one in said for one in why.split("|")), said
+
+
+def test_an_injected_text_that_was_edited_is_refused(pooled):
+    """Also where it is still a shot."""
+    shown, pinned = judge_with(pooled, "injected:1")
+    keep_injected(pooled, shown)
+    path = injected_path(pooled, shown.shots)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "candidate": "Another zebra."}) + "\n")
+    assert "was edited" in refused(pooled, pinned)
+
+
+def shared(workspace, pairs, key="", words="random:2"):
+    """Return what pairs share with the shots of the judge."""
+    shown, _ = judge_with(workspace, words)
+    return find_shared(workspace, shown, pairs, pseudonym_key=key)
+
+
+def test_a_shared_reference_patient_or_id_is_found(pooled):
+    """A reference also where case and punctuation differ."""
+    pool = read_pool(pooled, "pool")
+    pairs = [
+        PairToJudge("q3", "Something else entirely is written here."),
+        PairToJudge("e2", "zebra nodule, on the LEFT"),
+        PairToJudge("e3", "Nothing of it.", pool.pairs[2].patient),
+        PairToJudge("e4", "Free of it.", "0123456789abcdef"),
+    ]
+    found = shared(pooled, pairs, pool.pseudonym_key)
+    assert (found.cases, found.references, found.patients) == ({"q3"}, {"e2"}, {"e3"})
+    assert found.words == "1 by the reference, 1 by the patient, 1 by the id"
+    assert shared(pooled, pairs, "another").patients == frozenset()
+    assert shared(pooled, pairs[3:]).ids == frozenset()
+
+
+def test_only_what_is_shown_counts_and_not_the_whole_pool(pooled):
+    """One shot of two references: the other one may be judged."""
+    shown, _ = judge_with(pooled, "random:1")
+    others = {p.reference for p in read_pool(pooled, "pool").pairs}
+    others -= {shown.shown[0].reference}
+    pairs = [PairToJudge(f"e{n}", text) for n, text in enumerate(sorted(others))]
+    assert others and find_shared(pooled, shown, pairs).ids == frozenset()
+
+
+def test_a_nearly_equal_reference_is_found():
+    """As between cohorts: 4 of 5 shingles."""
+    (pair,) = [p for p in read_pool(None, SYNTHETIC).pairs if p.id == "synthetic-01"]
+    green = read_version(WorkspacePaths(bundled()), "green@v1")
+    shown = compose(None, green, request_shots("random:15"))
+    near = pair.reference + " End."
+    found = find_shared(None, shown, [PairToJudge("a", near), PairToJudge("b", "Ok.")])
+    assert found.references == {"a"}
+
+
+def test_the_refusal_counts_and_names_nobody(pooled):
+    """Neither id nor text."""
+    shown, _ = judge_with(pooled, "random:2")
+    pairs = [PairToJudge("secret-7", "Zebra nodule on the left.")]
+    found = find_shared(pooled, shown, pairs)
+    with pytest.raises(OverlapError) as said:
+        require_apart(shown, found, "Do this.")
+    assert "1 of the pairs to judge shares something" in str(said.value)
+    assert "1 by the reference. It was seen in the prompt. Do this." in str(said.value)
+    assert "secret" not in str(said.value) and "ebra" not in str(said.value)
+    require_apart(shown, find_shared(pooled, shown, ()), "Do this.")
+
+
+def test_a_run_on_the_pool_or_on_what_shares_with_it_is_refused(pooled, tmp_path):
+    """Before anything is asked."""
+    shown, pinned = judge_with(pooled, "random:2")
+    version = replace(pinned, number=0, draft="d1")
+    with pytest.raises(OverlapError, match="This cohort is the pool"):
+        prepare_run(pooled, version, "pool")
+    same = table(
+        tmp_path / "same.csv",
+        ("id", "reference", "candidate"),
+        [("z1", "Zebra nodule on the left.", "Nothing."), ("z2", "Clear.", "Clear.")],
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    done = call(pooled, "cohort", "import", same, "--name", "same", *options)
+    assert done.exit_code == 0, done.output
+    with pytest.raises(OverlapError, match=r"1 of the pairs .*Import same again"):
+        prepare_run(pooled, version, "same")
+    task = prepare_run(pooled, version, "rp")
+    (frame,) = task.plan.frames
+    assert shown.shown[0].reference in frame.messages[1].content
+
+
+def test_the_source_of_a_pin():
+    """Ids may hold hyphens."""
+    assert source_id(ShotKind.INJECTED, "a-b-1-b1") == "a-b-1"
+    assert source_id(ShotKind.PER_ERROR, "a-b-1-b1") == "a-b-1-b1"
