@@ -513,12 +513,13 @@ def _errors(
     counts: JudgeCounts, version: PromptVersion, scene: _Scene
 ) -> ErrorAgreement | None:
     """Return significant errors against the experts'; None without both."""
-    if scene.experts is None or not counts.count(Status.ANSWERED):
+    answered = counts.count(Status.ANSWERED)
+    if scene.experts is None or not (answered and counts.categories):
         return None
     table = ErrorTable(
         keys=tuple((case, "") for case in scene.case_ids),
         raters=(version.ref,),
-        categories=version.labels,
+        categories=counts.categories,
         counts=counts.by_weight[:, None],
     )
     there = ~np.isnan(scene.experts.counts[:, :, 0, 0]).all(axis=1)

@@ -320,3 +320,19 @@ def test_compare_of_two_judges_runs(rated):
     assert (
         call(rated, "compare", "latest:mine", "latest:listed", "-l", "x").exit_code == 2
     )
+
+
+def test_judges_of_other_scores_stand_beside(rated):
+    """One scores only, one holds phrases: no error counts, and orders are compared."""
+    for name in ("rubric", "radfact"):
+        made = call(rated, "prompt", "new", name, "--from", f"{name}@v1")
+        assert made.exit_code == 0, made.output
+    data = data_of(rated, "mine,rubric,radfact", "--cohort", "rp", "-e", "rules")
+    scores = [[one["score"] for one in column["scores"]] for column in data["columns"]]
+    assert scores[1:] == [["own"], ["f1", "precision", "recall"]]
+    assert [column["errors"] is None for column in data["columns"]] == [
+        False,
+        True,
+        True,
+    ]
+    assert len(data["comparisons"]) == 3
