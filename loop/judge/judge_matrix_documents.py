@@ -206,6 +206,11 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
                 f"{one.key}, {one.prompt} with {one.engine}: no answer can be read, so "
                 "no score and no agreement is known. That is no agreement of 0."
             )
+    if any(one.statuses[Status.UNPARSED] for one in matrix.columns):
+        told.append(
+            "Seconds and tokens are of the answers that are kept; a price is of every "
+            "answer, also of an unreadable one that was asked again."
+        )
     used = {one.chosen for one in matrix.columns if one.chosen}
     if len(used) > 1:
         told.append(
