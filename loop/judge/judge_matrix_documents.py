@@ -198,6 +198,12 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
             "times or all ways where there are fewer; p is Holm-adjusted over every "
             f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
         )
+    return [*told, *_column_notes(matrix)]
+
+
+def _column_notes(matrix: JudgeMatrix) -> list[str]:
+    """Return what must be known of single columns, and of the strata."""
+    told = []
     for one in matrix.columns:
         if one.failure:
             told.append(f"{one.key}, {one.prompt} with {one.engine}: {one.failure}")
