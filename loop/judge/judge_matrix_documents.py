@@ -26,6 +26,7 @@ from loop.documents.tables import format_rows
 from loop.documents.templates import render_template, shipped_templates
 from loop.judge.judge_evaluation import NOT_SHOWN
 from loop.judge.judge_matrix import (
+    PERMUTATIONS,
     ColumnComparison,
     ColumnScore,
     JudgeColumn,
@@ -194,8 +195,9 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
     if matrix.comparisons:
         told.append(
             "Differences of tau-b are tested by exchanging the two columns' ranks "
-            f"{matrix.unit} by {matrix.unit} on the pairs that both score, 10,000 "
-            "times or all ways where there are fewer; p is Holm-adjusted over every "
+            f"{matrix.unit} by {matrix.unit} on the pairs that both score, "
+            f"{count(PERMUTATIONS)} times or all ways where there are fewer; p is "
+            "Holm-adjusted over every "
             f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
         )
     return [*told, *_column_notes(matrix)]

@@ -368,3 +368,20 @@ def test_a_price_is_shown_where_the_settings_have_one(rated):
     assert cost["price_per_pair"] == pytest.approx(3 * (50 * 2 + 4 * 8) / 1e6)
     assert cost["tokens_per_pair"] == 54
     assert any("asked again" in note for note in data["notes"])
+
+
+def test_names_that_are_markup_stay_text(rated, monkeypatch, tmp_path):
+    """Of an engine, in the page, the Markdown and the table."""
+    tell(monkeypatch, {})
+    paths = [tmp_path / f"m.{end}" for end in ("html", "md", "csv")]
+    named = zip(("--html", "--md", "--csv"), paths, strict=True)
+    engine = "told:<b>x|y</b>=1+1"
+    done = call(
+        rated,
+        *("matrix", "listed", "--cohort", "rp", "-e", engine, "-e", "rules"),
+        *(part for one in named for part in one),
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    html, markdown, _ = (path.read_text() for path in paths)
+    assert "<b>x" not in html and "&lt;b&gt;x|y" in html
+    assert "<b>x" not in markdown and "x&#124;y" in markdown
