@@ -26,6 +26,7 @@ from loop.judge.counts import (
     weighted_score,
 )
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
+from loop.judge.score_bins import ScoreBin, bins_data, score_bins
 from loop.judge.shots import find_shared_pairs, shot_notes, shots_data
 from loop.prompts.outputs.base import Contract
 from loop.run.pool_shots import require_apart
@@ -313,6 +314,7 @@ def _score_data(one: MetricResult) -> dict[str, Any]:
         "n": one.n,
         "undefined": one.undefined,
         "signature": one.signature,
+        "spread": bins_data(score_bins(one.per_case)),
     }
 
 
@@ -346,6 +348,27 @@ def score_lines(document: JudgeDocument) -> tuple[ScoreLine, ...]:
 def _of(sheet: ScoreSheet, name: str) -> tuple[MetricResult | None, ...]:
     found = {one.system: one for one in sheet.results if one.metric.name == name}
     return tuple(found.get(system) for system in sheet.systems)
+
+
+class ScoreSpread(NamedTuple):
+    """How one score of one system is spread over its pairs."""
+
+    title: str
+    system: str
+    bins: tuple[ScoreBin, ...]
+    """Those that hold a pair."""
+
+
+def score_spreads(document: JudgeDocument) -> tuple[ScoreSpread, ...]:
+    """Return how every score of every system is spread."""
+    return tuple(
+        ScoreSpread(
+            one.metric.title,
+            one.system,
+            tuple(each for each in score_bins(one.per_case) if each.n),
+        )
+        for one in document.sheet.results
+    )
 
 
 def notes(document: JudgeDocument) -> list[str]:
@@ -404,6 +427,7 @@ def render_files(
     variables = {
         "document": document,
         "lines": score_lines(document),
+        "spread": score_spreads(document),
         "notes": notes(document),
         "version": __version__,
     }

@@ -6,7 +6,7 @@ ratings, and the columns against each other on the pairs that both score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -293,7 +293,6 @@ def read_judge_matrix(
     asked: Sequence[JudgeRun],
     *,
     strata: Path | None = None,
-    watch: Callable[[Sequence[JudgeRun]], Sequence[JudgeRun]] = lambda runs: runs,
 ) -> JudgeMatrix:
     """Return judges' runs side by side, held against the newest ratings.
 
@@ -306,8 +305,6 @@ def read_judge_matrix(
     strata
         File with columns ``id`` and, for example, ``modality``: agreement is shown
         within each stratum, too.
-    watch
-        Wraps the runs while they are measured, to show progress.
 
     Raises
     ------
@@ -335,7 +332,7 @@ def read_judge_matrix(
     columns, compared = [], []
     with open_store(workspace) as store:
         prices = read_config(workspace).prices
-        pairs = zip(watch(asked), records, strict=True)
+        pairs = zip(asked, records, strict=True)
         for key, (one, record) in zip(_keys(len(asked)), pairs, strict=True):
             if record is None:
                 columns.append(_without_run(key, one))

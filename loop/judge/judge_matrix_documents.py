@@ -26,6 +26,7 @@ from loop.documents.tables import format_rows
 from loop.documents.templates import render_template, shipped_templates
 from loop.judge.judge_evaluation import NOT_SHOWN
 from loop.judge.judge_matrix import (
+    PERMUTATIONS,
     ColumnComparison,
     ColumnScore,
     JudgeColumn,
@@ -194,10 +195,17 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
     if matrix.comparisons:
         told.append(
             "Differences of tau-b are tested by exchanging the two columns' ranks "
-            f"{matrix.unit} by {matrix.unit} on the pairs that both score, 10,000 "
-            "times or all ways where there are fewer; p is Holm-adjusted over every "
+            f"{matrix.unit} by {matrix.unit} on the pairs that both score, "
+            f"{count(PERMUTATIONS)} times or all ways where there are fewer; p is "
+            "Holm-adjusted over every "
             f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
         )
+    return [*told, *_column_notes(matrix)]
+
+
+def _column_notes(matrix: JudgeMatrix) -> list[str]:
+    """Return what must be known of single columns, and of the strata."""
+    told = []
     for one in matrix.columns:
         if one.failure:
             told.append(f"{one.key}, {one.prompt} with {one.engine}: {one.failure}")
@@ -206,6 +214,11 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
                 f"{one.key}, {one.prompt} with {one.engine}: no answer can be read, so "
                 "no score and no agreement is known. That is no agreement of 0."
             )
+    if any(one.statuses[Status.UNPARSED] for one in matrix.columns):
+        told.append(
+            "Seconds and tokens are of the answers that are kept; a price is of every "
+            "answer, also of an unreadable one that was asked again."
+        )
     used = {one.chosen for one in matrix.columns if one.chosen}
     if len(used) > 1:
         told.append(

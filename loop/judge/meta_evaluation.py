@@ -43,10 +43,15 @@ class JudgeCost:
 
     calls: int
     seconds: float | None = None
-    """Of waiting for answers, added up over calls."""
+    """Of waiting for answers, added up over calls; of each call the answer that is
+    kept."""
 
     tokens: int | None = None
+    """Of these answers and their prompts."""
+
     price: float | None = None
+    """Of every answer, also of an unreadable one that was asked for again."""
+
     currency: str = ""
 
     @property

@@ -294,3 +294,20 @@ def test_labels_are_no_texts():
     rows = pd.DataFrame({"edema": ["present", "absent"]}, index=["a", "b"])
     with pytest.raises(DataError, match="a judge compares texts"):
         judge_pairs(rows, {"s": rows})
+
+
+def test_the_spread_of_scores_is_in_the_documents(monkeypatch, workspace):
+    """Two candidates without an error, two with one: halves, and no text."""
+    answers = {text: errors() for text in CANDIDATES.values()}
+    answers[CANDIDATES["a"]] = answers[CANDIDATES["b"]] = errors(("omission", True))
+    tell(monkeypatch, answers)
+    document = judge_pairs(
+        REFERENCES, CANDIDATES, "one_pass", "told", workspace=workspace
+    ).document
+    page = render_files(document)["judge.md"].decode()
+    assert "GREEN of one\\_pass@v1" in page
+    assert "0.5-0.6: 50.0 % (2), 0.9-1: 50.0 % (2)" in page
+    scores = {one["metric"]: one for one in judge_data(document)["scores"]}
+    counted = scores["one_pass_errors"]["spread"]
+    assert sum(one["n"] for one in counted) == 4
+    assert sum(one["share"] for one in counted) == 1

@@ -42,6 +42,26 @@ def test_a_judge_is_run_and_held_against_raters(rated):
     assert "zebra" not in done.stdout
 
 
+def test_a_tau_that_is_not_shown_has_a_mark_and_its_test(rated, monkeypatch):
+    """A judge that answers by chance; the shown ones of another have none."""
+    said = [3, 3, 1, 0, 2, 4, 3, 2]
+    counted = {
+        texts[1]: errors(*[("omission", True)] * number, matched=3)
+        for texts, number in zip(TEXTS, said, strict=True)
+    }
+    tell(monkeypatch, counted)
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    call(rated, "run", "listed", "--cohort", "rp", "-e", "told")
+    data = json.loads(call(rated, "evaluate", "latest:listed", "--json").stdout)
+    assert [one["shown"] for one in data["agreement"]] == [False] * 4
+    assert sum(one["n"] for one in data["spread"]) == 8
+    text = " ".join(call(rated, "evaluate", "latest:listed").stdout.split())
+    assert text.count("]†") == 4
+    assert "†: tau-b is not shown to differ from 0: p is 0.05 or more by Ken" in text
+    call(rated, "run", "mine", "--cohort", "rp")
+    assert "†" not in call(rated, "evaluate", "latest:mine").stdout
+
+
 def test_the_evaluation_is_recorded_once(rated):
     """By digests: run, version, ratings and protocol."""
     call(rated, "run", "mine", "--cohort", "rp")

@@ -336,3 +336,68 @@ def test_judges_of_other_scores_stand_beside(rated):
         True,
     ]
     assert len(data["comparisons"]) == 3
+
+
+def test_a_holdout_is_not_looked_at(rated, tmp_path):
+    """Its ratings are sealed, and nothing is asked."""
+    path = tmp_path / "held.csv"
+    path.write_text(
+        "id,reference,candidate\nh1,Clear lungs today.,Left effusion now.\n"
+    )
+    options = ("--role", "holdout", "--source", "made up", "--licence", "none")
+    done = call(rated, "cohort", "import", path, "--name", "held", *options)
+    assert done.exit_code == 0, (done.output, done.exception)
+    refused = call(rated, "matrix", "mine", "--cohort", "held", "-e", "rules")
+    assert refused.exit_code == 1
+    actions = [one.action for one in read_ledger(rated.ledger)]
+    assert "holdout_opened" not in actions and "protocol_set" not in actions
+
+
+def test_a_cohort_that_nobody_rated_is_refused(rated, tmp_path):
+    """Before anything is asked: there is nothing to hold a judge against."""
+    path = tmp_path / "bare.csv"
+    path.write_text(
+        "id,reference,candidate\nb1,Clear lungs today.,Left effusion now.\n"
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    call(rated, "cohort", "import", path, "--name", "bare", *options)
+    refused = call(rated, "matrix", "mine", "--cohort", "bare", "-e", "rules")
+    assert refused.exit_code == 1
+    assert "rat" in str(refused.exception)
+    assert call(rated, "matrix", "--run", "latest:mine").exit_code == 1
+
+
+def test_a_price_is_shown_where_the_settings_have_one(rated):
+    """Of tokens that were counted; the engine rules has neither."""
+    rated.config.parent.mkdir(exist_ok=True)
+    rated.config.write_text(
+        "prices:\n  tiny:\n    currency: EUR\n    input: 2\n    output: 8\n"
+    )
+    with garbage() as port:
+        engine = f"openai:tiny@http://127.0.0.1:{port}/v1"
+        data = data_of(
+            rated, "mine", "--cohort", "rp", "-e", engine, "--allow-unconstrained"
+        )
+    cost = data["columns"][0]["cost"]
+    assert cost["currency"] == "EUR"
+    # An answer that cannot be read is asked for twice more, and that is paid, too.
+    assert cost["price_per_pair"] == pytest.approx(3 * (50 * 2 + 4 * 8) / 1e6)
+    assert cost["tokens_per_pair"] == 54
+    assert any("asked again" in note for note in data["notes"])
+
+
+def test_names_that_are_markup_stay_text(rated, monkeypatch, tmp_path):
+    """Of an engine, in the page, the Markdown and the table."""
+    tell(monkeypatch, {})
+    paths = [tmp_path / f"m.{end}" for end in ("html", "md", "csv")]
+    named = zip(("--html", "--md", "--csv"), paths, strict=True)
+    engine = "told:<b>x|y</b>=1+1"
+    done = call(
+        rated,
+        *("matrix", "listed", "--cohort", "rp", "-e", engine, "-e", "rules"),
+        *(part for one in named for part in one),
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    html, markdown, _ = (path.read_text() for path in paths)
+    assert "<b>x" not in html and "&lt;b&gt;x|y" in html
+    assert "<b>x" not in markdown and "x&#124;y" in markdown
