@@ -168,10 +168,7 @@ def test_the_same_shots_in_every_process():
             capture_output=True,
             text=True,
             check=True,
-            env={
-                "PYTHONHASHSEED": seed,
-                "PYTHONPATH": ":".join(filter(None, sys.path)),
-            },
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": place},
         ).stdout
         for seed in ("0", "1")
     }

@@ -97,14 +97,18 @@ class JudgeReady(Ready):
         assert done.exit_code == 0, done.output
 
 
-def make_judge_ready(workspace, folder, *, held=POINTS) -> JudgeReady:
-    """Make it; `held` are the points on the holdout, None for none."""
+def make_judge_ready(workspace, folder, *, held=POINTS, shots=()) -> JudgeReady:
+    """Make it; `held` are the points on the holdout, None for none.
+
+    `shots` are options of the first version.
+    """
     made = JudgeReady(workspace, folder)
     text = workspace.protocol.read_text()
     workspace.protocol.write_text(text + RULES)
     begun = call(
         workspace,
         *("prompt", "new", "mine", "--from", "green@v1", "--actor", AUTHOR.name),
+        *shots,
     )
     assert begun.exit_code == 0, begun.output
     made.add_pairs("rp", "dev", TEXTS)
