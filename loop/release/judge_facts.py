@@ -63,10 +63,10 @@ class ShotsFacts(ReleaseModel):
     """Which examples the judge shows: ``prompt.yaml`` has their ids, no file a text."""
 
     pool: str
-    kind: ShotKind
+    kind: Annotated[ShotKind, Field(strict=False)]
     n: OneOrMore
     seed: int
-    score: ShotScore
+    score: Annotated[ShotScore, Field(strict=False)]
     examples: OneOrMore
     """How many there are."""
 

@@ -161,17 +161,13 @@ def test_the_same_shots_in_every_process():
         "for one in ('random:5', 'per_error', 'injected:4', 'assessed:5'):\n"
         "    print(composed(one).digest)"
     )
-    place = ":".join(filter(None, sys.path))
     told = {
         subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             check=True,
-            env={
-                "PYTHONHASHSEED": seed,
-                "PYTHONPATH": ":".join(filter(None, sys.path)),
-            },
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": place},
         ).stdout
         for seed in ("0", "1")
     }

@@ -98,15 +98,19 @@ class JudgeReady(Ready):
 
 
 def make_judge_ready(
-    workspace, folder, *, held=POINTS, judge="green@v1", rules=RULES
+    workspace, folder, *, held=POINTS, judge="green@v1", rules=RULES, shots=()
 ) -> JudgeReady:
-    """Make it; `held` are the points on the holdout, None for none."""
+    """Make it; `held` are the points on the holdout, None for none.
+
+    `shots` are options of the first version.
+    """
     made = JudgeReady(workspace, folder)
     text = workspace.protocol.read_text()
     workspace.protocol.write_text(text + rules)
     begun = call(
         workspace,
         *("prompt", "new", "mine", "--from", judge, "--actor", AUTHOR.name),
+        *shots,
     )
     assert begun.exit_code == 0, begun.output
     made.add_pairs("rp", "dev", TEXTS)
