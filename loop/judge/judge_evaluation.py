@@ -54,7 +54,7 @@ from loop.judge.rated_rows import (
     rated_rows,
 )
 from loop.judge.repeats import CopyTest
-from loop.labels.cohort import Cohort, iter_items, read_cohort
+from loop.labels.cohort import CONTEXT, Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
@@ -138,6 +138,9 @@ class JudgeEvaluation:
     """Of `score` and of the counts."""
 
     own: OwnAgainstCounts
+    without_context: bool = False
+    """Whether the judge reads what is known of the patient, and the cohort has none."""
+
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
 
@@ -289,6 +292,7 @@ def evaluate_judge_run(
         else _agreement(scores_of(contract), first, points, units),
         meta=meta,
         own=compare_own(first, EMPTY),
+        without_context=CONTEXT in version.inputs and CONTEXT not in cohort.inputs,
         gate=gate,
     )
 
@@ -619,6 +623,11 @@ def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
             "The judge's own score and GREEN of its counts differ by "
             f"{found.own.mean_difference:.3f} on average, by {found.own.largest:.3f} "
             "at most."
+        )
+    if found.without_context:
+        told.append(
+            f"{found.run.spec.prompt} reads what is known of the patient, and cohort "
+            f"{found.cohort} has no column context: all pairs were judged without it."
         )
     if found.gate is None:
         told.append(
