@@ -92,6 +92,11 @@ def build(
     contract = get_contract(version.contract)
     plan = plan_prompts(version, contract.schema)
     _check_labels(version)
+    if any(call.numbered for call in plan.calls):
+        raise DataError(
+            f"{version.ref} puts a text in as numbered lines, and what is exported "
+            "puts texts in as they stand. Ask it with `ranloop judge` instead."
+        )
     if target.is_batch:
         form = _form(origin, plan, target)
         return BuiltExport({} if with_cases else _request_templates(form), form)
