@@ -13,14 +13,19 @@ import pytest
 from loop.core.errors import EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import bundled
-from loop.core.records import Status
+from loop.core.records import PromptTask, Status
 from loop.engines.base import Settings, Streaming, get_engine
 from loop.judge import Judge
+from loop.judge.counts import score_counts, scores_of
+from loop.labels.error_categories import read_errors
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.first_judge import first_judge
+from loop.prompts.outputs.base import get_contract, list_contracts
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_task
+from loop.score.experts.error_counts import Empty
 from tests.conftest import shipped_workspace
 from tests.servers.answers import follows
 from tests.servers.process import serving
@@ -263,3 +268,38 @@ def test_judges_are_asked_in_both_forms(server):
         known = ~np.isnan(said.counts.triples).any(axis=1)
         assert known.tolist() == [read is Status.ANSWERED] * 2
         assert bool(said.problems) is (read is Status.UNPARSED)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        one
+        for one in list_contracts(PromptTask.JUDGE)
+        if get_contract(one).inputs[1] == "candidate" and scores_of(get_contract(one))
+    ],
+)
+def test_every_contract_of_a_judge_is_asked(server, name):
+    """A random model's JSON follows the schema; its free text is never a score.
+
+    Lists of findings that repeat one, and lines that the candidate does not have, may
+    be unreadable though they follow the schema.
+    """
+    contract = get_contract(name)
+    errors = read_errors(bundled() / "labels")
+    wanted = [one for one in errors.categories if one.id in errors.clinical]
+    version = first_judge("asked", wanted, contract)
+    asking = EngineOptions(max_tokens=900)
+    with Judge.open(None, version, f"openai:tiny@{server}", asking) as judge:
+        texts = ["Small left effusion.", "The lungs are clear."]
+        said = judge.judge(texts, texts[::-1], ["en", "en"])
+    answered = said.counts.count(Status.ANSWERED)
+    assert answered + said.counts.count(Status.UNPARSED) == 2
+    if not contract.schema(version.labels):
+        assert not answered
+    elif name not in ("line_corrections", "error_list_weighted"):
+        assert answered == 2
+    for score in scores_of(contract):
+        values = score_counts(said.counts, score, Empty.ONE)
+        values = values[~np.isnan(values)]
+        assert len(values) <= answered
+        assert ((values >= score.low) & (values <= (score.high or np.inf))).all()
