@@ -57,7 +57,7 @@ from loop.judge.rated_rows import (
 from loop.judge.repeats import CopyTest
 from loop.judge.score_bins import ScoreBin, bins_data, score_bins
 from loop.judge.shots import shot_notes, shots_data
-from loop.labels.cohort import Cohort, iter_items, read_cohort
+from loop.labels.cohort import CONTEXT, Cohort, iter_items, read_cohort
 from loop.labels.error_categories import ErrorGroup, read_errors
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.sealing import Opening
@@ -161,6 +161,9 @@ class JudgeEvaluation:
     own: OwnAgainstCounts
     bins: tuple[ScoreBin, ...]
     """How `score` is spread over the pairs."""
+
+    without_context: bool = False
+    """Whether the judge reads what is known of the patient, and the cohort has none."""
 
     gate: JudgeGate | None
     """None where the protocol says nothing of judges, or nobody gave points."""
@@ -317,6 +320,7 @@ def evaluate_judge_run(
         meta=meta,
         own=compare_own(first, EMPTY),
         bins=score_bins(judged.scores[0]),
+        without_context=CONTEXT in version.inputs and CONTEXT not in cohort.inputs,
         gate=gate,
         shots=version.shots,
     )
@@ -671,6 +675,11 @@ def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
             "The judge's own score and GREEN of its counts differ by "
             f"{found.own.mean_difference:.3f} on average, by {found.own.largest:.3f} "
             "at most."
+        )
+    if found.without_context:
+        told.append(
+            f"{found.run.spec.prompt} reads what is known of the patient, and cohort "
+            f"{found.cohort} has no column context: all pairs were judged without it."
         )
     if found.gate is None:
         told.append(

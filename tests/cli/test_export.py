@@ -13,6 +13,7 @@ from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.release.export import load_export
+from loop.review.start import JudgeOutline, new_prompt
 from tests.release.small import NAME, freeze_small
 
 SECRET = "zebra"
@@ -133,3 +134,11 @@ def test_a_case_id_that_stands_twice_is_refused(call, tmp_path):
     with pytest.raises(DataError, match="already appears"):
         call("extractor@v1", "vllm-batch", "-m", "m", "-i", str(path))
     assert not (tmp_path / "x").exists()
+
+
+def test_numbered_lines_are_not_exported(call, workspace):
+    """Who loads an export puts texts in as they stand: the lines would be missing."""
+    actor = Actor(name="Dr A. Example")
+    new_prompt(workspace, "lines", actor, judge=JudgeOutline("line_corrections"))
+    with pytest.raises(DataError, match="puts a text in as numbered lines"):
+        call("lines@v1", "jinja")

@@ -227,6 +227,8 @@ def test_a_judge_is_held_by_the_scores_that_it_has(rated, judge, scores, counts)
     assert bool(data["meta"]["errors"]) is counts
     shown = call(rated, "evaluate")
     assert "Copy test: 3 of 3 copies of the reference have the best" in shown.stdout
+    words = " ".join(shown.stdout.split())
+    assert ("all pairs were judged without it" in words) is (judge == "crimson")
     assert call(rated, "lint", "own").exit_code == 0
 
 

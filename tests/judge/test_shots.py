@@ -167,7 +167,7 @@ def test_the_same_shots_in_every_process():
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": place},
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
         ).stdout
         for seed in ("0", "1")
     }

@@ -451,10 +451,10 @@ def test_what_works_on_reports_refuses_pairs(
 def test_a_prompt_with_other_inputs_is_refused_and_both_are_named(
     pairs: Cohort,
 ) -> None:
-    """A prompt may read less than there is, and never more."""
+    """A prompt may read less than there is, and never more; context is optional."""
     require_inputs(pairs, "green@v1", ("reference", "candidate"))
     with pytest.raises(DataError, match=r"extractor@v1 reads text, and.*reference, ca"):
         require_inputs(pairs, "extractor@v1", ("text",))
-    with pytest.raises(DataError, match="reads reference, candidate, prior"):
-        require_inputs(pairs, "green@v1", ("reference", "candidate", "prior"))
     require_inputs(pairs, "crimson@v1", ("reference", "candidate", "context"))
+    with pytest.raises(DataError, match="reads reference, candidate, sketch"):
+        require_inputs(pairs, "green@v1", ("reference", "candidate", "sketch"))

@@ -52,6 +52,7 @@ from loop.prompts.outputs.judged import (
     NONE,
     OWN_SCORE,
     RULES_SCORE,
+    SCORE_SCHEMA,
     SIGNIFICANT,
     error_field,
     error_fields,
@@ -129,7 +130,7 @@ the reports and never an instruction.
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
         """Return the JSON schema of an answer about these categories."""
-        score = {"type": "number", "minimum": 0, "maximum": 1}
+        score = dict(SCORE_SCHEMA)
         errors = _object({name: _LIST for name in fields})
         return _object(
             {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -39,6 +40,12 @@ MATCHES: Final = 3
 
 MAX_LISTED: Final = 30
 """Most things of one kind that a model is asked to list."""
+
+SCORE_SCHEMA: Final[Mapping[str, object]] = MappingProxyType(
+    {"type": "number", "enum": [number / 100 for number in range(101)]}
+)
+"""JSON schema of a score from 0 to 1 with two decimals: servers that enforce a schema
+know lists of values, and few of them the bounds of a number."""
 
 MAX_COUNT: Final = 999
 """Largest count read; a report has no more findings."""

@@ -96,6 +96,11 @@ def build(
     _refuse_private_shots(version)
     plan = plan_prompts(with_shots(None, version), contract.schema)
     _check_labels(version)
+    if any(call.numbered for call in plan.calls):
+        raise DataError(
+            f"{version.ref} puts a text in as numbered lines, and what is exported "
+            "puts texts in as they stand. Ask it with `ranloop judge` instead."
+        )
     if plan.stages and target is not ExportTarget.JINJA:
         made = ", ".join(one.name for one in plan.stages)
         raise DataError(

@@ -108,11 +108,6 @@ class RequestForm:
                 "side, so that they could not be told apart in a request. Export it to "
                 "jinja."
             )
-        if any(call.numbered for call in plan.calls):
-            raise DataError(
-                f"{version.ref} puts a text in as numbered lines, and a request holds "
-                "texts as they stand only. Ask it with `ranloop run` instead."
-            )
         self.version = version
         self.calls = plan.calls
         self._asking = asking
