@@ -112,8 +112,8 @@ LIBRARY = {
     *("RanScoreMetric", "RanScoreReward", "judge_pairs", "load_export"),
     *("accuracy_optimism", "certification_power", "positives_needed"),
     *("replace_votes", "rogan_gladen_f1", "write_reference"),
-    # What `judge_pairs` returns, to be held against experts.
-    "judged_texts",
+    # What `judge_pairs` returns, to be held against experts, and for marked pairs.
+    *("judged_texts", "judge_marked_pairs"),
     # Named in the table of engines, as a string.
     "make_replay",
 }

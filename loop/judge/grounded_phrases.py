@@ -39,7 +39,7 @@ from loop.judge.radfact import (
     radfact_parts,
     share_phrases,
 )
-from loop.prompts.outputs.phrases import MAX_PHRASES
+from loop.prompts.outputs.report_phrases import MAX_PHRASES
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem

@@ -29,7 +29,7 @@ from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.outputs.line_corrections import LineCorrections
 from loop.prompts.outputs.mean_answer import AnswerPart
 from loop.prompts.outputs.overall_score import OverallScore, OverallScoreText
-from loop.prompts.outputs.phrases import ReportPhrases, ReportPhrasesText
+from loop.prompts.outputs.report_phrases import ReportPhrases, ReportPhrasesText
 from loop.prompts.outputs.rubric_rating import (
     Rating,
     RatingText,

@@ -9,7 +9,7 @@ import pytest
 from loop.core.numbered_phrases import number_phrases, split_phrases
 from loop.core.records import Item, Reading
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.outputs.phrases import MAX_PHRASES
+from loop.prompts.outputs.report_phrases import MAX_PHRASES
 from tests.prompts.outputs.test_judge_fuzz import ANSWERS, JUNK, damaged
 
 PHRASES, ENTAILED = get_contract("phrases"), get_contract("entailment")
