@@ -97,7 +97,7 @@ def lint_version(
     ]
     if meanings is not None:
         findings += _lint_shown(version)
-        if not _judges(version):
+        if _extracts(version):
             findings += _lint_exemplars(version.guides)
         findings += _lint_reading(version, reading)
         findings += _lint_definitions(version.guides, meanings)
@@ -133,6 +133,11 @@ def _judges(version: PromptVersion) -> bool:
     return contract is not None and contract.task is PromptTask.JUDGE
 
 
+def _extracts(version: PromptVersion) -> bool:
+    contract = CONTRACTS.get(version.contract)
+    return contract is None or contract.task is PromptTask.EXTRACT
+
+
 def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
     """Undefined and unused template variables, case text in the system message."""
     used: set[str] = set()
@@ -154,8 +159,7 @@ def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
 def _lint_inputs(version: PromptVersion) -> Iterator[Finding]:
     """Find texts of the contract that the prompt does not show, and calls too many."""
     contract = CONTRACTS.get(version.contract)
-    extracts = contract is None or contract.task is PromptTask.EXTRACT
-    if not extracts and version.plan is not CallPlan.JOINT:
+    if not _extracts(version) and version.plan is not CallPlan.JOINT:
         yield _error(
             "prompt.yaml",
             f"the contract {version.contract} is answered in one call, and the call "

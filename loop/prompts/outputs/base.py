@@ -9,6 +9,7 @@ from typing import Protocol
 from loop.core.errors import DataError
 from loop.core.records import Item, PromptTask, Reading
 from loop.prompts.outputs.binary import BinaryValues
+from loop.prompts.outputs.changes import Changes
 from loop.prompts.outputs.error_list import ErrorList, UnweightedErrorList
 from loop.prompts.outputs.findings import Findings
 from loop.prompts.outputs.green_sections import (
@@ -19,6 +20,7 @@ from loop.prompts.outputs.green_sections import (
 )
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.outputs.mean_answer import AnswerPart
+from loop.prompts.outputs.plausible import Plausible
 
 
 class Contract(Protocol):
@@ -76,6 +78,7 @@ class Contract(Protocol):
 _ALL: tuple[Contract, ...] = (
     *(LabelValues(), Findings(), BinaryValues()),
     *(GreenSections(), GreenText(), ErrorList(), UnweightedErrorList()),
+    *(Changes(), Plausible()),
 )
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})
