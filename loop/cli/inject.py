@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     ProgressBar,
+    UnconstrainedOption,
     WorkspaceOption,
     find_place,
     note,
@@ -19,13 +21,21 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.judge.injection.inject import InjectionOptions, inject_errors
+from loop.judge.injection.inject import (
+    Injection,
+    InjectionOptions,
+    UnmadeVariants,
+    inject_by_model,
+    inject_errors,
+)
 from loop.judge.injection.injection_files import (
     check_injection_folder,
     read_injection_cohort,
     read_injection_file,
     write_injection,
 )
+from loop.judge.injection.model_injection import MOST_ATTEMPTS, ErrorWriter, ModelReport
+from loop.run.asking import EngineOptions
 
 
 def register(app: typer.Typer) -> None:
@@ -87,6 +97,28 @@ def inject(
         Path | None,
         typer.Option("--bank", help="What is written, as labels/injection.yaml."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="Language model that writes: openai:MODEL[@URL] or vllm:MODEL[@URL].",
+            show_default="none: written from the bank",
+        ),
+    ] = "",
+    validator: Annotated[
+        str,
+        typer.Option(
+            "--validator",
+            help="Language model that looks at what was written.",
+            show_default="that of --engine",
+        ),
+    ] = "",
+    region: Annotated[
+        str,
+        typer.Option("--region", help="Of the body, in words; for a language model."),
+    ] = "",
+    allow_unconstrained: UnconstrainedOption = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     language: Annotated[
         str, typer.Option("--language", help="Of a file: ISO 639-1 code, or auto.")
@@ -97,10 +129,14 @@ def inject(
 ) -> None:
     """Put known errors into reports, to test judges and metrics.
 
-    No model is asked. Each variant has errors of one kind and differs from its report
-    in nothing else, which is checked; so it is known what a judge should find. The
-    folder holds pairs.csv, which `judge --pairs` reads, changes.jsonl with every
-    change, and inject.json with the counts. English reports only.
+    Each variant has errors of one kind and differs from its report in nothing else,
+    which is checked; so it is known what a judge should find. Without --engine no model
+    is asked. With it the prompts inject_a to inject_f and rewrite are, each answer is
+    checked by code and then by the prompt validate, and one that is refused is asked
+    for again, five times in all. Answers are kept in the workspace, if there is one:
+    what was killed goes on. The folder holds pairs.csv, which `judge --pairs` reads,
+    changes.jsonl with every change, and inject.json with the counts. English reports
+    only.
     """
     if bool(cohort) is (source is not None):
         raise typer.BadParameter("name a file of reports, or a cohort with --cohort")
@@ -116,8 +152,15 @@ def inject(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    if (validator or region) and not engine:
+        raise typer.BadParameter("--validator and --region are for --engine")
+    if engine and negated:
+        raise typer.BadParameter("--negated is for injection without --engine")
     place = open_workspace(workspace) if cohort else find_place(workspace)
     check_injection_folder(out, place)
+    asking = EngineOptions(
+        tell=note, seed=seed, allow_unconstrained=allow_unconstrained
+    )
     progress = ProgressBar("inject", quiet=as_json)
     with progress.shown():
         if cohort and place is not None:
@@ -126,18 +169,32 @@ def inject(
             given = read_injection_file(
                 source or Path(), place, language=language, encoding=encoding
             )
-        made = inject_errors(
-            given.texts,
-            options,
-            languages=given.languages,
-            bank=bank,
-            watch=progress.part("reports", len(given.texts)),
-        )
+        if engine:
+            with ErrorWriter.open(
+                place, options.written, engine, validator, asking
+            ) as writer:
+                made = inject_by_model(
+                    given.texts,
+                    writer,
+                    options,
+                    languages=given.languages,
+                    bank=bank,
+                    region=region,
+                    watch=progress.part("reports"),
+                )
+        else:
+            made = inject_errors(
+                given.texts,
+                options,
+                languages=given.languages,
+                bank=bank,
+                watch=progress.part("reports", len(given.texts)),
+            )
         about = write_injection(out, made, given)
     if as_json:
         print_json(about)
     else:
-        _show(about, out)
+        _show(about, made, out)
 
 
 def _read_numbers(words: str) -> tuple[int, ...]:
@@ -148,7 +205,7 @@ def _read_numbers(words: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _show(about: Mapping[str, Any], out: Path) -> None:
+def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
     """Print what was made, and what was not."""
     source = about["source"]
     say(
@@ -159,6 +216,7 @@ def _show(about: Mapping[str, Any], out: Path) -> None:
     say()
     numbers = [str(one) for one in about["options"]["numbers"]]
     numbers.sort(key=int)
+    model = made.model
     print_table(
         ("kind", *(f"k = {one}" for one in numbers), "read otherwise"),
         [
@@ -173,8 +231,29 @@ def _show(about: Mapping[str, Any], out: Path) -> None:
     say()
     for reason, count in about["cases_unused"].items():
         say(f"note: {count:,} reports not used: {reason}")
+    tried = "places tried" if model is None else "answers"
     say(
-        "note: read otherwise: places tried and left out, because the reader of "
+        f"note: read otherwise: {tried} and left out, because the reader of "
         "findings saw more change than was made"
     )
+    if model is not None:
+        _show_model(model, made.left_out)
     note(f"wrote {out}: pairs.csv, changes.jsonl, inject.json; it holds report texts")
+
+
+def _show_model(model: ModelReport, left_out: Sequence[UnmadeVariants]) -> None:
+    """Print who wrote, how many attempts it took, and what was refused."""
+    facts = model.facts
+    say(f"note: written by {facts.engine}, looked at by {facts.validator}")
+    say(
+        f"note: {sum(model.attempts.values()):,} answers for "
+        f"{sum(model.accepted.values()):,} variants, at most {MOST_ATTEMPTS} each; "
+        f"{model.asked:,} prompts asked now, {model.cached:,} answered before"
+    )
+    for reason, count in model.rejected.items():
+        say(f"note: {count:,} answers refused: {reason}")
+    lost = Counter[str]()
+    for one in left_out:
+        lost[one.reason] += one.variants
+    for reason, count in sorted(lost.items()):
+        say(f"note: {count:,} variants left out, in the end: {reason}")

@@ -104,7 +104,7 @@ def lint_version(
     ]
     if meanings is not None:
         findings += _lint_shown(version)
-        if not _judges(version):
+        if _extracts(version):
             findings += _lint_exemplars(version.guides)
         findings += _lint_reading(version, reading)
         findings += _lint_definitions(version.guides, meanings)
@@ -140,6 +140,11 @@ def _judges(version: PromptVersion) -> bool:
     return contract is not None and contract.task is PromptTask.JUDGE
 
 
+def _extracts(version: PromptVersion) -> bool:
+    contract = CONTRACTS.get(version.contract)
+    return contract is None or contract.task is PromptTask.EXTRACT
+
+
 def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
     """Undefined and unused template variables, case text in the system message."""
     used: set[str] = set()
@@ -161,10 +166,9 @@ def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
 def _lint_inputs(version: PromptVersion) -> Iterator[Finding]:
     """Find texts of the contract that the prompt does not show, and calls too many."""
     contract = CONTRACTS.get(version.contract)
-    extracts = contract is None or contract.task is PromptTask.EXTRACT
     by_side = isinstance(contract, Entailment)
     plan = CallPlan.PER_LABEL if by_side else CallPlan.JOINT
-    if not extracts and version.plan is not plan:
+    if not _extracts(version) and version.plan is not plan:
         calls = "a call for each guide" if by_side else "one call"
         yield _error(
             "prompt.yaml",

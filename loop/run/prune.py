@@ -17,9 +17,9 @@ from loop.run.store import KEY_BYTES, Store
 
 _ROWS = 1000
 
-ANSWER_FOLDERS: Final = ("score", "judge")
-"""Private folders with a store of their own, of answers about generated reports that
-are in no run of the workspace."""
+ANSWER_FOLDERS: Final = ("score", "judge", "inject")
+"""Private folders with a store of their own, of answers about generated or changed
+reports that are in no run of the workspace."""
 
 
 class Pruned(NamedTuple):

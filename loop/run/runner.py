@@ -22,14 +22,14 @@ from loop.core.records import Completion, Item, Outcome, Prompt, Status
 from loop.labels.language import has_words
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import Contract, get_contract
-from loop.prompts.render import plan_prompts
+from loop.prompts.render import plan_prompts, space_out
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Usage, Work, ask_aside, execute
 from loop.run.pool_shots import with_shots
 from loop.run.prune import ANSWER_FOLDERS
-from loop.run.spec import RunSpec
+from loop.run.spec import RunSpec, drawn
 from loop.run.store import RunRecord, Store, read_values
 from loop.run.task_fields import task_of
 
@@ -100,6 +100,10 @@ class RunnerOptions:
     about: str = ""
     """Text of an item without whose words nothing is asked; empty for any of them."""
 
+    retries: int | None = None
+    """How often a prompt is asked again whose answer cannot be read; None for as often
+    as the engine's settings say."""
+
     def __post_init__(self) -> None:
         if self.folder and self.folder not in ANSWER_FOLDERS:
             raise ValueError(
@@ -131,7 +135,9 @@ class PromptRunner:
         self._about = options.about
         self._engine = engine
         self._store = store
+        self._retries = options.retries
         self._plan = plan_prompts(version, self.contract.schema)
+        self._draw = 0
         self._known: dict[str, tuple[object, ...]] = {}
         self._turn = Lock()
         self._closing = ExitStack().close
@@ -195,6 +201,32 @@ class PromptRunner:
             # A notebook or a trainer may never close it.
             runner._closing = weakref.finalize(runner, stack.pop_all().close)
         return runner
+
+    def beside(
+        self,
+        version: PromptVersion,
+        options: RunnerOptions | None = None,
+        *,
+        draw: int = 0,
+    ) -> PromptRunner:
+        """Return a runner with this one's engine and store, which closing it leaves.
+
+        Parameters
+        ----------
+        version
+            What it asks: this one's version or another of the same task.
+        options
+            What it asks about and gives back; the folder stays this one's.
+        draw
+            Number of the draw: the same question another time, with that much added to
+            the seed and so many more blank lines, see `loop.prompts.render.space_out`.
+        """
+        chosen = options or RunnerOptions()
+        made = PromptRunner(version, self.material, self._engine, self._store, chosen)
+        made._draw = draw
+        if draw:
+            made._plan = space_out(made._plan, draw)
+        return made
 
     @property
     def engine(self) -> str:
@@ -376,7 +408,8 @@ class PromptRunner:
         """Ask about `items`, and add what came back about each to `found`."""
         spec = self._spec(item.id for item in items)
         work = self._work(items if watch is None else watch(items))
-        summary = execute(spec, work, self._engine, self._store)
+        engine = self._engine.redraw(self._draw) if self._draw else self._engine
+        summary = execute(spec, work, engine, self._store)
         (run,) = self._store.find_runs(ids=[summary.run_id])
         for one in read_values(self._store, run):
             values = tuple([one.values.get(name) for name in self.fields])
@@ -389,7 +422,7 @@ class PromptRunner:
         return summary
 
     def _spec(self, keys: Iterable[str]) -> RunSpec:
-        return RunSpec(
+        spec = RunSpec(
             prompt=self.version.ref,
             prompt_digest=self.version.digest,
             contract=f"{self.contract.name}/{self.contract.version}",
@@ -398,13 +431,16 @@ class PromptRunner:
             engine=self._engine.name,
             parameters=self._engine.parameters,
         )
+        return drawn(spec, self._draw, spaced=True)
 
     def _work(self, items: Iterable[Item]) -> Work:
         return Work(
             items=items,
             plan=self._plan,
             contract=self.contract,
-            retries=self._engine.retry_unreadable,
+            retries=self._engine.retry_unreadable
+            if self._retries is None
+            else self._retries,
         )
 
 

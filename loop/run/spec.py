@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,6 +66,16 @@ class RunSpec:
     def digest(self) -> str:
         """Sha256 over the whole spec, 64 hex characters."""
         return digest_json(asdict(self))
+
+
+def drawn(spec: RunSpec, draw: int, *, spaced: bool) -> RunSpec:
+    """Return the spec of one draw: its own number, seed and, where told, spacing."""
+    if draw == 0:
+        return spec
+    parameters = {**spec.parameters, "seed": spec.parameters["seed"] + draw}
+    if spaced:
+        parameters[BLANK_LINES] = draw
+    return replace(spec, draw=draw, parameters=parameters)
 
 
 def undrawn(spec: RunSpec) -> dict[str, Any]:

@@ -56,7 +56,7 @@ from loop.run.pool_shots import (
     require_apart,
     with_shots,
 )
-from loop.run.spec import BLANK_LINES, RunSpec
+from loop.run.spec import RunSpec, drawn
 from loop.run.store import KEY_BYTES, RunRecord, open_store
 from loop.run.task_fields import require_fields, task_of
 
@@ -364,7 +364,7 @@ def run_draws(
         for draw in draws:
             asked = engine if draw == 0 else _redraw(engine, draw)
             seal = _sealer(workspace, asked, environment)
-            spec = _drawn(task.spec, draw, spaced=spaced)
+            spec = drawn(task.spec, draw, spaced=spaced)
             work = task.work
             if draw and spaced:
                 work = replace(work, plan=space_out(task.plan, draw))
@@ -393,16 +393,6 @@ def _watched(work: Work, total: int, watch: Watch | None) -> Iterator[Work]:
     finally:
         if isinstance(ended, Generator):
             ended.close()
-
-
-def _drawn(spec: RunSpec, draw: int, *, spaced: bool) -> RunSpec:
-    """Return the spec of one draw: its own number, seed and spacing."""
-    if draw == 0:
-        return spec
-    parameters = {**spec.parameters, "seed": spec.parameters["seed"] + draw}
-    if spaced:
-        parameters[BLANK_LINES] = draw
-    return replace(spec, draw=draw, parameters=parameters)
 
 
 def _redraw(engine: Engine, draw: int) -> Engine:

@@ -13,6 +13,8 @@ from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.lint import LabelMeaning, lint_version
 from loop.prompts.outputs.base import CONTRACTS
+from loop.prompts.outputs.changes import REWRITING
+from loop.prompts.outputs.plausible import PLAUSIBLE
 from loop.prompts.version import PromptVersion
 from loop.run.store import RunRecord
 
@@ -71,6 +73,13 @@ def read_task_fields(
             source="category of labels/errors.yaml",
             any_id=contract in CONTRACTS and not CONTRACTS[contract].counts_errors,
         )
+    if task is PromptTask.REWRITE:
+        kinds = read_errors(workspace.labels).ids
+        return TaskFields(
+            ids=(*kinds, REWRITING, PLAUSIBLE),
+            meanings={},
+            source="category of labels/errors.yaml, rewriting or plausible",
+        )
     taxonomy = read_taxonomy(workspace.labels)
     return TaskFields(
         ids=taxonomy.extracted,
@@ -85,8 +94,13 @@ def require_fields(workspace: WorkspacePaths, version: PromptVersion) -> None:
     Raises
     ------
     DataError
-        It asks for nothing that its task may ask for.
+        It changes a text, or asks for nothing that its task may ask for.
     """
+    if task_of(version) is PromptTask.REWRITE:
+        raise DataError(
+            f"{version.ref} changes reports or looks at changes, and a run scores "
+            "answers. `ranloop inject --engine ENGINE` asks it."
+        )
     fields = read_task_fields(workspace, task_of(version), version.contract)
     if fields.any_id:
         return

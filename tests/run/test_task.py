@@ -21,10 +21,9 @@ from loop.run.asking import ChosenEngine, HeldEngine
 from loop.run.cost import estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.manifest import find_run, read_manifest
-from loop.run.spec import undrawn
+from loop.run.spec import drawn, undrawn
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import (
-    _drawn,
     prepare_run,
     require_answers,
     require_language,
@@ -367,6 +366,6 @@ def test_a_run_without_answers_cannot_be_scored(answered, problems, said):
 def test_a_draw_has_its_own_seed_and_spacing(kit, draw, spaced, parameters):
     """The first is asked as it is; what a draw adds can be taken off again."""
     spec = kit.make_spec(parameters={"seed": 7})
-    drawn = _drawn(spec, draw, spaced=spaced)
-    assert (drawn.draw, dict(drawn.parameters)) == (draw, parameters)
-    assert undrawn(drawn) == {"seed": 7}
+    further = drawn(spec, draw, spaced=spaced)
+    assert (further.draw, dict(further.parameters)) == (draw, parameters)
+    assert undrawn(further) == {"seed": 7}

@@ -138,7 +138,18 @@ class RulesEngine:
         return self._languages
 
     def for_task(self, task: PromptTask) -> Engine:
-        """Return the engine of a task: a judge's prompts are answered by other data."""
+        """Return the engine of a task: a judge's prompts are answered by other data.
+
+        Raises
+        ------
+        EngineError
+            The task is to change a text, which takes a language model.
+        """
+        if task is PromptTask.REWRITE:
+            raise EngineError(
+                "rules is no language model and changes no text. `ranloop inject` "
+                "without --engine puts errors into reports by rules, or name a model."
+            )
         if task is not PromptTask.JUDGE:
             return self
         return JudgingEngine(self._cues, read_judging(self._weights), REVISION)

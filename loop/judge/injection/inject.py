@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError, EngineError
@@ -21,7 +21,14 @@ from loop.engines.rules.weights import read_judging
 from loop.judge.injection.chance import Chance
 from loop.judge.injection.error_edits import KINDS, ErrorEditor
 from loop.judge.injection.harmless import HarmlessKind, HarmlessRewriter
-from loop.judge.injection.injection_bank import InjectionBank, read_bank
+from loop.judge.injection.injection_bank import InjectionBank, ReadBank, read_bank
+from loop.judge.injection.model_injection import (
+    ErrorWriter,
+    ModelReport,
+    VariantChecker,
+    list_wanted,
+    name_variants,
+)
 from loop.judge.injection.report_lines import (
     LinedReport,
     ReadFinding,
@@ -39,6 +46,7 @@ from loop.judge.injection.text_changes import (
 from loop.labels.cohort import CohortCase, cases_digest
 from loop.labels.language import guess_language, has_words
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.changes import REWRITING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +63,7 @@ UNREAD: Final = "the reader reads something else, too"
 EMPTY: Final = "empty"
 FOREIGN: Final = "not in English"
 SILENT: Final = "holds nothing to read"
+NO_PLACE: Final = "no place for any change"
 TOO_LONG: Final = f"longer than {LONGEST:,} characters"
 
 
@@ -108,6 +117,12 @@ class InjectionOptions:
         made = tuple(KINDS[letter].value for letter in sorted(self.errors))
         harmless = tuple(one.value for one in HarmlessKind)
         return made + harmless if self.harmless else made
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Ids of the kinds of change that a model is asked for, errors first."""
+        made = tuple(KINDS[letter].value for letter in sorted(self.errors))
+        return (*made, REWRITING) if self.harmless else made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -165,6 +180,14 @@ class Injection:
     bank_digest: str
     reader: Mapping[str, str] = field(default_factory=dict)
     """By what reports were read: revision, prompt version and its digest."""
+
+    model: ModelReport | None = None
+    """By which model variants were written, and how; None where none was asked."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Ids of the kinds of change, errors first."""
+        return self.options.kinds if self.model is None else self.options.written
 
     def count(self, kind: str, number: int) -> int:
         """Return how many variants of a kind have so many changes."""
@@ -272,45 +295,141 @@ def inject_errors(
     read = read_bank(bank)
     opened = _open_reader()
     maker = _Maker(options, read.bank, opened.reader)
-    known = {
-        str(case): text if isinstance(text, str) else "" for case, text in texts.items()
-    }
-    if len(known) != len(texts):
-        raise DataError(
-            f"{len(texts) - len(known)} of the {len(texts)} reports have an id that "
-            "another one has. Give every report its own."
-        )
+    known = _known(texts)
     unused = Counter[str]()
     pairs: list[InjectedPair] = []
-    for case in watch(known):
-        text = known[case]
-        language = (languages or {}).get(case)
-        reason = _why_unused(text, language, read.bank.language)
-        if not reason:
-            try:
-                report = line_report(opened.reader, read.bank, text)
-            except EngineError:
-                reason = SILENT
-            else:
-                made = list(maker.variants(case, report))
-                reason = "" if made else "no place for any change"
-                pairs += made
-        if reason:
-            unused[reason] += 1
-    if known and unused[FOREIGN] == len(known):
-        raise DataError(
-            f"no report is in the language of the bank, {quoted(read.bank.language)}. "
-            "Name reports in that language, or a bank for theirs."
-        )
-    kept = _draw(pairs, options)
+    for case, report in _line_all(known, languages, read.bank, opened.reader, watch):
+        made = [] if isinstance(report, str) else [*maker.variants(case, report)]
+        pairs += made
+        if isinstance(report, str):
+            unused[report] += 1
+        elif not made:
+            unused[NO_PLACE] += 1
+    _require_some(known, unused, read.bank.language)
     return Injection(
-        pairs=tuple(kept),
+        pairs=tuple(_draw(pairs, options)),
         options=options,
-        cases=len(known),
-        unused=dict(sorted(unused.items())),
         left_out=maker.left_out(),
         tried=dict(sorted(maker.tried.items())),
         read_otherwise=dict(sorted(maker.otherwise.items())),
+        **_basis(known, unused, read, opened),
+    )
+
+
+def inject_by_model(
+    texts: Mapping[str, str | None] | pd.Series[Any],
+    writer: ErrorWriter,
+    options: InjectionOptions | None = None,
+    *,
+    languages: Mapping[str, str] | None = None,
+    bank: Path | None = None,
+    region: str = "",
+    watch: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
+) -> Injection:
+    """Let a language model put errors of a known kind and number into reports.
+
+    Each answer is held against the report by code, as `place_changes` says, then read
+    by the embedded reader, then shown to the validator. One that is refused is asked
+    for in another draw, five times in all; then the variant is left out and counted.
+    The variant with two errors need not have the one of the variant with one.
+
+    Parameters
+    ----------
+    texts, options, languages, bank
+        As for `inject_errors`; the bank only tells what words for normal findings are.
+        Of the variants of a kind and number, `options.most` are asked for.
+    writer
+        Who writes; see `ErrorWriter.open`. Its kinds are ``options.written``.
+    region
+        Region of the body that the reports are of, in words; empty where not known.
+    watch
+        Wraps what is asked about in each attempt, to show progress.
+
+    Raises
+    ------
+    ValueError
+        `options` ask for denials, which a model is not asked for.
+    DataError
+        As for `inject_errors`.
+    EngineError
+        An engine as a whole failed; what it answered until then is kept.
+    StoreError
+        The store cannot be read or written.
+    """
+    options = options or InjectionOptions()
+    if options.negated:
+        raise ValueError("negated is for injection without a model")
+    read = read_bank(bank)
+    opened = _open_reader()
+    known = _known(texts)
+    unused = Counter[str]()
+    reports: dict[str, LinedReport] = {}
+    for case, report in _line_all(known, languages, read.bank, opened.reader, iter):
+        if isinstance(report, str):
+            unused[report] += 1
+        else:
+            reports[case] = report
+    _require_some(known, unused, read.bank.language)
+    wanted = list_wanted(
+        reports, options.written, options.numbers, most=options.most, seed=options.seed
+    )
+    found, excluded = writer.write(
+        wanted,
+        reports,
+        VariantChecker(read.bank, opened.reader),
+        modality=options.modality.replace("_", " "),
+        region=region,
+        language=read.bank.language,
+        watch=watch,
+    )
+    place = {one: number for number, one in enumerate(wanted)}
+    found.sort(key=lambda one: place[one.wanted])
+    model = writer.report
+    reasons = Counter((one.kind, one.number, why) for one, why in excluded.items())
+    return Injection(
+        pairs=tuple(
+            InjectedPair(
+                id=name,
+                reference_id=one.wanted.case,
+                reference=reports[one.wanted.case].text,
+                candidate=one.candidate,
+                kind=one.wanted.kind,
+                significant=one.wanted.kind != REWRITING,
+                number=one.wanted.number,
+                changes=one.changes,
+            )
+            for name, one in name_variants(found)
+        ),
+        options=options,
+        left_out=tuple(
+            UnmadeVariants(kind, number, reason, count)
+            for (kind, number, reason), count in sorted(reasons.items())
+        ),
+        tried=model.attempts,
+        read_otherwise=model.read_otherwise,
+        model=model,
+        **_basis(known, unused, read, opened),
+    )
+
+
+class _Basis(TypedDict):
+    """What an injection rests on, whoever writes."""
+
+    cases: int
+    unused: Mapping[str, int]
+    source_digest: str
+    language: str
+    bank_version: int
+    bank_digest: str
+    reader: Mapping[str, str]
+
+
+def _basis(
+    known: Mapping[str, str], unused: Counter[str], read: ReadBank, opened: _OpenReader
+) -> _Basis:
+    return _Basis(
+        cases=len(known),
+        unused=dict(sorted(unused.items())),
         source_digest=cases_digest(
             CohortCase(case, "", digest_text(text)) for case, text in known.items()
         ),
@@ -319,6 +438,49 @@ def inject_errors(
         bank_digest=read.sha256,
         reader=opened.about,
     )
+
+
+def _known(texts: Mapping[str, str | None] | pd.Series[Any]) -> dict[str, str]:
+    """Return the report of each case; no text is an empty one."""
+    known = {
+        str(case): text if isinstance(text, str) else "" for case, text in texts.items()
+    }
+    if len(known) != len(texts):
+        raise DataError(
+            f"{len(texts) - len(known)} of the {len(texts)} reports have an id that "
+            "another one has. Give every report its own."
+        )
+    return known
+
+
+def _line_all(
+    known: Mapping[str, str],
+    languages: Mapping[str, str] | None,
+    bank: InjectionBank,
+    reader: FindingReader,
+    watch: Callable[[Iterable[str]], Iterable[str]],
+) -> Iterator[tuple[str, LinedReport | str]]:
+    """Yield each case with its report, or why nothing can be put into it."""
+    for case in watch(known):
+        text = known[case]
+        reason = _why_unused(text, (languages or {}).get(case), bank.language)
+        if reason:
+            yield case, reason
+            continue
+        try:
+            yield case, line_report(reader, bank, text)
+        except EngineError:
+            yield case, SILENT
+
+
+def _require_some(
+    known: Mapping[str, str], unused: Counter[str], language: str
+) -> None:
+    if known and unused[FOREIGN] == len(known):
+        raise DataError(
+            f"no report is in the language of the bank, {quoted(language)}. "
+            "Name reports in that language, or a bank for theirs."
+        )
 
 
 def _why_unused(text: str, language: str | None, wanted: str) -> str:

@@ -237,6 +237,7 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
             "sha256": injection.bank_digest,
         },
         "reader": dict(injection.reader),
+        **({"model": injection.model.data()} if injection.model else {}),
         "source": {
             **source.about,
             "cases": injection.cases,
@@ -249,7 +250,7 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
             kind: {
                 str(number): counts[kind, number] for number in sorted(options.numbers)
             }
-            for kind in options.kinds
+            for kind in injection.kinds
         },
         "cases_unused": {**source.left_out, **injection.unused},
         "left_out": [one._asdict() for one in injection.left_out],
@@ -258,6 +259,6 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
                 "tried": injection.tried.get(kind, 0),
                 "read_otherwise": injection.read_otherwise.get(kind, 0),
             }
-            for kind in options.kinds
+            for kind in injection.kinds
         },
     }
