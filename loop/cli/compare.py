@@ -76,9 +76,11 @@ def compare(
     """
     place = open_workspace(workspace)
     progress = ProgressBar(f"compare {before} and {after}", quiet=as_json)
-    records = [find_run(place, one) for one in (before, after)]
-    runs = [EngineRun(one.spec.engine, one.id) for one in records]
-    if are_judge_runs(place, runs):
+    with progress.shown():
+        records = [find_run(place, one) for one in (before, after)]
+        runs = [EngineRun(one.spec.engine, one.id) for one in records]
+        judged = are_judge_runs(place, runs)
+    if judged:
         if label or reference is not None:
             raise typer.BadParameter(
                 "--label and --reference are for extractors; runs of judges are held "

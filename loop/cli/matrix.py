@@ -146,9 +146,11 @@ def matrix(
         )
     elif not asked:
         raise typer.BadParameter("name engines with --engine, or runs with --run")
-    requests = () if request is None else judging_requests(place, request)
+    with progress.shown():
+        requests = () if request is None else judging_requests(place, request)
+        judged = bool(requests) or (request is None and are_judge_runs(place, asked))
     documents = (html, markdown, csv)
-    if requests or (request is None and are_judge_runs(place, asked)):
+    if judged:
         if reference is not None:
             raise typer.BadParameter(
                 "--reference is for extractors; judges are held against the newest "

@@ -24,6 +24,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "config.yaml": "settings of this machine",
     "drafts": "prompt versions that are not committed yet",
     "editing": "prompts that somebody edits",
+    "inject": "errors that models wrote into reports, each asked once",
     "judge": "answers of judges about pairs of reports, each asked once",
     "findings": "words of the errors that experts marked",
     "keys": "private keys of people, and the vault's",
