@@ -80,6 +80,7 @@ OTHER_RECORDS = {
     ("frozen", "kw_only"): {
         *("ProgressBar", "_Tries", "VocabularyEntry", "ObjectReader", "_Wording"),
         *("_Merge", "UsageCount", "Job", "EventRegistry", "_StopSignal", "_Report"),
+        "_AttemptTally",
     },
     # They keep what was computed once.
     ("slots",): {"Prompt", "AppContext"},

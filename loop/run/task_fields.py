@@ -13,8 +13,8 @@ from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.lint import LabelMeaning, lint_version
 from loop.prompts.outputs.base import CONTRACTS
-from loop.prompts.outputs.changes import REWRITING
 from loop.prompts.outputs.plausible import PLAUSIBLE
+from loop.prompts.outputs.report_changes import REWRITING
 from loop.prompts.version import PromptVersion
 from loop.run.store import RunRecord
 

@@ -46,7 +46,7 @@ from loop.judge.injection.text_changes import (
 from loop.labels.cohort import CohortCase, cases_digest
 from loop.labels.language import guess_language, has_words
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.changes import REWRITING
+from loop.prompts.outputs.report_changes import REWRITING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -412,7 +412,7 @@ def inject_by_model(
     )
 
 
-class _Basis(TypedDict):
+class _InjectionBasis(TypedDict):
     """What an injection rests on, whoever writes."""
 
     cases: int
@@ -426,8 +426,8 @@ class _Basis(TypedDict):
 
 def _basis(
     known: Mapping[str, str], unused: Counter[str], read: ReadBank, opened: _OpenReader
-) -> _Basis:
-    return _Basis(
+) -> _InjectionBasis:
+    return _InjectionBasis(
         cases=len(known),
         unused=dict(sorted(unused.items())),
         source_digest=cases_digest(

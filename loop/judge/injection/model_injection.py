@@ -28,8 +28,12 @@ from loop.judge.injection.stated_changes import (
 )
 from loop.judge.injection.text_changes import TextChange
 from loop.prompts.catalog import read_known
-from loop.prompts.outputs.changes import REWRITING, Changes, stated_rewrite
 from loop.prompts.outputs.plausible import PLAUSIBLE, Plausible
+from loop.prompts.outputs.report_changes import (
+    REWRITING,
+    ReportChanges,
+    stated_rewrite,
+)
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.runner import PromptRunner, RunnerOptions
@@ -139,7 +143,7 @@ class ModelReport:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _AttemptTally:
     attempts: Counter[str] = field(default_factory=Counter)
     accepted: Counter[int] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -160,7 +164,7 @@ class ErrorWriter:
         """Prepare to ask; `open` says what each is."""
         self._writers = writers
         self._validator = validator
-        self._tally = _Tally()
+        self._tally = _AttemptTally()
         self._stack = ExitStack()
 
     @classmethod
@@ -198,7 +202,8 @@ class ErrorWriter:
             The store cannot be opened.
         """
         place = workspace or WorkspacePaths(bundled())
-        versions = {kind: _read(place, PROMPTS[kind], Changes.name) for kind in kinds}
+        contract = ReportChanges.name
+        versions = {kind: _read(place, PROMPTS[kind], contract) for kind in kinds}
         looked_at = _read(place, VALIDATOR, Plausible.name)
         options = RunnerOptions(folder=FOLDER, about="text", retries=0)
         looking = RunnerOptions(folder=FOLDER, about="text")

@@ -19,7 +19,7 @@ from loop.judge.injection.text_changes import (
     tight_change,
     why_wrong,
 )
-from loop.prompts.outputs.changes import StatedChange, StatedRewrite
+from loop.prompts.outputs.report_changes import StatedChange, StatedRewrite
 
 ADDED: Final = "added"
 REPLACED: Final = "replaced"
@@ -52,7 +52,7 @@ class PlacedChanges(NamedTuple):
     """Why it is refused; empty where it is not. Never words of a report."""
 
 
-class _Place(NamedTuple):
+class _StatedPlace(NamedTuple):
     """One way in which a stated change may be meant."""
 
     start: int
@@ -127,7 +127,7 @@ def _count_wrong(
     return ""
 
 
-def _places(report: LinedReport, said: StatedChange) -> Iterator[_Place]:
+def _places(report: LinedReport, said: StatedChange) -> Iterator[_StatedPlace]:
     """Yield where a stated change may stand; nothing where its words do not."""
     line = report.lines[said.sentence]
     if not said.original.strip():
@@ -143,7 +143,7 @@ def _places(report: LinedReport, said: StatedChange) -> Iterator[_Place]:
     end = start + len(wanted)
     new = said.modified.strip()
     if new:
-        yield _Place(start, end, new)
+        yield _StatedPlace(start, end, new)
         return
     for last in dict.fromkeys((end, line.stop if end == line.end else end)):
         yield _without_gap(report.text, start, last)
@@ -155,29 +155,31 @@ def _bounds(report: LinedReport, number: int) -> tuple[int, int]:
     return line.begin, following[0].begin if following else len(report.text)
 
 
-def _added(report: LinedReport, line: ReportLine, new: str) -> Iterator[_Place]:
+def _added(report: LinedReport, line: ReportLine, new: str) -> Iterator[_StatedPlace]:
     """Yield where a sentence of its own may stand beside another one, and in it."""
     if new:
-        yield _Place(line.stop, line.stop, f" {new}")
-        yield _Place(line.end, line.end, f" {new}")
-        yield _Place(line.start, line.start, f"{new} ")
+        yield _StatedPlace(line.stop, line.stop, f" {new}")
+        yield _StatedPlace(line.end, line.end, f" {new}")
+        yield _StatedPlace(line.start, line.start, f"{new} ")
 
 
-def _without_gap(text: str, start: int, end: int) -> _Place:
+def _without_gap(text: str, start: int, end: int) -> _StatedPlace:
     """Return a removal with the white space that would stay twice."""
     before, after = text[:start], text[end:]
     if not after.strip():
-        return _Place(len(before.rstrip()), end + len(after) - len(after.lstrip()), "")
+        return _StatedPlace(
+            len(before.rstrip()), end + len(after) - len(after.lstrip()), ""
+        )
     gap = len(after) - len(after.lstrip())
     if gap and (not before or before[-1].isspace()):
-        return _Place(start, end + gap, "")
+        return _StatedPlace(start, end + gap, "")
     if not gap and before and before[-1] == " " and not after[:1].isalnum():
-        return _Place(start - 1, end, "")
-    return _Place(start, end, "")
+        return _StatedPlace(start - 1, end, "")
+    return _StatedPlace(start, end, "")
 
 
 def _as_change(
-    report: LinedReport, bank: InjectionBank, kind: str, place: _Place, error: int
+    report: LinedReport, bank: InjectionBank, kind: str, place: _StatedPlace, error: int
 ) -> TextChange:
     old = report.text[place.start : place.end]
     if not place.new:
@@ -202,7 +204,7 @@ def _as_change(
     )
 
 
-def _is_sentence(report: LinedReport, place: _Place) -> bool:
+def _is_sentence(report: LinedReport, place: _StatedPlace) -> bool:
     return any(
         place.start <= line.start and line.end <= place.end for line in report.lines
     )

@@ -9,7 +9,6 @@ from typing import Protocol
 from loop.core.errors import DataError
 from loop.core.records import Item, PromptTask, Reading
 from loop.prompts.outputs.binary import BinaryValues
-from loop.prompts.outputs.changes import Changes
 from loop.prompts.outputs.entailment import Entailment, EntailmentText
 from loop.prompts.outputs.error_list import ErrorList, UnweightedErrorList
 from loop.prompts.outputs.error_totals import ErrorCounts, ErrorCountsText
@@ -31,6 +30,7 @@ from loop.prompts.outputs.line_corrections import LineCorrections
 from loop.prompts.outputs.mean_answer import AnswerPart
 from loop.prompts.outputs.overall_score import OverallScore, OverallScoreText
 from loop.prompts.outputs.plausible import Plausible
+from loop.prompts.outputs.report_changes import ReportChanges
 from loop.prompts.outputs.report_phrases import ReportPhrases, ReportPhrasesText
 from loop.prompts.outputs.rubric_rating import (
     Rating,
@@ -113,7 +113,7 @@ _ALL: tuple[Contract, ...] = (
     *(OverallScore(), OverallScoreText(), ErrorCounts(), ErrorCountsText()),
     *(LineCorrections(), WeightedErrorList(), Rating(), RatingText()),
     *(RubricPreference(), RubricPreferenceText()),
-    *(Changes(), Plausible()),
+    *(ReportChanges(), Plausible()),
 )
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType({one.name: one for one in _ALL})

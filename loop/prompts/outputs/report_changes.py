@@ -94,7 +94,7 @@ def stated_rewrite(fields: Mapping[str, Field]) -> StatedRewrite:
     )
 
 
-class Changes:
+class ReportChanges:
     """Reads answers of the form above; see `loop.prompts.outputs.base.Contract`."""
 
     name = "changes"
