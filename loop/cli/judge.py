@@ -51,7 +51,7 @@ from loop.judge.judge_evaluation import (
 )
 from loop.judge.shots import (
     ShotRequest,
-    compose,
+    add_shots,
     find_shared_pairs,
     request_shots,
     sample_cases,
@@ -280,7 +280,7 @@ def _with_shots(
         if isinstance(prompt, str)
         else prompt
     )
-    return found if request is None else compose(place, found, request)
+    return found if request is None else add_shots(place, found, request)
 
 
 def _check_out(out: Path, place: WorkspacePaths | None) -> None:

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     )
     from loop.judge.judge import Judge
     from loop.judge.pairs import JudgeResult, judge_pairs
+    from loop.judge.shots import ShotRequest, add_shots
 
 __all__ = [
     "Injection",
     "InjectionOptions",
     "Judge",
     "JudgeResult",
+    "ShotRequest",
+    "add_shots",
     "inject_errors",
     "judge_pairs",
 ]
@@ -30,6 +33,8 @@ _PLACES = {
     "Judge": "loop.judge.judge",
     "JudgeResult": "loop.judge.pairs",
     "judge_pairs": "loop.judge.pairs",
+    "ShotRequest": "loop.judge.shots",
+    "add_shots": "loop.judge.shots",
 }
 
 

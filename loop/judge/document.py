@@ -98,6 +98,9 @@ class JudgeDocument:
     official: ScoreSheet | None = None
     """The same answers as the published parser reads them."""
 
+    patients_compared: bool = True
+    """Whether the patients of the pairs could be compared with those of the shots."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
@@ -193,6 +196,7 @@ def judge_systems(
         confidence=options.confidence,
         units="references" if joined.patients is None else "patients",
         official=published,
+        patients_compared=shared.patients_compared,
     )
 
 
@@ -323,6 +327,12 @@ def notes(document: JudgeDocument) -> list[str]:
         )
     if document.facts.shots is not None:
         told += shot_notes(document.facts.shots, document.facts.engine)
+        if not document.patients_compared:
+            told.append(
+                "Whether a patient of these pairs is one of the shots is not known: "
+                "patients are not named for all of both. References and ids were "
+                "compared."
+            )
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (
