@@ -74,7 +74,7 @@ from loop.judge.pairwise import (
 from loop.judge.rubric import read_rubric, with_rubric
 from loop.judge.shots import (
     ShotRequest,
-    compose,
+    add_shots,
     find_shared_pairs,
     request_shots,
     sample_cases,
@@ -288,7 +288,7 @@ def judge(
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
         if request is not None:
-            version = compose(place, version, request)
+            version = add_shots(place, version, request)
         joined = _draw_cases(place, version, joined, sample, seed)
         ours, *others = [
             stack.enter_context(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from loop.judge.judge import Judge
     from loop.judge.pairs import JudgeResult, judge_pairs
+    from loop.judge.shots import ShotRequest, add_shots
 
 __all__ = [
     "Injection",
@@ -22,6 +23,8 @@ __all__ = [
     "Judge",
     "JudgeResult",
     "MemberScores",
+    "ShotRequest",
+    "add_shots",
     "apply_ensemble",
     "evaluate_out_of_fold",
     "fit_ensemble",
@@ -42,6 +45,8 @@ _PLACES = {
     "Judge": "loop.judge.judge",
     "JudgeResult": "loop.judge.pairs",
     "judge_pairs": "loop.judge.pairs",
+    "ShotRequest": "loop.judge.shots",
+    "add_shots": "loop.judge.shots",
 }
 
 

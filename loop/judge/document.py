@@ -109,6 +109,9 @@ class JudgeDocument:
     """Pairs of which a judge that reads what is known of the patient was told nothing;
     0 for one that does not read it."""
 
+    patients_compared: bool = True
+    """Whether the patients of the pairs could be compared with those of the shots."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
@@ -224,6 +227,7 @@ def judge_systems(
         units="references" if joined.patients is None else "patients",
         official=published,
         without_context=unknown,
+        patients_compared=shared.patients_compared,
     )
 
 
@@ -388,6 +392,12 @@ def notes(document: JudgeDocument) -> list[str]:
         )
     if document.facts.shots is not None:
         told += shot_notes(document.facts.shots, document.facts.engine)
+        if not document.patients_compared:
+            told.append(
+                "Whether a patient of these pairs is one of the shots is not known: "
+                "patients are not named for all of both. References and ids were "
+                "compared."
+            )
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (

@@ -12,7 +12,7 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.judge.document import JudgeDocument, JudgeOptions, judge_systems
 from loop.judge.judge import Judge
-from loop.judge.shots import ShotRequest, compose, request_shots
+from loop.judge.shots import ShotRequest, add_shots, request_shots
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known
 from loop.prompts.version import PromptVersion
@@ -165,6 +165,6 @@ def judge_pairs(
         asked = request_shots(shots) if isinstance(shots, str) else shots
         place = workspace or WorkspacePaths(bundled())
         found = read_known(place, judge).version if isinstance(judge, str) else judge
-        judge = compose(workspace, found, asked)
+        judge = add_shots(workspace, found, asked)
     with Judge.open(workspace, judge, engine) as opened:
         return JudgeResult(document=judge_systems(joined, opened, options))

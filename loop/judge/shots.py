@@ -88,7 +88,7 @@ def request_shots(
     )
 
 
-def compose(
+def add_shots(
     workspace: WorkspacePaths | None, version: PromptVersion, request: ShotRequest
 ) -> PromptVersion:
     """Return `version` with examples for one call; nothing is written.
@@ -112,7 +112,7 @@ def compose(
     >>> from loop.prompts.catalog import read_known
     >>> from loop.core.paths import bundled
     >>> green = read_known(WorkspacePaths(bundled()), "green@v1").version
-    >>> made = compose(None, green, request_shots("per_error"))
+    >>> made = add_shots(None, green, request_shots("per_error"))
     >>> made.ref, [shot.score for shot in made.shown]
     ('green@v1+per_error:6', [0.85, 0.85, 0.85, 0.85, 0.85, 0.85])
     """

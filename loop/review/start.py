@@ -26,7 +26,7 @@ from loop.core.ledger import (
 )
 from loop.core.paths import WorkspacePaths, bundled, init_workspace, refuse_workspace
 from loop.core.records import PromptTask
-from loop.judge.shots import ShotRequest, compose
+from loop.judge.shots import ShotRequest, add_shots
 from loop.labels.error_categories import ERRORS, read_errors
 from loop.labels.label_list import read_label_list
 from loop.labels.taxonomy import TAXONOMY, Taxonomy, parse_taxonomy, read_taxonomy
@@ -201,7 +201,7 @@ def new_prompt(
     else:
         first = _from_labels(name, read_taxonomy(workspace.labels), labels)
     if judge is not None and judge.shots is not None:
-        first = replace(compose(workspace, first, judge.shots), composed=False)
+        first = replace(add_shots(workspace, first, judge.shots), composed=False)
     made = _outline(workspace, replace(first, name=name), origin, actor, why, now)
     keep_injected(workspace, made.version)
     _commit(made, actor)

@@ -14,7 +14,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.language import fold_text, shingles
 from loop.labels.overlap import near_duplicates
-from loop.labels.shot_pool import MarkedCounts, PoolPair, ShotPool, read_pool
+from loop.labels.shot_pool import MarkedCounts, PoolPair, read_pool
 from loop.prompts.shot_records import (
     CategoryCount,
     Shot,
@@ -241,6 +241,10 @@ class SharedPairs:
     references: frozenset[str]
     """Equal references, or nearly so: see `loop.labels.overlap.NEAR`."""
 
+    patients_compared: bool = True
+    """False where patients are not named for all pairs and shots, or under other
+    keys."""
+
     @property
     def ids(self) -> frozenset[str]:
         """Ids of all of them."""
@@ -297,23 +301,15 @@ def find_shared(
     by_shot = {str(n): shingles(pair.reference) for n, pair in enumerate(sources)}
     rest = ((one.id, shingles(one.reference)) for one in told if one.id not in equal)
     near = {other for _, other in near_duplicates(by_shot, rest)}
+    same_key = pool.pseudonym_key == pseudonym_key
+    known = {pair.patient for pair in sources if pair.patient} if same_key else set()
+    named = all(pair.patient for pair in sources) and all(one.patient for one in told)
     return SharedPairs(
         cases=frozenset(one.id for one in told if one.id in wanted),
-        patients=_same_patients(pool, sources, told, pseudonym_key),
+        patients=frozenset(one.id for one in told if one.patient in known),
         references=frozenset(equal | near),
+        patients_compared=pool.shipped or (same_key and named),
     )
-
-
-def _same_patients(
-    pool: ShotPool,
-    sources: Sequence[PoolPair],
-    told: Sequence[PairToJudge],
-    key: str,
-) -> frozenset[str]:
-    if pool.shipped or pool.pseudonym_key != key:
-        return frozenset()
-    known = {pair.patient for pair in sources if pair.patient}
-    return frozenset(one.id for one in told if one.patient in known)
 
 
 def require_apart(version: PromptVersion, shared: SharedPairs, way: str) -> None:

@@ -16,11 +16,11 @@ from loop.cli.main import app
 from loop.core.errors import DataError, OverlapError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.judge import judge_pairs
-from loop.judge.document import judge_data
+from loop.judge.document import judge_data, notes
 from loop.judge.judge import Judge
 from loop.judge.shots import (
     ShotRequest,
-    compose,
+    add_shots,
     find_shared_pairs,
     request_shots,
     sample_cases,
@@ -42,7 +42,7 @@ LABELS = read_taxonomy(SHIPPED.labels)
 
 def composed(words, version=GREEN, **how):
     """Return the judge with shots of the pool that ships."""
-    return compose(None, version, request_shots(words, **how))
+    return add_shots(None, version, request_shots(words, **how))
 
 
 def ids(version):
@@ -185,6 +185,7 @@ def test_rules_answers_as_without_shots_and_says_so():
             one.answers.counts.triples, other.answers.counts.triples
         )
         assert other.answered == one.answered == len(REFERENCES)
+    assert all("patient" not in one for one in notes(shown.document))
     assert "shots:" not in plain.signature and "pairs:" not in plain.signature
     digest = composed("random:3").shots.digest[:8]
     assert f"|shots:synthetic:random:3:seed0:rating:{digest}|pairs:" in shown.signature
@@ -224,7 +225,7 @@ def test_patients_of_a_file_are_compared_by_the_key_of_the_workspace(
     assert as_pool(workspace, tmp_path).exit_code == 0
     pool = read_cohort(workspace, "pool")
     assert pool.cases[0].patient == open_pseudonyms(workspace).of("x1")
-    version = compose(workspace, GREEN, request_shots("random:2", "pool"))
+    version = add_shots(workspace, GREEN, request_shots("random:2", "pool"))
     joined = joined_with({"a": "One text.", "b": "Other."}, {"a": "x2", "b": "x9"})
     found = find_shared_pairs(workspace, version, joined)
     assert (found.patients, found.references) == ({"a"}, frozenset())
@@ -325,7 +326,7 @@ def test_a_model_sees_the_shots_before_each_pair(workspace, tmp_path, server):
     seen = users_of(asked, "<example>")
     assert len(seen) == 2
     version = read_version(workspace, "mine@v1")
-    made = compose(workspace, version, request_shots("random:2", "pool"))
+    made = add_shots(workspace, version, request_shots("random:2", "pool"))
     for text in seen:
         positions = [text.index(shot.reference) for shot in made.shown]
         judged = max(text.find("Quiet lungs."), text.find("Wide heart."))
@@ -335,6 +336,8 @@ def test_a_model_sees_the_shots_before_each_pair(workspace, tmp_path, server):
         in (done.output)
     )
     assert "`rules` does not read shots" not in done.output
+    told = " ".join(done.output.split())
+    assert "Whether a patient of these pairs is one of the shots is not known" in told
     written = done.output + "".join(path.read_text("utf-8") for path in out.iterdir())
     assert "ebra" not in written
     assert "mine@v1+random:2" in (out / "judge.json").read_text()

@@ -213,3 +213,21 @@ def test_impossible_shots(changes):
     """They cannot be made, and a file that says so cannot be read."""
     with pytest.raises(ValueError, match=r"shots|seed"):
         pinned(**changes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("n: 2", "n: 0"),
+        ("kind: random", "kind: some"),
+        ("seed: 0", "seed: -1"),
+        ("pool: rp_shots", "pond: rp_shots"),
+    ],
+)
+def test_a_file_with_impossible_shots_is_refused(workspace, old, new):
+    """It names the file."""
+    write_version(workspace, replace(showing(), name="mine"))
+    path = workspace.prompts / "mine" / "v1" / "prompt.yaml"
+    path.write_text(path.read_text().replace(f"  {old}\n", f"  {new}\n"))
+    with pytest.raises(DataError, match=r"prompt\.yaml"):
+        read_folder(path.parent)

@@ -13,6 +13,7 @@ from loop.judge.judge import Judge
 from loop.labels.cohort import texts_path
 from loop.prompts.catalog import read_version
 from loop.release.audit.audit import audit_workspace
+from loop.release.export import load_export
 from loop.release.load import find_request, load_release
 from loop.release.verify import verify_folder
 from tests.judge.scenes import as_pool, call
@@ -148,3 +149,4 @@ def test_the_export_of_shots_that_ship_has_them(released):
     done = call(released.workspace, "export", "open@v1", "--to", "jinja", "--out", out)
     assert done.exit_code == 0, (done.output, done.exception)
     assert any("<example>" in path.read_text() for path in out.glob("*.jinja"))
+    assert load_export(out).version.shots.pool == "synthetic"

@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.errors import DataError, OverlapError
 from loop.core.paths import WorkspacePaths, bundled
-from loop.judge.shots import compose, request_shots
+from loop.judge.shots import add_shots, request_shots
 from loop.labels.cohort import texts_path
 from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.prompts.catalog import read_version
@@ -36,7 +36,7 @@ def pooled(workspace, tmp_path):
 def judge_with(workspace, words, pool="pool", **request):
     """Return the judge with shots as a version would have them: texts not there."""
     mine = read_version(workspace, "mine@v1")
-    made = compose(workspace, mine, request_shots(words, pool, **request))
+    made = add_shots(workspace, mine, request_shots(words, pool, **request))
     return replace(made, composed=False), replace(made, composed=False, shown=())
 
 
@@ -154,6 +154,10 @@ def test_a_shared_reference_patient_or_id_is_found(pooled):
     found = shared(pooled, pairs, pool.pseudonym_key)
     assert (found.cases, found.references, found.patients) == ({"q3"}, {"e2"}, {"e3"})
     assert found.words == "1 by the reference, 1 by the patient, 1 by the id"
+    assert not found.patients_compared
+    named = [one._replace(patient=one.patient or "f" * 16) for one in pairs]
+    assert shared(pooled, named, pool.pseudonym_key).patients_compared
+    assert not shared(pooled, named, "another").patients_compared
     assert shared(pooled, pairs, "another").patients == frozenset()
     assert shared(pooled, pairs[3:]).ids == frozenset()
 
@@ -171,7 +175,7 @@ def test_a_nearly_equal_reference_is_found():
     """As between cohorts: 4 of 5 shingles."""
     (pair,) = [p for p in read_pool(None, SYNTHETIC).pairs if p.id == "synthetic-01"]
     green = read_version(WorkspacePaths(bundled()), "green@v1")
-    shown = compose(None, green, request_shots("random:15"))
+    shown = add_shots(None, green, request_shots("random:15"))
     near = pair.reference + " End."
     found = find_shared(None, shown, [PairToJudge("a", near), PairToJudge("b", "Ok.")])
     assert found.references == {"a"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.score.joining import CandidateFile, join_files, join_pairs
+from loop.score.joining import CandidateFile, join_files, join_pairs, pick_cases
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Joined, PairSide
 
@@ -543,3 +543,23 @@ def test_a_nul_is_no_text_in_any_encoding(tmp_path, taxonomy):
         options = ReadingOptions(encoding="utf-8")
         join_files(reference, [CandidateFile(path)], taxonomy, options=options)
     assert SECRET not in str(told.value)
+
+
+def test_some_cases_of_a_join(tmp_path, taxonomy):
+    """Every system keeps the same; what it lacks among them is counted anew."""
+    reference = tmp_path / "r.csv"
+    reference.write_text("id,text\n" + "".join(f"{k},{v}\n" for k, v in TEXTS.items()))
+    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.csv"
+    ours.write_text("id,text\na,One.\nb,Two.\nc,Three.\nd,Four.\nx,Five.\n")
+    theirs.write_text("id,text\nb,Two.\nc,Three.\n")
+    both = [CandidateFile(ours), CandidateFile(theirs)]
+    joined = join_files(reference, both, taxonomy)
+    some = pick_cases(joined, frozenset("ac"))
+    assert some.case_ids == ("a", "c")
+    assert some.reference.texts == (TEXTS["a"], TEXTS["c"])
+    named = dict(zip((one.system for one in some.coverage), some.coverage, strict=True))
+    assert (named["theirs"].paired, named["theirs"].missing) == (1, ("a",))
+    assert (named["ours"].paired, named["ours"].extra) == (2, ("x",))
+    assert [one.texts[1] for one in some.systems] == ["Three.", "Three."]
+    with pytest.raises(ValueError, match="1 cases are not there"):
+        pick_cases(joined, frozenset("az"))

@@ -437,7 +437,8 @@ def _shots_lines(shots: ShotsFacts | None) -> tuple[FactLine, ...]:
             "Examples in the prompt",
             f"{shots.examples} assessed pairs of the pool {told(shots.pool)} "
             f"({shots.kind}:{shots.n}, seed {shots.seed}, score {shots.score}, "
-            f"{shots.digest[:12]}). Their texts are private and in no file of this "
+            f"{shots.digest[:12]}). Their ids and digests are in "
+            "prompt/prompt.yaml; their texts are private and in no file of this "
             "release: it can be asked where that pool is. Examples of one data set may "
             "help on that one only.",
         ),

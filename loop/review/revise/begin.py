@@ -12,7 +12,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
-from loop.judge.shots import ShotRequest, compose
+from loop.judge.shots import ShotRequest, add_shots
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.lint import has_errors
@@ -209,7 +209,7 @@ def _with_examples(
 ) -> PromptVersion:
     """Return `draft` with the shots that are asked for, or without any."""
     if request.shots is not None:
-        return replace(compose(workspace, draft, request.shots), composed=False)
+        return replace(add_shots(workspace, draft, request.shots), composed=False)
     return replace(draft, shots=None, shown=()) if request.drop_shots else draft
 
 

@@ -10,6 +10,7 @@ from loop.core.errors import ConflictError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.shot_records import ShotKind, ShotPin, Shots, ShotScore
 from loop.prompts.version import CallPlan
 from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
@@ -324,3 +325,27 @@ def test_a_draft_that_is_not_behind_stays_as_it_is(setting, draft):
     done = rebase_draft(setting.workspace, draft.ref, OTHER, now=now)
     assert done.draft == draft
     assert read_version(setting.workspace, draft.ref) == draft
+
+
+def shots_of(pool):
+    """Return shots that name a pool."""
+    return Shots(
+        pool=pool,
+        kind=ShotKind.RANDOM,
+        n=1,
+        seed=0,
+        score=ShotScore.LINEAR,
+        pins=(ShotPin("a", "0" * 64),),
+    )
+
+
+def test_shots_are_one_setting():
+    """Taken where one side chose them; a conflict in words where both did."""
+    ours, theirs = (replace(TINY, shots=shots_of(pool)) for pool in ("one", "two"))
+    assert merge_versions(TINY, ours, TINY, {}).version.shots == ours.shots
+    assert merge_versions(ours, TINY, ours, {}).version.shots is None
+    both = merge_versions(TINY, ours, theirs, {})
+    (conflict,) = both.conflicts
+    assert (conflict.kind, conflict.ours) == ("shots", shots_of("one").words)
+    chosen = merge_versions(TINY, ours, theirs, {conflict.id: ConflictChoice.OURS})
+    assert chosen.version.shots == ours.shots
