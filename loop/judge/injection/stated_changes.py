@@ -145,8 +145,12 @@ def _places(report: LinedReport, said: StatedChange) -> Iterator[_StatedPlace]:
     if new:
         yield _StatedPlace(start, end, new)
         return
-    for last in dict.fromkeys((end, line.stop if end == line.end else end)):
+    ends = tuple(dict.fromkeys((end, line.stop if end == line.end else end)))
+    for last in ends:
         yield _without_gap(report.text, start, last)
+    for last in ends:
+        # The sentence before may be left out, too, with the white space between them.
+        yield _StatedPlace(start, last, "")
 
 
 def _bounds(report: LinedReport, number: int) -> tuple[int, int]:
