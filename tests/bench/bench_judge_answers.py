@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
+from loop.core.numbered_phrases import number_phrases
 from loop.core.records import Item, Reading
 from loop.prompts.outputs import green_official
 from loop.prompts.outputs.base import Contract, get_contract
@@ -156,6 +158,41 @@ def weighed(number: int) -> str:
     )
 
 
+PHRASES = [f"left effusion {n}" for n in range(8)]
+PAIR = replace(
+    PAIR,
+    variables={
+        **PAIR.variables,
+        "text": PAIR.variables["reference"],
+        "reference_phrases": number_phrases(PHRASES),
+        "candidate_phrases": number_phrases(PHRASES),
+    },
+)
+
+
+def entailed(number: int) -> str:
+    """Return an answer of `entailment` about eight phrases."""
+    said = [
+        {
+            "phrase": place,
+            "entailed": bool((place + number) % 3),
+            "evidence": [place] if (place + number) % 3 else [],
+        }
+        for place in range(len(PHRASES))
+    ]
+    return json.dumps({"phrases": said})
+
+
+def entailed_lines(number: int) -> str:
+    """Return the same as lines of text."""
+    return "\n".join(
+        f"[{place}] entailed by [{place}]"
+        if (place + number) % 3
+        else f"[{place}] not entailed"
+        for place in range(len(PHRASES))
+    )
+
+
 SCORE = "\n\n[Overall Accuracy Score]:\n0.85"
 OTHERS: dict[str, tuple[str, Callable[[int], str]]] = {
     "scored, JSON": ("green_sections_scored", partial(scored, "overall_score")),
@@ -176,14 +213,22 @@ OTHERS: dict[str, tuple[str, Callable[[int], str]]] = {
     ),
     "rating, text": ("rating_text", lambda number: f"{SEEN}[RESULT] {number % 5 + 1}"),
     "preference, text": ("preference_text", lambda _: f"{SEEN}[RESULT] A"),
+    "phrases, JSON": ("phrases", lambda _: json.dumps({"phrases": PHRASES})),
+    "phrases, text": (
+        "phrases_text",
+        lambda _: "\n".join(f"- {one}" for one in PHRASES),
+    ),
+    "entailment, JSON": ("entailment", entailed),
+    "entailment, text": ("entailment_text", entailed_lines),
 }
 """The other contracts, each with a writer of its answers."""
 
 
 def read_in(contract: Contract, text: str) -> Reading:
     """Return the reading of an answer, which must be readable and need no repair."""
-    reading = contract.read(text, CATEGORIES, PAIR)
-    if reading.fields is None or reading.repairs:
+    fields = ("precision",) if contract.name.startswith("entail") else CATEGORIES
+    reading = contract.read(text, fields, PAIR)
+    if reading.fields is None or (reading.repairs and contract.schema(fields)):
         raise ValueError(f"{contract.name}: {reading.problem or reading.repairs}")
     return reading
 
