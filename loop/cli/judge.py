@@ -422,10 +422,13 @@ def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
         say()
         print_table(("answers", "n"), pairwise_rows(found))
         say()
-        say(
-            f"{first} preferred in {share(share_of.value)} {interval(share_of)} of the "
-            "decided cases (exact 95 % limits, over cases)"
-        )
+        if share_of.value is None:
+            say(share_of.note)
+        else:
+            say(
+                f"{first} preferred in {share(share_of.value)} {interval(share_of)} of "
+                "the decided cases (exact 95 % limits, over cases)"
+            )
         for one in found.problems[:3]:
             say(f"note: {one.text} ({one.cases:,} prompts)")
     if found.unanswered == len(found.case_ids):

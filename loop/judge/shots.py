@@ -18,6 +18,7 @@ from loop.judge.injection.chance import Chance
 from loop.judge.injection.inject import InjectedPair, InjectionOptions, inject_errors
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.shot_pool import SYNTHETIC, MarkedCounts, PoolPair, ShotPool, read_pool
+from loop.prompts.outputs.judged import INPUTS
 from loop.prompts.shot_records import (
     MOST_SHOTS,
     CategoryCount,
@@ -120,6 +121,11 @@ def add_shots(
         raise DataError(
             f"{version.ref} judges no pairs, and shots are judged pairs. Name a judge; "
             "`ranloop judge --list` shows them."
+        )
+    if not {*INPUTS} <= {*version.inputs}:
+        raise DataError(
+            f"{version.ref} reads {', '.join(version.inputs)}, and shots are whole "
+            "reports beside each other. Name a judge of a reference and one candidate."
         )
     pool = read_pool(workspace, request.pool)
     chosen = _choose(pool, request, version.labels)

@@ -145,6 +145,17 @@ def test_the_verb_compares_two_files(asked, tmp_path, monkeypatch):
     assert refused.exit_code == 2 and "scores no pair" in refused.output
 
 
+def test_where_nothing_is_decided_the_verb_says_so(asked, tmp_path, monkeypatch):
+    """A share of no case is no number."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ref", "one", "two"):
+        table(tmp_path / f"{name}.csv", ("id", "text"), [("a", name), ("b", name)])
+    arguments = ["judge", "rating_pairwise", "A=one.csv", "B=two.csv", "-r", "ref.csv"]
+    done = CliRunner().invoke(app, [*arguments, "-e", "choosing"])
+    assert done.exit_code == 0, done.output
+    assert "no case is decided" in done.stdout and "preferred in –" not in done.stdout
+
+
 def test_a_rubric_is_data(asked, tmp_path, monkeypatch):
     """Jinja in it reaches the model as it is written, and runs nowhere."""
     path = tmp_path / "rubric.yaml"

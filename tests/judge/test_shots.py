@@ -17,7 +17,7 @@ from loop.core.errors import DataError, OverlapError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.judge import judge_pairs
 from loop.judge.document import judge_data, notes
-from loop.judge.judge import Judge
+from loop.judge.judge import Judge, find_judge
 from loop.judge.shots import (
     ShotRequest,
     add_shots,
@@ -369,3 +369,10 @@ def test_the_command_line_draws_apart_from_the_shots(tmp_path):
     assert json.loads(plain.stdout)["systems"][0]["pairs"] == 5
     for more in (["--pool", "x"], ["--shots-seed", "1"], ["--shots-score", "linear"]):
         assert CliRunner().invoke(app, [*command[:4], *more]).exit_code == 2
+
+
+def test_a_judge_of_phrases_takes_no_shots():
+    """It reads no whole report, and the examples are whole reports."""
+    radfact = find_judge(None, "radfact")
+    with pytest.raises(DataError, match="shots are whole reports"):
+        add_shots(None, radfact, request_shots("random:3"))
