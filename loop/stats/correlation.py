@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from loop.stats.confusion import divide
 from loop.stats.intervals import Estimate
@@ -372,6 +371,9 @@ def kendall_p(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     one, other = kept.values
     if kept.n < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
+    # Heavy, and of no use to a workbench that shows no such test.
+    from scipy.stats import kendalltau
+
     p = float(kendalltau(one, other).pvalue)
     return None if np.isnan(p) else p
 

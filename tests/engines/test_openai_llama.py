@@ -21,6 +21,7 @@ from loop.judge.judge import list_judges
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.outputs.base import get_contract, list_exchangeable
+from loop.prompts.stages import given_texts
 from loop.prompts.version import with_contract
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
@@ -258,6 +259,7 @@ def test_another_model_file_at_the_same_url_is_another_engine(place, tmp_path):
 WAYS = [
     with_contract(version, name, get_contract(name).instruction)
     for version in list_judges(None)
+    if "candidate" in given_texts(version.inputs)
     for name in list_exchangeable(get_contract(version.contract))
 ]
 """Every judge that ships, in each form that its answer may have."""

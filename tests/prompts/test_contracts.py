@@ -35,8 +35,10 @@ def test_a_contract_says_what_it_is_for(name):
     texts = ("text",) if name in EXTRACT else ("reference", "candidate")
     if contract.name.startswith("preference"):
         texts = ("reference", "candidate_a", "candidate_b")
-    if contract.name.startswith("phrases"):
+    if contract.name.startswith("phrases") or contract.task is PromptTask.REWRITE:
         texts = ("text",)
+    if contract.name == "plausible":
+        texts = ("text", "changes")
     more = ("context",) if contract.name == "error_list_weighted" else ()
     assert given_texts(contract.inputs) == texts + more
     said = contract.counts_errors, contract.counts_matches, bool(contract.numbers)

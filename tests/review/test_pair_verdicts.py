@@ -157,7 +157,7 @@ def test_a_count_without_words_is_listed_so():
     }
     outcome = Outcome(item_id="p1", status=Status.ANSWERED, fields=fields)
     store = SimpleNamespace(find_outcome=lambda *_: SimpleNamespace(outcome=outcome))
-    version = SimpleNamespace(labels=("location",))
+    version = SimpleNamespace(labels=("location",), contract="green_sections")
     found = read_judged(store, None, version, "p1")
     assert [one.words for one in found.errors] == ["left for right", ""]
     assert (found.matches, found.matched, found.own) == (3, (), None)

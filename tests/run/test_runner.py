@@ -254,7 +254,7 @@ def test_without_a_folder_nothing_is_kept(workspace):
 
 def test_a_folder_that_nothing_else_knows_is_refused(workspace):
     """Its answers would be told of nowhere and never removed."""
-    with pytest.raises(ValueError, match="one of score, judge, got 'runs'"):
+    with pytest.raises(ValueError, match="one of score, judge, inject, got 'runs'"):
         open_judge(workspace, "pairs:a", folder="runs")
 
 

@@ -19,7 +19,7 @@ from loop.prompts.catalog import (
     read_version,
     write_version,
 )
-from loop.prompts.outputs.base import list_contracts
+from loop.prompts.outputs.base import get_contract, list_contracts, list_exchangeable
 from loop.prompts.outputs.label_values import LabelValues
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.check_record import recall_check
@@ -806,7 +806,8 @@ def test_only_contracts_of_the_same_task_are_offered(setting):
     assert tuple(offered) == list_contracts(PromptTask.EXTRACT)
     assert offered["binary"] == "present or absent for every label, never uncertain"
     judges = _offered(replace(exchangeable, contract="green_sections"))
-    assert tuple(judges) == list_contracts(PromptTask.JUDGE)
+    assert tuple(judges) == list_exchangeable(get_contract("green_sections"))
+    assert "green_text" in judges and "entailment" not in judges
     assert tuple(_offered(replace(setting.tiny, contract="error_list"))) == (
         "error_list",
     )
