@@ -23,14 +23,19 @@ from loop.engines.vllm.environment import VARIABLE, find_vllm
 from loop.engines.vllm.running import announced, serve_folder
 from loop.engines.vllm.server import describe, make_server
 from loop.judge import Judge
+from loop.judge.counts import score_counts, scores_of
+from loop.judge.judge import list_judges
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
-from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.render import plan_prompts
+from loop.prompts.stages import given_texts
+from loop.prompts.version import with_contract
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_task
+from loop.score.experts.error_counts import Empty
 from tests.conftest import shipped_workspace
 from tests.servers.answers import follows
 
@@ -221,17 +226,33 @@ def test_an_adapter_answers_otherwise_than_its_model(place, served):
     assert identities[place.engine] != identities[f"{place.engine}#chest"]
 
 
-def test_judges_are_asked_in_both_forms(place, served):
-    """JSON by the schema is read unless it is cut, a random model's free text never."""
-    asking = EngineOptions(max_tokens=1200)
-    for name in ("green", "one_pass", "green_text"):
-        with Judge.open(place.workspace, name, place.engine, asking) as judge:
+FORMS = {
+    name: version
+    for version in list_judges(None)
+    if "candidate" in given_texts(version.inputs)
+    for name in list_exchangeable(get_contract(version.contract))
+}
+"""Each form of an answer, and a judge that ships which may be answered in it."""
+
+WAYS = [
+    with_contract(version, name, get_contract(name).instruction)
+    for name, version in FORMS.items()
+]
+
+
+def test_judges_are_asked_in_every_form(place, served):
+    """JSON by the schema is read unless it is cut; free text is no perfect score."""
+    asking = EngineOptions(max_tokens=600)
+    for version in WAYS:
+        with Judge.open(place.workspace, version, place.engine, asking) as judge:
             said = judge.judge(["Small left effusion."], ["No effusion."], ["en"])
-        (status,), (triple,) = said.counts.statuses, said.counts.triples
-        assert said.asked >= 1
-        assert status in (Status.ANSWERED, Status.UNPARSED)
-        assert status is Status.UNPARSED or name != "green_text"
-        assert np.isnan(triple).all() == (status is Status.UNPARSED)
+            scores = scores_of(judge.contract)
+        (status,) = said.counts.statuses
+        assert said.asked >= 1, version.contract
+        assert status in (Status.ANSWERED, Status.UNPARSED), version.contract
+        values = [score_counts(said.counts, one, Empty.ONE)[0] for one in scores]
+        assert status is Status.ANSWERED or np.isnan(values).all(), version.contract
+        assert status is Status.UNPARSED or version.contract != "green_text"
 
 
 class Killing:
