@@ -36,7 +36,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "failures": "List the failing cases of a run.",
         "show": "Show what was asked about a case, and what came back.",
         "compare": "Compare two runs on the same cases.",
-        "matrix": "Compare several engines on one prompt version.",
+        "matrix": "Compare engines on one prompt version, or judges side by side.",
         "plan": "Compute how many cases each label needs to pass.",
     },
     "Review and revise": {

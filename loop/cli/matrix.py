@@ -117,7 +117,7 @@ def matrix(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare several engines on one prompt version.
+    """Compare engines on one prompt version, or judges side by side.
 
     Shows accuracy by label and engine, marks the best engine of each label and counts
     the labels at the threshold. Stored answers are not asked again. An engine that
