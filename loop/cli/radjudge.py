@@ -111,7 +111,7 @@ def _texts(given: RadJudge) -> GradedTexts:
         for name, text in test.candidates.items()
     ]
     return GradedTexts(
-        ids=tuple(map(str, range(len(rows)))),
+        ids=tuple(f"row {row}" for row in range(len(rows))),
         references=tuple(reference for reference, _, _ in rows),
         candidates=tuple(candidate for _, candidate, _ in rows),
         contexts=tuple(context for _, _, context in rows),

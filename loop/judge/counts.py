@@ -17,6 +17,7 @@ from loop.core.numbered_phrases import PRECISION, RECALL
 from loop.core.records import Status
 from loop.judge.radfact import pair_f1
 from loop.prompts.outputs.base import Contract
+from loop.prompts.outputs.green_scored import GreenFormula, GreenFormulaText
 from loop.prompts.outputs.judged import (
     INSIGNIFICANT,
     MATCHED,
@@ -412,19 +413,44 @@ def score_counts(
 class OwnAgainstCounts(NamedTuple):
     """How far the score that a judge gives itself is from the one of its counts."""
 
+    form: JudgeScore
+    """The score of its counts: GREEN, or the one that it was asked to compute."""
+
     pairs: int
     """That have both."""
 
     mean_difference: float | None
-    """Mean absolute difference from GREEN; None without a pair."""
+    """Mean absolute difference; None without a pair."""
 
     largest: float | None
 
+    @property
+    def words(self) -> str:
+        """How far, as the end of a sentence; empty without a pair."""
+        if self.mean_difference is None or self.largest is None:
+            return ""
+        return (
+            f"own score and {self.form.title} of its counts differ by "
+            f"{self.mean_difference:.3f} on average, by {self.largest:.3f} at most"
+        )
 
-def compare_own(counts: JudgeCounts, empty: Empty) -> OwnAgainstCounts:
-    """Return how far own scores are from GREEN of the same answers."""
-    apart = np.abs(counts.own - score_counts(counts, GREEN, empty))
+    @property
+    def data(self) -> dict[str, object]:
+        """The same as JSON data."""
+        return {**self._asdict(), "form": self.form.name}
+
+
+def compare_own(
+    counts: JudgeCounts, contract: Contract, empty: Empty
+) -> OwnAgainstCounts:
+    """Return how far own scores are from what the counts of the same answers give.
+
+    That is GREEN, and the Formula where the answers' contract asks to compute it.
+    """
+    computed = contract.name in (GreenFormula.name, GreenFormulaText.name)
+    form = find_score("formula") if computed else GREEN
+    apart = np.abs(counts.own - score_counts(counts, form, empty))
     apart = apart[~np.isnan(apart)]
     if not apart.size:
-        return OwnAgainstCounts(0, None, None)
-    return OwnAgainstCounts(apart.size, float(apart.mean()), float(apart.max()))
+        return OwnAgainstCounts(form, 0, None, None)
+    return OwnAgainstCounts(form, apart.size, float(apart.mean()), float(apart.max()))

@@ -247,7 +247,10 @@ def _judge_side(
         contexts=side.contexts,
     )
     return JudgedSystem(
-        side.system, side.case_ids, answers, compare_own(answers.counts, options.empty)
+        side.system,
+        side.case_ids,
+        answers,
+        compare_own(answers.counts, judge.contract, options.empty),
     )
 
 
@@ -280,7 +283,7 @@ def judge_data(document: JudgeDocument) -> dict[str, Any]:
                 "not_asked": one.unasked,
                 "asked": one.answers.asked,
                 "cached": one.answers.cached,
-                "own_against_green": one.own._asdict(),
+                "own_against_counts": one.own.data,
                 "errors": {
                     name: {
                         "significant": one.total(name, significant=True),
@@ -413,11 +416,9 @@ def notes(document: JudgeDocument) -> list[str]:
             f"{one.system}: {each.text} ({each.cases:,} pairs)"
             for each in one.answers.problems[:3]
         ]
-        if one.own.mean_difference is not None and one.own.largest is not None:
+        if one.own.words:
             told.append(
-                f"{one.system}: the judge's own score and GREEN of its counts differ "
-                f"by {one.own.mean_difference:.3f} on average, by "
-                f"{one.own.largest:.3f} at most ({one.own.pairs:,} pairs)."
+                f"{one.system}: the judge's {one.own.words} ({one.own.pairs:,} pairs)."
             )
     told += [f"{one.metric}: {one.reason}" for one in document.sheet.unavailable]
     told += document.sources.notes

@@ -318,7 +318,7 @@ def evaluate_judge_run(
         if points is None
         else score_agreement(scores_of(contract), first, points, units),
         meta=meta,
-        own=compare_own(first, EMPTY),
+        own=compare_own(first, contract, EMPTY),
         bins=score_bins(judged.scores[0]),
         without_context=CONTEXT in version.inputs and CONTEXT not in cohort.inputs,
         gate=gate,
@@ -670,12 +670,8 @@ def judge_evaluation_notes(found: JudgeEvaluation) -> tuple[str, ...]:
         told.insert(0, f"{DAGGER}: {NOT_SHOWN.format(unit=found.meta.unit)}")
     if found.shots is not None:
         told += shot_notes(found.shots, found.run.spec.engine)
-    if found.own.mean_difference is not None and found.own.largest is not None:
-        told.append(
-            "The judge's own score and GREEN of its counts differ by "
-            f"{found.own.mean_difference:.3f} on average, by {found.own.largest:.3f} "
-            "at most."
-        )
+    if found.own.words:
+        told.append(f"The judge's {found.own.words}.")
     if found.without_context:
         told.append(
             f"{found.run.spec.prompt} reads what is known of the patient, and cohort "
@@ -725,7 +721,7 @@ def judge_evaluation_data(found: JudgeEvaluation) -> dict[str, Any]:
             }
             for one in found.agreement
         ],
-        "own_against_green": found.own._asdict(),
+        "own_against_counts": found.own.data,
         "spread": bins_data(found.bins),
         "meta": judge_meta_data(found.meta),
         "gate": gate,

@@ -11,11 +11,14 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.judge.judge import FOLDER
+from loop.judge.shots import find_shared_pairs, shots_data
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.rubric_rating import PREFERENCE, SIDES, RubricPreference
+from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
+from loop.run.pool_shots import require_apart
 from loop.run.runner import ItemAnswer, PromptRunner, RunnerOptions, Watch
 from loop.score.records import Joined
 from loop.stats.intervals import Estimate, clopper_pearson
@@ -42,6 +45,9 @@ class PairwiseResult:
     confidence: float = 0.95
     problems: tuple[Problem, ...] = ()
     """Why answers are not readable; the examples name no case."""
+
+    shots: Shots | None = None
+    """Which examples the judge is shown."""
 
     @property
     def unanswered(self) -> int:
@@ -111,6 +117,8 @@ def compare_pairwise(
     DataError
         The judge compares no two candidates, there are not two systems, one side is
         labels, or no case has both.
+    OverlapError
+        A case shares its id, its patient or its reference with a shot of the judge.
     EngineError
         The engine is not available, or failed as a whole; what it answered until then
         is kept.
@@ -144,6 +152,8 @@ def compare_pairwise(
             "no case has a candidate of both systems. Check that both name the same "
             "cases."
         )
+    shared = find_shared_pairs(workspace, version, joined)
+    require_apart(version, shared, "Leave these cases out, or choose other shots.")
     orders = ((first, second), (second, first))
     items = [
         {
@@ -179,6 +189,7 @@ def compare_pairwise(
             )
         ),
         problems=asked.problems,
+        shots=version.shots,
     )
 
 
@@ -219,6 +230,7 @@ def pairwise_data(found: PairwiseResult) -> dict[str, Any]:
             "digest": found.digest,
             "engine": found.engine,
             "identity": found.identity,
+            **({"shots": shots_data(found.shots)} if found.shots else {}),
         },
         "systems": list(found.systems),
         "cases": len(found.case_ids),

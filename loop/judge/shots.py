@@ -264,6 +264,12 @@ def _one_each(
 
     Of those, one with as few errors of other categories as there are.
     """
+    known = {name for pair in pairs for table in pair.counts or () for name in table}
+    if not known & {*categories}:
+        raise DataError(
+            "the judge asks for no category of errors, so that no pair can stand for "
+            "each. Ask for random shots."
+        )
     chosen: list[PoolPair] = []
     for category in categories:
         taken = {one.reference_id for one in chosen}

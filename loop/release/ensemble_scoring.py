@@ -38,6 +38,7 @@ from loop.judge.ensemble_versions import (
 )
 from loop.judge.judge_evaluation import rated_points
 from loop.labels.cohort import (
+    CONTEXT,
     Cohort,
     CohortRole,
     iter_items,
@@ -169,6 +170,7 @@ def _cohort_texts(workspace: WorkspacePaths, cohort: Cohort) -> GradedTexts:
         references=tuple(one.variables["reference"] for one in items),
         candidates=tuple(one.variables["candidate"] for one in items),
         languages=tuple(one.language for one in items),
+        contexts=tuple(one.variables.get(CONTEXT, "") for one in items),
     )
 
 
@@ -469,7 +471,7 @@ def score_joined(
     DataError, EngineError, OverlapError
         As for `score_ensemble`; or labels were given instead of texts.
     """
-    keys, references, candidates, languages = [], [], [], []
+    keys, references, candidates, languages, contexts = [], [], [], [], []
     for side in joined.systems:
         if side.texts is None or joined.reference.texts is None:
             raise DataError(
@@ -483,6 +485,7 @@ def score_joined(
             references.append(joined.reference.texts[place] or "")
             candidates.append(text)
             languages.append(joined.languages[place] if joined.languages else "en")
+            contexts.append(joined.contexts[place] if joined.contexts else "")
     owners = dict(zip(joined.case_ids, joined.patients or (), strict=False))
     # Pairs of several systems share the id of their case.
     scores = score_ensemble(
@@ -493,6 +496,7 @@ def score_joined(
             references=tuple(references),
             candidates=tuple(candidates),
             languages=tuple(languages),
+            contexts=tuple(contexts),
             cases=tuple(case for case, _ in keys),
         ),
         patients=owners,

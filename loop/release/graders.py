@@ -33,6 +33,7 @@ from loop.release.extractors import (
     score_texts,
 )
 from loop.run.asking import EngineOptions
+from loop.run.pool_shots import PairToJudge, find_shared, require_apart
 from loop.run.runner import Watch
 from loop.score.experts.error_counts import Empty
 from loop.score.joining import join_texts
@@ -208,6 +209,8 @@ class JudgeReading:
     def column(self, score: JudgeScore, name: str) -> GradedColumn:
         """Return one of its scores, under `name`."""
         fields = [f"{self.name}_{score.name}", *self.facts.sign]
+        if self.with_context:
+            fields.append("context")
         if score.weights is not None:
             fields.append(f"empty:{Empty.ONE}")
         signature = "|".join(fields)
@@ -260,6 +263,8 @@ def judge_texts(
     ------
     DataError
         A version is not there.
+    OverlapError
+        A pair shares its case or its reference with a shot of a judge.
     EngineError
         The engine failed as a whole.
     """
@@ -274,6 +279,7 @@ def judge_texts(
                 opened[key] = stack.enter_context(
                     Judge.open(place, *key, options.asking)
                 )
+                _require_unseen(place, opened[key].version, texts)
             # What it was asked before it still knows.
             judge = opened[key]
             said = judge.judge(
@@ -292,6 +298,16 @@ def judge_texts(
                 scores=scores_of(judge.contract),
                 with_context=judge.reads_context and any(texts.contexts),
             )
+
+
+def _require_unseen(
+    place: WorkspacePaths | None, version: PromptVersion, texts: GradedTexts
+) -> None:
+    """Refuse pairs whose reference stands in the prompt of a judge as an example."""
+    names = texts.cases or texts.ids
+    pairs = map(PairToJudge, names, texts.references)
+    shared = find_shared(place, version, pairs)
+    require_apart(version, shared, "Leave these pairs out, or choose other shots.")
 
 
 def measure_metrics(
@@ -374,7 +390,7 @@ def grade_texts(
 
     Raises
     ------
-    DataError, EngineError
+    DataError, OverlapError, EngineError
         As for `judge_texts` and `measure_metrics`.
     """
     by_judge = {

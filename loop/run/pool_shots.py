@@ -37,7 +37,7 @@ def make_shot(
     ----------
     categories
         Those that the version asks for; errors of others are not shown, and do not
-        count.
+        count. Of a version that asks for none, every error counts.
 
     Raises
     ------
@@ -76,7 +76,11 @@ _RATING = ShotScore.RATING
 def _significant(counts: MarkedCounts | None, categories: Sequence[str]) -> int:
     if counts is None:
         return 0
-    return sum(counts.significant.get(name, 0) for name in categories)
+    found = counts.significant
+    # The guides of a rubric, for example, are no categories: that none of them has an
+    # error says nothing of the candidate.
+    asked = [name for name in categories if name in found] or found
+    return sum(found[name] for name in asked)
 
 
 def _told(

@@ -95,11 +95,24 @@ def test_weights_that_make_no_score_are_refused(weights):
 def test_own_scores_are_held_against_the_counts():
     """Only where both are there."""
     said = counts((1, 1, 0), (1, 0, 0), (1, 0, 0), own=[0.9, 1.0, np.nan])
-    found = compare_own(said, Empty.ONE)
+    scored = get_contract("green_sections_scored")
+    found = compare_own(said, scored, Empty.ONE)
     assert (found.pairs, found.largest) == (2, pytest.approx(0.4))
     assert found.mean_difference == pytest.approx(0.2)
-    assert compare_own(counts((1, 1, 0)), Empty.ONE).mean_difference is None
+    assert found.words.startswith("own score and GREEN of its counts differ by 0.200")
+    nothing = compare_own(counts((1, 1, 0)), scored, Empty.ONE)
+    assert (nothing.mean_difference, nothing.words) == (None, "")
     assert score_counts(said, OWN, Empty.ONE)[0] == 0.9
+
+
+@pytest.mark.parametrize("name", ["green_formula", "green_formula_text"])
+def test_a_computed_score_is_held_against_what_was_to_be_computed(name):
+    """Of 1 match, 1 significant and 2 other errors the Formula is 0.25, GREEN 0.5."""
+    said = counts((1, 1, 2), own=[0.25])
+    found = compare_own(said, get_contract(name), Empty.ONE)
+    assert found.largest == pytest.approx(0)
+    assert found.words.startswith("own score and Formula of its counts differ by 0.000")
+    assert found.data["form"] == "formula"
 
 
 def test_answers_become_counts_by_field():

@@ -6,13 +6,15 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.errors import DataError
+from loop.core.errors import DataError, OverlapError
 from loop.core.paths import bundled
 from loop.core.records import Completion
 from loop.engines import base
 from loop.judge.judge import Judge, find_judge
 from loop.judge.pairwise import compare_pairwise, pairwise_data, pairwise_rows
 from loop.judge.rubric import read_rubric, with_rubric
+from loop.judge.shots import add_shots, request_shots
+from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.labels.taxonomy import read_taxonomy
 from loop.score.joining import join_texts
 from tests.judge.scenes import table
@@ -201,3 +203,26 @@ def test_a_judge_without_a_rubric_takes_none(tmp_path):
     path.write_text(RUBRIC)
     with pytest.raises(DataError, match="green@v1 does not rate by a rubric"):
         with_rubric(find_judge(None, "green"), read_rubric(path))
+
+
+def test_a_case_of_the_shots_is_not_compared(asked):
+    """What stands in the prompt as an example is refused before anything is asked."""
+    version = add_shots(
+        None, find_judge(None, "rating_pairwise"), request_shots("random:2")
+    )
+    taxonomy = read_taxonomy(bundled() / "labels")
+    known = next(
+        one.reference
+        for one in read_pool(None, SYNTHETIC).pairs
+        if one.id == version.shots.pins[0].id
+    )
+    seen = {"x": known, **REFERENCES}
+    systems = {"ours": dict.fromkeys(seen, "good"), "theirs": dict.fromkeys(seen, "")}
+    with pytest.raises(OverlapError, match="1 of the pairs to judge shares something"):
+        compare_pairwise(join_texts(seen, systems, taxonomy), None, version, "choosing")
+    assert not asked
+    others = {name: dict.fromkeys(REFERENCES, "good") for name in systems}
+    found = compare_pairwise(
+        join_texts(REFERENCES, others, taxonomy), None, version, "choosing"
+    )
+    assert pairwise_data(found)["judge"]["shots"]["kind"] == "random"

@@ -141,6 +141,19 @@ def test_injected_shots_are_not_rated():
         composed("injected:2", replace(GREEN, guides=GREEN.guides[:1]))
 
 
+@pytest.mark.parametrize("name", ["rubric@v1", "crimson@v1", "radfact@v1"])
+def test_judges_without_categories_show_scores_of_all_errors(name):
+    """Their guides are no categories: that none has an error is no perfect score."""
+    version = read_version(WorkspacePaths(bundled()), name)
+    made = composed("random:9", version, score=ShotScore.LINEAR)
+    counted = composed("random:9", score=ShotScore.LINEAR)
+    assert [one.score for one in made.shown] == [one.score for one in counted.shown]
+    assert min(one.score for one in made.shown) < 1
+    for words in ("per_error", "assessed:2"):
+        with pytest.raises(DataError, match="the judge asks for no category of errors"):
+            composed(words, version)
+
+
 def test_only_judges_have_shots():
     """An extractor reads one text."""
     with pytest.raises(DataError, match="judges no pairs"):

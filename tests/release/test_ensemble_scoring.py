@@ -11,18 +11,27 @@ from sklearn.linear_model import LinearRegression
 from loop.core.errors import DataError, OverlapError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Completion
+from loop.engines import base
 from loop.judge.ensemble import EnsembleMethod
 from loop.judge.ensemble_versions import read_ensemble
 from loop.labels.cohort import read_cohort
 from loop.labels.overlap import ForeignPairs, compare_pairs
+from loop.labels.taxonomy import read_taxonomy
 from loop.release import ensemble_scoring, graders
 from loop.release.ensemble_scoring import (
     EnsembleOptions,
     fit_cohort_ensemble,
     score_ensemble,
+    score_joined,
 )
-from loop.release.graders import GradedTexts, GraderOptions, resolve_graders
-from tests.judge.scenes import TEXTS, call, errors, rate, table, tell
+from loop.release.graders import (
+    GradedTexts,
+    GraderOptions,
+    grade_texts,
+    resolve_graders,
+)
+from loop.score.joining import join_pairs
+from tests.judge.scenes import TEXTS, as_pool, call, errors, rate, table, tell
 
 ANN = Actor(name="Ann")
 OTHER = (
@@ -456,3 +465,73 @@ def test_audit_finds_an_ensemble_that_was_edited(rated):
     path.write_text(kept)
     assert call(rated, "audit").exit_code == 0
     assert read_ensemble(rated, "ensemble").digest == version.digest
+
+
+@pytest.fixture
+def told_of(monkeypatch):
+    """Register the engine ``knows``; return what it is told of each patient."""
+    found = []
+
+    class Knows:
+        def identity(self):
+            return {"engine": "knows"}
+
+        def complete(self, prompts):
+            for index, prompt in enumerate(prompts):
+                texts = prompt.item.variables
+                found.append(texts["context"])
+                listed = [
+                    {"finding": f"{n}", "weight": "urgent"}
+                    for n in range(len(texts["candidate"]) % 5)
+                ]
+                said = {"matched_findings": [], "missed_findings": []}
+                said = json.dumps({**said, "false_findings": listed})
+                yield index, Completion(said)
+
+    monkeypatch.setitem(base._FACTORIES, "knows", lambda *_: Knows())
+    return found
+
+
+def test_members_are_told_what_is_known_of_the_patient(rated, told_of, tmp_path):
+    """From the cohort and from a file; scores without are those of another member."""
+    header = ("id", "reference", "candidate", "context")
+    known = table(
+        tmp_path / "known.csv",
+        header,
+        [(f"p{n}", *both, f"Age: {30 + n}") for n, both in enumerate(TEXTS)],
+    )
+    options = ("--role", "dev", "--replace", "--why", "context", "--ratings")
+    points = tmp_path / "ratings.csv"
+    done = call(rated, "cohort", "import", known, "--name", "rp", *options, points)
+    assert done.exit_code == 0, done.output
+    version = fit(rated, "crimson=knows:m", "rouge_1")
+    assert sorted(told_of) == [f"Age: {30 + n}" for n in range(len(TEXTS))]
+    conventions = version.ensemble.members[0].pin.conventions
+    assert "|context" in conventions
+
+    told_of.clear()
+    rows = [(f"z{n}", *both, f"Sex: {n}") for n, both in enumerate(OTHER)]
+    more = table(tmp_path / "more.csv", header, rows)
+    taxonomy = read_taxonomy(rated.labels)
+    score_joined(rated, "ensemble", join_pairs(more, taxonomy))
+    assert sorted(told_of) == ["Sex: 0", "Sex: 1", "Sex: 2"]
+    bare = table(tmp_path / "bare.csv", header[:3], [one[:3] for one in rows])
+    with pytest.raises(DataError, match=r"the signature is .* now and was"):
+        score_joined(rated, "ensemble", join_pairs(bare, taxonomy))
+
+
+def test_pairs_that_a_judge_shows_as_examples_are_not_graded(rated, tmp_path):
+    """As `judge` and `run` refuse them: in `dr`, in ensembles, and in rankings."""
+    assert as_pool(rated, tmp_path).exit_code == 0
+    made = call(
+        rated,
+        *("prompt", "new", "shown", "--from", "green@v1"),
+        *("--shots", "random:2", "--pool", "pool"),
+    )
+    assert made.exit_code == 0, made.output
+    asked = resolve_graders(rated, ["shown"])
+    seen = texts((*OTHER, ("Zebra nodule on the left.", "A nodule.")))
+    with pytest.raises(OverlapError, match="1 of the pairs to judge shares"):
+        grade_texts(seen, rated, asked, GraderOptions())
+    (column,) = grade_texts(texts(), rated, asked, GraderOptions())
+    assert "shots:pool:random:2" in column.signature
