@@ -28,6 +28,7 @@ from loop.judge.injection.inject import (
     inject_by_model,
     inject_errors,
 )
+from loop.judge.injection.injection_bank import shipped_wording
 from loop.judge.injection.injection_files import (
     check_injection_folder,
     read_injection_cohort,
@@ -97,6 +98,21 @@ def inject(
         Path | None,
         typer.Option("--bank", help="What is written, as labels/injection.yaml."),
     ] = None,
+    wording: Annotated[
+        str,
+        typer.Option(
+            "--wording",
+            help="Other words for it: a file, or shipped for those that no judge has.",
+        ),
+    ] = "",
+    reread: Annotated[
+        bool,
+        typer.Option(
+            "--reread/--no-reread",
+            help="Leave out what the embedded judge's reader reads otherwise; without "
+            "it, that judge can be tested on it.",
+        ),
+    ] = True,
     engine: Annotated[
         str,
         typer.Option(
@@ -149,13 +165,16 @@ def inject(
             modality=modality,
             most=most,
             seed=seed,
+            reread=reread,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if (validator or region) and not engine:
         raise typer.BadParameter("--validator and --region are for --engine")
-    if engine and negated:
-        raise typer.BadParameter("--negated is for injection without --engine")
+    if engine and (negated or wording or not reread):
+        raise typer.BadParameter(
+            "--negated, --wording and --no-reread are for injection without --engine"
+        )
     place = open_workspace(workspace) if cohort else find_place(workspace)
     check_injection_folder(out, place)
     asking = EngineOptions(
@@ -188,6 +207,7 @@ def inject(
                 options,
                 languages=given.languages,
                 bank=bank,
+                wording=_find_wording(wording),
                 watch=progress.part("reports", len(given.texts)),
             )
         about = write_injection(out, made, given)
@@ -195,6 +215,13 @@ def inject(
         print_json(about)
     else:
         _show(about, made, out)
+
+
+def _find_wording(given: str) -> Path | None:
+    """Return the file of other words; None for the words of the bank."""
+    if given == "shipped":
+        return shipped_wording()
+    return Path(given) if given else None
 
 
 def _read_numbers(words: str) -> tuple[int, ...]:
@@ -232,10 +259,11 @@ def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
     for reason, count in about["cases_unused"].items():
         say(f"note: {count:,} reports not used: {reason}")
     tried = "places tried" if model is None else "answers"
-    say(
-        f"note: read otherwise: {tried} and left out, because the reader of "
-        "findings saw more change than was made"
-    )
+    if made.options.reread:
+        say(
+            f"note: read otherwise: {tried} and left out, because the reader of "
+            "findings saw more change than was made"
+        )
     if model is not None:
         _show_model(model, made.left_out)
     note(f"wrote {out}: pairs.csv, changes.jsonl, inject.json; it holds report texts")

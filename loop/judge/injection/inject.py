@@ -91,6 +91,11 @@ class InjectionOptions:
 
     seed: int = 0
 
+    reread: bool = True
+    """Whether a variant is left out in which the embedded reader reads something else,
+    too. Then harmless ones read the same to it by construction, and it cannot be
+    tested on them."""
+
     def __post_init__(self) -> None:
         unknown = sorted(set(self.errors) - KINDS.keys())
         if unknown or len(set(self.errors)) != len(self.errors):
@@ -178,6 +183,9 @@ class Injection:
 
     bank_version: int
     bank_digest: str
+    wording_digest: str = ""
+    """Of the file of other words; empty where the words are the bank's."""
+
     reader: Mapping[str, str] = field(default_factory=dict)
     """By what reports were read: revision, prompt version and its digest."""
 
@@ -249,6 +257,7 @@ def inject_errors(
     *,
     languages: Mapping[str, str] | None = None,
     bank: Path | None = None,
+    wording: Path | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> Injection:
     """Put errors of a known kind and number into reports, and harmless rewriting.
@@ -268,6 +277,8 @@ def inject_errors(
         bank are used.
     bank
         File of what is written; None for the one that ships.
+    wording
+        File of other words for it, see `read_bank`; None for the words of the bank.
     watch
         Wraps the ids, to show progress.
 
@@ -292,7 +303,7 @@ def inject_errors(
     a-d1 severity The heart is normal in size. There is a large left pleural effusion.
     """
     options = options or InjectionOptions()
-    read = read_bank(bank)
+    read = read_bank(bank, wording)
     opened = _open_reader()
     maker = _Maker(options, read.bank, opened.reader)
     known = _known(texts)
@@ -357,8 +368,8 @@ def inject_by_model(
         The store cannot be read or written.
     """
     options = options or InjectionOptions()
-    if options.negated:
-        raise ValueError("negated is for injection without a model")
+    if options.negated or not options.reread:
+        raise ValueError("negated and reread are for injection without a model")
     read = read_bank(bank)
     opened = _open_reader()
     known = _known(texts)
@@ -421,6 +432,7 @@ class _InjectionBasis(TypedDict):
     language: str
     bank_version: int
     bank_digest: str
+    wording_digest: str
     reader: Mapping[str, str]
 
 
@@ -436,6 +448,7 @@ def _basis(
         language=read.bank.language,
         bank_version=read.bank.version,
         bank_digest=read.sha256,
+        wording_digest=read.wording,
         reader=opened.about,
     )
 
@@ -598,6 +611,8 @@ class _Maker:
         Of a rewriting nothing may, of an error only the finding that it is about. That
         the reader sees the error itself is not asked for.
         """
+        if not self._options.reread:
+            return ""
         try:
             found = read_findings(self._reader, candidate)
         except EngineError:

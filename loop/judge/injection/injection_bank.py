@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
@@ -20,6 +28,9 @@ from loop.judge.injection.chance import MOST_WEIGHT
 
 INJECTION: Final = "injection.yaml"
 """Name of the file, in a folder of labels."""
+
+WORDING: Final = "injection_wording.yaml"
+"""Name of the file of another wording that ships."""
 
 _FROZEN = ConfigDict(extra="forbid", frozen=True)
 _Words = tuple[str, ...]
@@ -399,6 +410,76 @@ class InjectionBank(BaseModel):
         return self
 
 
+class WordedFinding(BaseModel):
+    """A false finding in other words."""
+
+    model_config = _FROZEN
+
+    sentence: _Phrase
+    summary: str = ""
+
+
+class BankWording(BaseModel):
+    """Other words for what a bank writes; a part that is left out stays the bank's."""
+
+    model_config = _FROZEN
+
+    version: int
+    sentences: Mapping[
+        str, Mapping[str, Annotated[tuple[WordedFinding, ...], Field(min_length=1)]]
+    ] = {}
+    """By modality, then by the first finding of the bank's sentence. Sentences of the
+    bank about other findings are not written."""
+
+    degrees: tuple[DegreeShift, ...] = ()
+    comparisons: tuple[_Phrase, ...] = ()
+    synonyms: Pairs = ()
+    abbreviations: Pairs = ()
+    style: tuple[Rewrite, ...] = ()
+    numbers: tuple[Rewrite, ...] = ()
+
+    def word(self, bank: InjectionBank) -> InjectionBank:
+        """Return a bank that looks for the same and writes these words."""
+        parts = _fields_of(bank)
+        for name in ("synonyms", "abbreviations", "style", "numbers"):
+            parts[name] = getattr(self, name) or parts[name]
+        if self.degrees:
+            degrees = _fields_of(bank.severity) | {"degrees": self.degrees}
+            parts["severity"] = SeverityWords.model_validate(degrees)
+        if self.comparisons:
+            phrases = {"phrases": self.comparisons, "of": {}}
+            compared = _fields_of(bank.comparisons) | phrases
+            parts["comparisons"] = ComparisonWords.model_validate(compared)
+        parts["modalities"] = {
+            name: self._word_modality(name, modality)
+            for name, modality in bank.modalities.items()
+        }
+        return InjectionBank.model_validate(parts)
+
+    def _word_modality(self, name: str, modality: ModalityBank) -> ModalityBank:
+        worded = self.sentences.get(name)
+        if worded is None:
+            return modality
+        seen: Counter[str] = Counter()
+        found = []
+        for one in modality.false_findings:
+            key = one.keys[0]
+            if key in worded:
+                given = worded[key][seen[key] % len(worded[key])]
+                seen[key] += 1
+                found.append(
+                    FalseFinding.model_validate(_fields_of(one) | _fields_of(given))
+                )
+        return ModalityBank.model_validate(
+            {"slots": modality.slots, "false_findings": tuple(found)}
+        )
+
+
+def _fields_of(model: BaseModel) -> dict[str, Any]:
+    """Return the fields of a record as they are, without what is worked out of them."""
+    return {name: getattr(model, name) for name in type(model).model_fields}
+
+
 class BankPatterns(NamedTuple):
     """What finds the words of the bank that bear on any sentence."""
 
@@ -420,28 +501,63 @@ class ReadBank(NamedTuple):
 
     bank: InjectionBank
     sha256: str
+    wording: str = ""
+    """Sha256 of the file of other words; empty where none was used."""
 
 
-def read_bank(path: Path | None = None) -> ReadBank:
+def read_bank(path: Path | None = None, wording: Path | None = None) -> ReadBank:
     """Return the bank of a file; None for the one that ships.
+
+    Parameters
+    ----------
+    wording
+        File of other words for what is written, as ``labels/injection_wording.yaml``;
+        None for the words of the bank.
 
     Raises
     ------
     DataError
-        It cannot be read or does not have the expected form.
+        A file cannot be read or does not have the expected form.
     """
     path = path or bundled() / "labels" / INJECTION
+    changed, digest = _look_at(path, INJECTION)
+    if wording is None:
+        return ReadBank(_read_cached(path, changed), digest)
+    worded, other = _look_at(wording, WORDING)
+    return ReadBank(_read_worded(path, changed, wording, worded), digest, other)
+
+
+def shipped_wording() -> Path:
+    """Return the file of another wording that ships."""
+    return bundled() / "labels" / WORDING
+
+
+def _look_at(path: Path, like: str) -> tuple[int, str]:
+    """Return when a file was changed, and the digest of its bytes."""
     try:
-        changed = path.stat().st_mtime_ns
-        digest = digest_bytes(path.read_bytes())
+        return path.stat().st_mtime_ns, digest_bytes(path.read_bytes())
     except OSError as error:
         raise DataError(
             f"cannot read {path}: {error.strerror}. Name a file like the shipped "
-            f"labels/{INJECTION}."
+            f"labels/{like}."
         ) from error
-    return ReadBank(_read_cached(path, changed), digest)
 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _modified: int) -> InjectionBank:
     return read_model(path, InjectionBank)
+
+
+@lru_cache(maxsize=8)
+def _read_worded(
+    path: Path, modified: int, wording: Path, _worded: int
+) -> InjectionBank:
+    bank = _read_cached(path, modified)
+    try:
+        return read_model(wording, BankWording).word(bank)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(
+            f"{wording}: with the bank {path.name} it gives no whole bank: "
+            f"{first['msg']}. Name findings and slots that the bank has."
+        ) from error

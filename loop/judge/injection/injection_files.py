@@ -230,11 +230,17 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
             "negated": options.negated,
             "modality": options.modality,
             "most": options.most,
+            **({} if options.reread else {"reread": False}),
         },
         "bank": {
             "version": injection.bank_version,
             "language": injection.language,
             "sha256": injection.bank_digest,
+            **(
+                {"wording_sha256": injection.wording_digest}
+                if injection.wording_digest
+                else {}
+            ),
         },
         "reader": dict(injection.reader),
         **({"model": injection.model.data()} if injection.model else {}),

@@ -1,5 +1,6 @@
-"""A model writes errors: code decides what counts, a validator looks, five attempts."""
+"""What a model writes into reports: checked, looked at, asked again, left out."""
 
+import csv
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import DataError, EngineError
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Completion
 from loop.engines import base
 from loop.judge import InjectionOptions
@@ -20,9 +22,14 @@ from loop.judge.injection.model_injection import (
     FAILED,
     FEW_SENTENCES,
     IMPLAUSIBLE,
+    MOST_ATTEMPTS,
+    NOT_VALIDATED,
+    PROMPTS,
     READ_OTHERWISE,
     UNREADABLE,
+    VALIDATOR,
     ErrorWriter,
+    list_wanted,
 )
 from loop.judge.injection.stated_changes import (
     NO_SENTENCE,
@@ -31,251 +38,417 @@ from loop.judge.injection.stated_changes import (
     SOMETHING_ELSE,
     TWICE,
 )
-from loop.judge.injection.text_changes import NEGATED, apply_changes
-from tests.judge.injection.writing_model import (
-    REPORTS,
-    WritingModel,
-    answer,
-    omit,
-    sentences,
-)
-from tests.judge.scenes import call
+from loop.judge.injection.text_changes import apply_changes
+from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
+from loop.run.prune import prune_completions
+from loop.run.task_fields import lint_prompt
+from tests.judge.injection.writing_server import change, leave_out, plausible, rewrite
+from tests.judge.scenes import call, table
 
-A = {"a": REPORTS["a"]}
-ONE = InjectionOptions(errors="b", numbers=(1,))
+REPORT = (
+    "The heart is normal in size. There is a small left pleural effusion. "
+    "No pneumothorax. Bony structures are intact."
+)
+EFFUSION = "There is a small left pleural effusion."
+LARGE = change(1, EFFUSION, EFFUSION.replace("small", "large"))
+WITH_LARGE = REPORT.replace("small", "large")
+FINE = (plausible(),)
+SERVER = Path(__file__).with_name("writing_server.py")
+
+
+class ToldWriter:
+    """Answers from a list, the last one for ever; the validator has its own."""
+
+    def __init__(self, answers, looks, asked):
+        self.answers, self.looks, self.asked = answers, looks, asked
+
+    def identity(self):
+        """Return that all are the same engine."""
+        return {"engine": "told"}
+
+    def complete(self, prompts):
+        """Yield the answers in order."""
+        for index, prompt in enumerate(prompts):
+            text = "\n".join(one.content for one in prompt.messages)
+            looking = "purpose" in prompt.item.variables
+            given = self.looks if looking else self.answers
+            place = sum(one is looking for one, _ in self.asked)
+            self.asked.append((looking, text))
+            said = given(text) if callable(given) else given[min(place, len(given) - 1)]
+            yield index, said if isinstance(said, Completion) else Completion(said)
 
 
 @pytest.fixture
-def engine(monkeypatch):
-    """Return what registers a model as the engine ``writing`` for one test."""
+def tell(monkeypatch):
+    """Return what registers the engine ``told``, and gives what it is asked."""
 
-    def register(model):
-        monkeypatch.setitem(base._FACTORIES, "writing", lambda name, _: model)
-        return model
+    def register(answers, looks=FINE):
+        asked = []
+        monkeypatch.setitem(
+            base._FACTORIES, "told", lambda *_: ToldWriter(answers, looks, asked)
+        )
+        return asked
 
     return register
 
 
-def inject(texts, options=ONE, workspace=None):
-    """Return what the engine ``writing`` makes of reports."""
-    with ErrorWriter.open(workspace, options.written, "writing") as writer:
-        return inject_by_model(texts, writer, options)
+def write(kind="d", number=1, report=REPORT, place=None, harmless=False):
+    """Let the told engine write one variant of one report."""
+    options = InjectionOptions(errors=kind, numbers=(number,), harmless=harmless)
+    with ErrorWriter.open(place, options.written, "told:x") as writer:
+        return inject_by_model({"a": report}, writer, options, region="chest")
 
 
-def test_what_passes_is_made_by_the_stated_changes_alone(engine):
-    """Each sentence that is left out is a change; the report is otherwise whole."""
-    engine(WritingModel())
-    made = inject(REPORTS, InjectionOptions(errors="b", numbers=(1, 2)))
-    assert len(made.pairs) == 6
-    for one in made.pairs:
-        assert one.significant and one.kind == "omission"
-        assert len(one.changes) == one.number
-        assert apply_changes(one.reference, one.changes) == one.candidate
-    facts = made.model.data()
-    assert facts["engine"] == facts["validator"] == "writing"
-    assert set(facts["prompts"]) == {"inject_b@v1", "validate@v1"}
-    assert facts["accepted_at"] == {"1": 6}
-    assert not facts["rejected"]
-    assert REPORTS["a"] not in json.dumps(facts)
+def test_what_passes_is_a_pair_as_one_without_a_model(tell):
+    """Its changes give it exactly, and what was asked has all that is known."""
+    asked = tell([rewrite(WITH_LARGE, LARGE)])
+    found = write()
+    (pair,) = found.pairs
+    assert (pair.id, pair.kind, pair.number) == ("a-d1", "severity", 1)
+    assert pair.significant and pair.candidate == WITH_LARGE
+    assert apply_changes(REPORT, pair.changes) == WITH_LARGE
+    assert [(one.before, one.after) for one in pair.changes] == [("small", "large")]
+    (_, first), (_, second) = asked
+    assert "Modality: chest xray\nRegion of the body: chest" in first
+    assert f"1: {EFFUSION}" in first and "Number of changes: 1" in first
+    assert '1. "small" became "large"' in second
+    assert "meant as: another severity or size of a finding" in second
+    model = found.model
+    assert (model.attempts, model.accepted) == ({"severity": 1}, {1: 1})
+    assert set(model.facts.prompts) == {"inject_d@v1", "validate@v1"}
+    assert not found.left_out
 
 
-TEXT = REPORTS["a"]
-SMALL = "There is a small left pleural effusion."
-LARGE = "There is a large left pleural effusion."
-REFUSED = {
-    UNREADABLE: "There you are: the report without its effusion.",
-    OTHER_NUMBER: omit(TEXT, 2),
-    NO_SENTENCE: answer(TEXT, (9, SMALL, ""), report=TEXT.replace(SMALL + " ", "")),
-    NOT_THERE: answer(TEXT, (0, SMALL, ""), report=TEXT.replace(SMALL + " ", "")),
-    SOMETHING_ELSE: answer(TEXT, (1, SMALL, ""), report=TEXT.upper()),
-    "an omission adds a statement": answer(
-        TEXT, (1, SMALL, "There is a right pneumothorax.")
+BAD = {
+    "no change": (rewrite(REPORT), OTHER_NUMBER),
+    "two in one sentence": (
+        rewrite(
+            WITH_LARGE.replace("left", "right"),
+            change(1, "small", "large"),
+            change(1, "left", "right"),
+        ),
+        OTHER_NUMBER,
     ),
-    FAILED: Completion("", "error", "no route"),
+    "a sentence that is not there": (
+        rewrite(WITH_LARGE, {**LARGE, "sentence_index": 9}),
+        NO_SENTENCE,
+    ),
+    "the wrong sentence": (
+        rewrite(WITH_LARGE, {**LARGE, "sentence_index": 2}),
+        NOT_THERE,
+    ),
+    "words that are not there": (
+        rewrite(WITH_LARGE, change(1, "a tiny left effusion", "a large effusion")),
+        NOT_THERE,
+    ),
+    "a list that does not give the report": (rewrite(REPORT, LARGE), SOMETHING_ELSE),
+    "something else besides": (
+        rewrite(WITH_LARGE.replace("intact", "normal"), LARGE),
+        SOMETHING_ELSE,
+    ),
+    "another finding besides": (
+        rewrite(
+            REPORT.replace(EFFUSION, f"{EFFUSION[:-1]} and a right upper lobe mass."),
+            change(1, EFFUSION, f"{EFFUSION[:-1]} and a right upper lobe mass."),
+        ),
+        READ_OTHERWISE,
+    ),
+    "not JSON": ("The effusion is large now.", UNREADABLE),
+    "cut off": (Completion("{", finish_reason="length"), UNREADABLE),
+    "no answer": (Completion("", "error", "the server is gone"), FAILED),
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_what_does_not_agree_is_refused_five_times_and_counted(engine, reason):
-    """By code, whatever the model says of itself; nothing of it becomes a pair."""
-    model = engine(WritingModel(lambda *asked: REFUSED[reason]))
-    made = inject(A)
-    assert made.pairs == ()
-    (left_out,) = made.left_out
-    assert (left_out.reason, left_out.variants) == (reason, 1)
-    assert made.model.rejected == {reason: 5}
-    assert sum(model.asked.values()) == 5
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_asked_for_again_and_left_out_in_the_end(tell, name):
+    """Five times, each time another prompt, and counted by the reason."""
+    answer, reason = BAD[name]
+    asked = tell([answer])
+    found = write()
+    assert not found.pairs
+    assert [tuple(one) for one in found.left_out] == [("severity", 1, reason, 1)]
+    assert found.model.rejected == {reason: MOST_ATTEMPTS}
+    assert found.model.accepted == {}
+    assert len(asked) == len({text for _, text in asked}) == MOST_ATTEMPTS
 
 
-def test_a_false_finding_that_takes_another_away_is_refused(engine):
-    """The reader of findings looks at what should have stayed."""
-    said = answer(TEXT, (1, SMALL, "There is a right pneumothorax."))
-    engine(WritingModel(lambda *asked: said))
-    made = inject(A, InjectionOptions(errors="a", numbers=(1,)))
-    assert made.pairs == () and made.model.rejected == {READ_OTHERWISE: 5}
+def test_two_changes_in_one_sentence_are_refused_where_two_are_wanted(tell):
+    """Although their number is right, and they give the report."""
+    both = rewrite(
+        WITH_LARGE.replace("left", "right"),
+        change(1, "small", "large"),
+        change(1, "left", "right"),
+    )
+    tell([both])
+    (lost,) = write(number=2).left_out
+    assert lost.reason == TWICE
 
 
-def test_two_changes_in_one_sentence_are_refused(engine):
-    """One error a sentence: else two of them might be one."""
-    said = answer(TEXT, (1, "small", "large"), (1, "left", "right"))
-    engine(WritingModel(lambda *asked: said))
-    made = inject(A, InjectionOptions(errors="d", numbers=(2,)))
-    assert made.pairs == () and made.model.rejected == {TWICE: 5}
+def test_a_later_attempt_counts(tell):
+    """What was refused before it is counted, too."""
+    tell(["nothing", rewrite(REPORT, LARGE), rewrite(WITH_LARGE, LARGE)])
+    found = write()
+    assert len(found.pairs) == 1
+    assert found.model.accepted == {3: 1}
+    assert found.model.rejected == {SOMETHING_ELSE: 1, UNREADABLE: 1}
+    assert found.model.attempts == {"severity": 3}
 
 
-def test_a_later_attempt_may_pass(engine):
-    """It is another draw; the first ones are counted."""
-    engine(
-        WritingModel(
-            lambda text, kind, number, attempt: (
-                omit(text, number) if attempt == 3 else "No."
+def test_the_validator_refuses_and_is_not_believed_unread(tell):
+    """It is shown what passed only."""
+    right = [rewrite(WITH_LARGE, LARGE)]
+    tell(right, [plausible(False, "not seen on this film"), plausible()])
+    other = write()
+    assert other.model.rejected == {IMPLAUSIBLE: 1} or not other.pairs
+    tell(right, [plausible(False, "outside the region")])
+    assert write().left_out[0].reason == IMPLAUSIBLE
+    tell(right, [plausible(False, "ok")])
+    assert write().left_out[0].reason == NOT_VALIDATED
+    tell(right, [Completion("", "error", "gone")])
+    assert write().left_out[0].reason == FAILED
+
+
+def test_a_rewriting_that_changes_the_meaning_is_refused(tell):
+    """And one that does not is harmless."""
+    for new in ("large left", "small right", "possible small left"):
+        said = REPORT.replace("small left", new)
+        tell([rewrite(said, change(1, "small left", new))])
+        found = write("", harmless=True)
+        assert [one.reason for one in found.left_out] == [READ_OTHERWISE], new
+    same = REPORT.replace("The heart is normal in size", "Heart size is normal")
+    tell(
+        [
+            rewrite(
+                same, change(0, "The heart is normal in size", "Heart size is normal")
             )
+        ]
+    )
+    (pair,) = write("", harmless=True).pairs
+    assert (pair.id, pair.kind, pair.significant) == (
+        "a-rewriting1",
+        "rewriting",
+        False,
+    )
+
+
+def test_an_omission_leaves_out_and_a_denial_is_told_apart(tell):
+    """A finding that is put in its place refuses it."""
+    without = REPORT.replace(f"{EFFUSION} ", "")
+    tell([rewrite(without, change(1, EFFUSION, ""))])
+    (pair,) = write("b").pairs
+    assert pair.candidate == without
+    assert [one.tag for one in pair.changes] == ["sentence"]
+    denied = "There is no pleural effusion."
+    tell([rewrite(REPORT.replace(EFFUSION, denied), change(1, EFFUSION, denied))])
+    (pair,) = write("b").pairs
+    assert [one.tag for one in pair.changes] == ["omission_by_negation"]
+    worse = "There is pulmonary edema."
+    tell([rewrite(REPORT.replace(EFFUSION, worse), change(1, EFFUSION, worse))])
+    assert write("b").left_out[0].reason == "an omission adds a statement"
+    both = "There is no pleural effusion but a lung mass."
+    tell([rewrite(REPORT.replace(EFFUSION, both), change(1, EFFUSION, both))])
+    assert write("b").left_out[0].reason == READ_OTHERWISE
+
+
+def test_a_sentence_may_be_added_beside_another(tell):
+    """Of a false finding nothing has to go."""
+    mass = "There is a 3 cm mass in the right upper lobe."
+    for at, said in ((1, f"{EFFUSION} {mass}"), (0, f"{mass} {REPORT[:28]}")):
+        old = EFFUSION if at else REPORT[:28]
+        tell([rewrite(REPORT.replace(old, said), change(at, "", mass))])
+        (pair,) = write("a").pairs
+        assert pair.candidate == REPORT.replace(old, said)
+
+
+def test_quotes_and_white_space_may_be_written_otherwise(tell):
+    """The candidate is made of the report, by the changes alone."""
+    report = 'Patient\'s heart is "normal".\nThere is a small left pleural effusion.'
+    said = (
+        "Patient\N{RIGHT SINGLE QUOTATION MARK}s heart is "
+        "\N{LEFT DOUBLE QUOTATION MARK}normal\N{RIGHT DOUBLE QUOTATION MARK}. "
+        "There is a large left pleural effusion."
+    )
+    tell([rewrite(said, change(1, "small", "large"))])
+    (pair,) = write(report=report).pairs
+    assert pair.candidate == report.replace("small", "large")
+
+
+def test_a_report_with_fewer_sentences_is_not_asked_about(tell):
+    """One error a sentence: there is no room."""
+    asked = tell([""])
+    found = write(number=9)
+    assert [one.reason for one in found.left_out] == [FEW_SENTENCES]
+    assert not asked
+
+
+def test_answers_are_kept_and_removed_on_request(tell, workspace):
+    """The second time nothing is asked, whatever became of each answer."""
+    asked = tell(["nothing", rewrite(WITH_LARGE, LARGE)])
+    first = write(place=workspace)
+    assert (len(asked), first.model.asked) == (3, 3)
+    again = write(place=workspace)
+    assert again.pairs == first.pairs and again.model.asked == 0
+    assert again.model.accepted == first.model.accepted
+    assert len(asked) == 3
+    assert prune_completions(workspace).answers == 3
+
+
+def test_at_most_so_many_are_asked_for():
+    """Drawn by the seed, alike whatever the order of the cases is."""
+    cases = [f"c{n}" for n in range(20)]
+    wanted = list_wanted(cases, ["omission"], (1, 2), most=5, seed=0)
+    assert Counter(one.number for one in wanted) == {1: 5, 2: 5}
+    other = list_wanted(cases[::-1], ["omission"], (1, 2), most=5, seed=0)
+    assert set(other) == set(wanted)
+    assert set(list_wanted(cases, ["omission"], (1, 2), most=5, seed=1)) != set(wanted)
+
+
+def test_rules_write_nothing():
+    """They are no language model, and say what is."""
+    with pytest.raises(EngineError, match="without --engine"):
+        ErrorWriter.open(None, ["severity"], "rules")
+    with pytest.raises(ValueError, match="without a model"):
+        inject_by_model({}, None, InjectionOptions(negated=True))
+
+
+def test_the_prompts_that_ship_are_clean():
+    """Each asks for one kind, in the contract that is read."""
+    place = WorkspacePaths(bundled())
+    for kind, name in {**PROMPTS, "plausible": VALIDATOR}.items():
+        version = read_version(place, f"{name}@v1")
+        assert version.labels == (kind,)
+        assert not lint_prompt(place, version)
+        assert set(get_contract(version.contract).inputs) <= set(version.inputs)
+
+
+def reports(tmp_path, count=6):
+    """Write a file of reports."""
+    rows = [
+        (
+            f"r{n}",
+            f"There is a {n + 2} mm nodule in the right lung. Small left pleural "
+            "effusion. No pneumothorax.",
         )
-    )
-    made = inject(A)
-    assert len(made.pairs) == 1
-    assert made.model.accepted == {3: 1}
-    assert made.model.rejected == {UNREADABLE: 2}
+        for n in range(count)
+    ]
+    return table(tmp_path / "reports.csv", ("id", "text"), rows)
 
 
-def test_what_the_validator_refuses_is_no_pair(engine):
-    """It sees the report and the changes, and may be another model."""
-    seen = []
-
-    def look(inputs, attempt):
-        seen.append(inputs)
-        return False
-
-    engine(WritingModel(plausible=look))
-    made = inject(A)
-    assert made.pairs == () and made.model.rejected == {IMPLAUSIBLE: 5}
-    assert seen[0]["text"] == TEXT
-    assert seen[0]["changes"] == f'1. "{SMALL}" became nothing'
-
-
-def test_an_omission_that_denies_has_its_own_tag(engine):
-    """It is a false negation, and no plain omission; one that states more is none."""
-    said = answer(TEXT, (1, SMALL, "There is no left pleural effusion."))
-    engine(WritingModel(lambda *asked: said))
-    (one,) = inject(A).pairs
-    assert [each.tag for each in one.changes] == [NEGATED]
-
-
-def test_a_rewriting_that_changes_what_is_said_is_refused(engine):
-    """Other words pass, another degree does not."""
-    reworded = answer(TEXT, (1, "There is a small", "A small"), report=TEXT)
-    same = answer(TEXT, (2, "No pneumothorax.", "There is no pneumothorax."))
-    options = InjectionOptions(errors="", numbers=(1,), harmless=True)
-    engine(WritingModel(lambda *asked: same))
-    (one,) = inject(A, options).pairs
-    assert not one.significant and "There is no pneumothorax." in one.candidate
-    for wrong in (answer(TEXT, (1, SMALL, LARGE)), reworded):
-        engine(WritingModel(lambda *asked, wrong=wrong: wrong))
-        assert inject(A, options).pairs == ()
-
-
-def test_a_report_with_too_few_sentences_is_not_asked_about(engine):
-    """There is no third sentence to put a third error into."""
-    model = engine(WritingModel())
-    made = inject({"a": "Cardiomegaly."}, InjectionOptions(errors="b", numbers=(2,)))
-    assert made.pairs == () and not model.asked
-    assert [one.reason for one in made.left_out] == [FEW_SENTENCES]
-
-
-def test_stored_answers_are_not_asked_for_again(engine, workspace):
-    """Also those that were refused: each attempt is kept as its own."""
-
-    def write(text, kind, number, attempt):
-        return omit(text, number) if text != TEXT else "No."
-
-    engine(WritingModel(write))
-    first = inject(REPORTS, workspace=workspace)
-    again = engine(WritingModel(write))
-    second = inject(REPORTS, workspace=workspace)
-    assert not again.asked and second.model.asked == 0
-    assert second.pairs == first.pairs
-    assert second.model.rejected == first.model.rejected == {UNREADABLE: 5}
-
-
-def test_rules_write_nothing(workspace):
-    """Injection by rules is without --engine."""
-    with pytest.raises(EngineError, match="no language model and changes no text"):
-        ErrorWriter.open(workspace, ["omission"], "rules")
-
-
-def test_a_prompt_of_another_contract_is_refused(workspace):
-    """One's own prompt of that name is read as it says."""
-    made = call(workspace, "prompt", "new", "inject_b", "--from", "green@v1")
-    assert made.exit_code == 0, made.output
-    with pytest.raises(DataError, match="answered in green_sections, and injection"):
-        ErrorWriter.open(workspace, ["omission"], "rules")
-
-
-def test_the_verb_says_who_wrote_and_how_often(engine, workspace, tmp_path):
-    """The folder has the form of injection without a model, and no text in its JSON."""
-    engine(WritingModel())
-    source = tmp_path / "reports.csv"
-    rows = "".join(f'{name},"{text}"\n' for name, text in REPORTS.items())
-    source.write_text("id,text\n" + rows)
-    out = tmp_path / "made"
-    told = call(
-        workspace, "inject", source, "--errors", "b", "-e", "writing", "--out", out
-    )
-    assert told.exit_code == 0, told.output
-    data = json.loads((out / "inject.json").read_text())
-    assert data["model"]["engine"] == "writing"
-    assert data["model"]["accepted_at"] == {"1": 3}
-    words = (out / "inject.json").read_text() + told.output
-    assert not any(one in words for text in REPORTS.values() for one in sentences(text))
-    refused = call(
+def test_the_command_writes_the_same_files(tell, workspace, tmp_path):
+    """And says by whom, by which prompts, and what was refused."""
+    tell(leave_out)
+    out = tmp_path / "out"
+    done = call(
         workspace,
-        *("inject", source, "--errors", "b", "-e", "rules", "--out", tmp_path / "no"),
+        *("inject", reports(tmp_path), "--errors", "b", "-k", "1,2,9"),
+        *("--engine", "told:x", "--region", "chest", "--out", out),
     )
-    assert refused.exit_code == 1
-    assert not (tmp_path / "no").exists()
+    assert done.exit_code == 0, done.output
+    assert "12 answers for 12 variants, at most 5 each" in done.output
+    assert "written by told:x, looked at by told:x" in done.output
+    with (out / "pairs.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 12 and {one["kind"] for one in rows} == {"omission"}
+    about = json.loads((out / "inject.json").read_text())
+    model = about["model"]
+    assert model["engine"] == model["validator"] == "told:x"
+    assert set(model["prompts"]) == {"inject_b@v1", "validate@v1"}
+    assert model["attempts"] == {"omission": 12} and model["accepted_at"] == {"1": 12}
+    assert about["counts"] == {"omission": {"1": 6, "2": 6, "9": 0}}
+    assert about["left_out"] == [
+        {"kind": "omission", "number": 9, "reason": FEW_SENTENCES, "variants": 6}
+    ]
+    assert "nodule" not in json.dumps(about)
+    held = call(workspace, "run", "inject_b", "--cohort", "x")
+    assert held.exit_code != 0
 
 
-SCRIPT = Path(__file__).with_name("writing_model.py")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--validator", "told:x"), "are for --engine"),
+        (("--region", "chest"), "are for --engine"),
+        (("--engine", "told:x", "--negated"), "without --engine"),
+        (("--engine", "rules"), "no language model"),
+        (("--engine", "nothing:x"), "nothing"),
+        (("--engine", "openai:m@http://192.0.2.1/v1"), "192.0.2.1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(workspace, tmp_path, more, message):
+    """Before anything leaves this machine; no folder is made."""
+    out = tmp_path / "out"
+    done = call(workspace, "inject", reports(tmp_path), *more, "--out", out)
+    assert done.exit_code != 0
+    assert message in done.output + str(done.exception)
+    assert not out.exists()
 
 
-def start(folder, pause):
-    """Start the injection in a process of its own; it never answers prompt `pause`."""
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(folder), str(folder / "log"), str(pause)],
+def test_a_prompt_of_another_contract_is_refused(workspace, monkeypatch):
+    """Its answers would say something else."""
+    monkeypatch.setitem(PROMPTS, "severity", "extractor")
+    with pytest.raises(DataError, match="is answered in"):
+        ErrorWriter.open(workspace, ["severity"], "rules")
+
+
+def serve(log, pause, port=0):
+    """Start the server; return it and its port, which names the engine."""
+    server = subprocess.Popen(
+        [sys.executable, str(SERVER), str(log), str(pause), str(port)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
     )
+    return server, server.stdout.readline().strip()
 
 
-def logged(folder):
-    """Return what was asked so far, over all processes."""
-    log = folder / "log"
-    return log.read_text().splitlines() if log.exists() else []
+def start(workspace, source, port, out):
+    """Begin to inject in a process of its own."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "loop", "inject", str(source), "--errors", "b"),
+            *("-k", "1,2", "--out", str(out)),
+            *("--engine", f"openai:tiny@http://127.0.0.1:{port}/v1"),
+            *("--workspace", str(workspace.root), "--json"),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 @pytest.mark.slow
-def test_a_killed_injection_goes_on_and_asks_nothing_twice(tmp_path):
-    """In the first attempt, at the validator, and in the second attempt."""
-    (tmp_path / "prompts").mkdir()
-    (tmp_path / "labels").mkdir()
-    kills = (0, 2, 3, 2)
-    for pause in kills:
-        before = len(logged(tmp_path))
-        process = start(tmp_path, pause)
-        deadline = time.monotonic() + 90
-        while len(logged(tmp_path)) < before + pause + 1:
+@pytest.mark.parametrize("pause", [0, 30, 80, 100])
+def test_what_is_killed_goes_on_and_asks_nothing_twice(workspace, tmp_path, pause):
+    """While errors are written, between, and while they are looked at."""
+    log, source, out = tmp_path / "log", reports(tmp_path, 40), tmp_path / "out"
+    server, port = serve(log, pause)
+    try:
+        process = start(workspace, source, port, out)
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(log.read_text().split()) <= pause:
             assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.005)
-        # A row may wait 50 ms before it is written; nothing else is in flight.
-        time.sleep(0.3)
+            time.sleep(0.01)
+        # What was answered is written within a moment.
+        time.sleep(0.5)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    done, _ = start(tmp_path, -1).communicate(timeout=90)
-    asked, cached, told = json.loads(done)
-    assert len(told) == 6
-    times = Counter(logged(tmp_path))
-    repeated = sum(times.values()) - len(times)
-    assert repeated <= len(kills)
-    # Six variants, two of them twice, and six looks at what was written.
-    assert asked + cached == len(times) == 6 + 2 + 6
+        flown = len(log.read_text().split())
+    finally:
+        server.kill()
+        server.communicate()
+    assert not out.exists()
+    server, port = serve(log, -1, port)
+    try:
+        done, _ = start(workspace, source, port, out).communicate(timeout=90)
+        about = json.loads(done)
+    finally:
+        server.kill()
+        server.communicate()
+    assert about["pairs"] == 80 and not about["left_out"]
+    times = Counter(log.read_text().split())
+    # 80 variants, and 80 looks; again only what had no answer when it was killed.
+    assert len(times) == 160
+    assert sum(times.values()) - 160 == flown - pause
+    assert set(times.values()) <= {1, 2}
