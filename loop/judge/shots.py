@@ -122,10 +122,10 @@ def add_shots(
             f"{version.ref} judges no pairs, and shots are judged pairs. Name a judge; "
             "`ranloop judge --list` shows them."
         )
-    if not {*INPUTS} <= {*version.inputs}:
+    if INPUTS[0] not in version.inputs:
         raise DataError(
             f"{version.ref} reads {', '.join(version.inputs)}, and shots are whole "
-            "reports beside each other. Name a judge of a reference and one candidate."
+            "reports beside each other. Name a judge that reads whole reports."
         )
     pool = read_pool(workspace, request.pool)
     chosen = _choose(pool, request, version.labels)

@@ -141,7 +141,7 @@ def test_injected_shots_are_not_rated():
         composed("injected:2", replace(GREEN, guides=GREEN.guides[:1]))
 
 
-@pytest.mark.parametrize("name", ["rubric@v1", "crimson@v1", "radfact@v1"])
+@pytest.mark.parametrize("name", ["rubric@v1", "crimson@v1"])
 def test_judges_without_categories_show_scores_of_all_errors(name):
     """Their guides are no categories: that none has an error is no perfect score."""
     version = read_version(WorkspacePaths(bundled()), name)
