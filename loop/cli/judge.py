@@ -262,7 +262,10 @@ def judge(
     )
     if phrases is not None:
         _refuse_files(files, reference, pairs, radpref, out)
-        _judge_phrases(place, asked, asking, phrases, seed, as_json=as_json)
+        _refuse_unused(
+            rubric, weights, sample, shots, parser is not ParserMode.TOLERANT
+        )
+        _judge_phrases(place, asked, asking, phrases, resamples, seed, as_json=as_json)
         return
     given = ScoreInputs(
         reference=reference,
@@ -323,11 +326,20 @@ def _refuse_files(*given: object) -> None:
         )
 
 
+def _refuse_unused(*given: object) -> None:
+    """Refuse options that say nothing of phrases."""
+    if any(given):
+        raise typer.BadParameter(
+            "--phrases takes no --rubric, --weights, --sample, --shots or --parser"
+        )
+
+
 def _judge_phrases(
     place: WorkspacePaths | None,
     asked: RunRequest,
     asking: EngineOptions,
     path: Path,
+    resamples: int,
     seed: int,
     *,
     as_json: bool,
@@ -342,6 +354,7 @@ def _judge_phrases(
             asked.engine,
             workspace=place,
             asking=asking,
+            resamples=resamples,
             seed=seed,
             watch=progress.part("pairs"),
         )

@@ -53,7 +53,9 @@ MAX_BYTES: Final = 256 * 2**20
 RESAMPLES: Final = 500
 """As published."""
 
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+_Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)
+]
 _Side = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -101,6 +103,9 @@ class GroundedScores(NamedTuple):
     answered: int
     unparsed: int
     failed: int
+    not_asked: int
+    """Pairs in whose phrases there is no word."""
+
     scores: tuple[PhraseScore, ...]
     problems: tuple[Problem, ...] = ()
     """Why pairs have no readable answer; the examples are no ids of pairs."""
@@ -116,7 +121,7 @@ def read_grounded(path: Path) -> tuple[GroundedPair, ...]:
     ------
     DataError
         The file cannot be read, a line is no such object, a box has no area, an id
-        stands twice, or there is no pair.
+        appears twice, or there is no pair.
     """
     try:
         size = path.stat().st_size
@@ -136,7 +141,7 @@ def read_grounded(path: Path) -> tuple[GroundedPair, ...]:
         pair = _read_line(line, f"{path}, line {number}")
         if pair.id in found:
             raise DataError(
-                f"{path}, line {number}: the id {quoted(pair.id)} stands twice. Give "
+                f"{path}, line {number}: the id {quoted(pair.id)} appears twice. Give "
                 "each pair its own."
             )
         found[pair.id] = pair
@@ -244,6 +249,7 @@ def judge_phrases(
         answered=len(kept),
         unparsed=statuses.count(Status.UNPARSED),
         failed=statuses.count(Status.ENGINE_FAILED),
+        not_asked=statuses.count(None),
         scores=_measure(kept, resamples, seed),
         problems=asked.problems,
     )
@@ -258,6 +264,7 @@ def grounded_data(found: GroundedScores) -> dict[str, Any]:
         "answered": found.answered,
         "unparsed": found.unparsed,
         "engine_failed": found.failed,
+        "not_asked": found.not_asked,
         "scores": [
             {
                 "name": one.name,
@@ -276,7 +283,8 @@ def grounded_notes(found: GroundedScores) -> list[str]:
     """Return what to know of the scores, a sentence or two each."""
     notes = [
         f"{found.answered:,} of {found.pairs:,} pairs have a readable answer; the "
-        f"others are left out: {found.unparsed:,} unreadable, {found.failed:,} failed.",
+        f"others are left out: {found.unparsed:,} unreadable, {found.failed:,} failed, "
+        f"{found.not_asked:,} without a word to ask about.",
         "Precision and recall are means over the pairs that have them, F1 is the "
         "harmonic mean of the two. Intervals of 95 %, by bootstrap over pairs.",
         "Grounding: of the entailed phrases with boxes, those entailed in place; "

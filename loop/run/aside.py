@@ -117,7 +117,7 @@ def ask_version(  # noqa: PLR0913  each is something else that a try may want
     plan = plan_version(version)
     if label:
         asking = tuple(one for one in plan.calls if label in one.frame.fields)
-        plan = PromptPlan(calls=asking)
+        plan = replace(plan, calls=asking)
     rules = _find_rules(workspace, version, engine)
     spec = RunSpec(
         prompt=version.ref,
@@ -181,15 +181,15 @@ class _Overheard:
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield what the engine answers."""
-        frames = {id(frame): at for at, frame in enumerate(self.plan.frames)}
-        places = {item.id: at * len(frames) for at, item in enumerate(self.items)}
-        calls = len(frames) * len(places)
+        names = {name: at for at, name in enumerate(self.plan.names)}
+        places = {item.id: at * len(names) for at, item in enumerate(self.items)}
+        calls = len(names) * len(places)
         asked: list[int] = []
         told: dict[int, str] = {}
 
         def ask() -> Iterator[Prompt]:
             for prompt in prompts:
-                asked.append(places[prompt.item.id] + frames[id(prompt.frame)] + 1)
+                asked.append(places[prompt.item.id] + names[prompt.frame.call] + 1)
                 yield prompt
 
         def tell(index: int, text: str) -> None:

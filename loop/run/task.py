@@ -65,7 +65,8 @@ class StoredRun:
     """The answers of one run; a context manager that holds the store open.
 
     Prompts are best looked for in cohort order: the answers are read as one stream,
-    however long the run, and from its beginning again for one that went by.
+    however long the run, and of a judge in stages from its beginning again for one
+    that went by.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class StoredRun:
         self.run_id = run_id
         self._workspace = workspace
         self._place = {call: number for number, call in enumerate(calls)}
+        self._in_stages = any(call in STAGES for call in calls)
         manifest = read_manifest(workspace, run_id)
         try:
             self.parameters: Mapping[str, Any] = dict(manifest["spec"]["parameters"])
@@ -123,7 +125,8 @@ class StoredRun:
     def _key(self, prompt: Prompt) -> bytes:
         """Return the key under which a prompt's answer is stored, or nothing."""
         wanted = prompt.item.id
-        if wanted != self._item and not self._advance(self._rows, wanted):
+        found = wanted == self._item or self._advance(self._rows, wanted)
+        if not found and self._in_stages:
             # What a later stage asks comes after the first stage of other items.
             self._rows = self._store.read_keys(self.run_id)
             self._advance(self._rows, wanted)

@@ -8,6 +8,7 @@ from loop.core.errors import DataError
 from loop.engines import base
 from loop.judge.grounded_phrases import (
     GroundedPair,
+    grounded_notes,
     judge_phrases,
     read_grounded,
 )
@@ -93,6 +94,18 @@ def test_an_unreadable_pair_is_left_out_and_counted(staged):
     assert found.problems
 
 
+def test_a_pair_without_a_word_is_counted_as_not_asked(staged):
+    """Nothing is asked about it, and it is in no share: neither is kept quiet."""
+    found = judge_phrases(
+        [pair("a", [], []), pair("b", [("x", None)], [("x", None)])],
+        "radfact",
+        "staged",
+    )
+    assert (found.pairs, found.answered, found.not_asked) == (2, 1, 1)
+    assert found.answered + found.unparsed + found.failed + found.not_asked == 2
+    assert "1 without a word" in grounded_notes(found)[0]
+
+
 def test_another_judge_reads_no_phrases():
     """It would be asked without its texts."""
     one = pair("a", [("x", None)], [])
@@ -107,12 +120,13 @@ GOOD = '{"id": "a", "reference": [{"phrase": "x"}], "candidate": []}'
     ("text", "problem"),
     [
         ("", "holds no pair"),
-        (f"{GOOD}\n{GOOD}", "line 2: the id 'a' stands twice"),
+        (f"{GOOD}\n{GOOD}", "line 2: the id 'a' appears twice"),
         ("[]", "line 1: the object"),
         ("{", "line 1: no JSON object"),
         (GOOD.replace('"candidate": []', '"candidate": [], "id": "b"'), "a key twice"),
         (GOOD.replace('"candidate": []', '"more": 1'), "line 1: candidate"),
         (GOOD.replace('"x"', '""'), "line 1: reference.0.phrase"),
+        (GOOD.replace('"x"', '" "'), "line 1: reference.0.phrase"),
         (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 2, 1]]'), "reference.0.boxes.0.2"),
         (GOOD.replace('"x"', '"x", "boxes": [[0.5, 0, 0.5, 1]]'), "without area"),
         (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 1]]'), "reference.0.boxes.0"),
@@ -152,5 +166,6 @@ def test_the_verb_judges_phrases(workspace, tmp_path):
     asked = call(workspace, "judge", "radfact", "--phrases", path, "--json")
     scores = {one["name"]: one for one in json.loads(asked.stdout)["scores"]}
     assert scores["spatial"]["f1"]["value"] == 1.0
-    both = call(workspace, "judge", "radfact", "--phrases", path, "--pairs", path)
-    assert both.exit_code == 2
+    for more in (("--pairs", path), ("--shots", "random:3"), ("--sample", 1)):
+        both = call(workspace, "judge", "radfact", "--phrases", path, *more)
+        assert both.exit_code == 2

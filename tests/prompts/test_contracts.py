@@ -10,7 +10,12 @@ from loop.core.records import PromptTask
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors, lint_version
-from loop.prompts.outputs.base import CONTRACTS, get_contract, list_contracts
+from loop.prompts.outputs.base import (
+    CONTRACTS,
+    get_contract,
+    list_contracts,
+    list_exchangeable,
+)
 from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts
 from loop.prompts.version import can_exchange, frozen_blocks, with_contract
@@ -127,3 +132,12 @@ def test_a_block_that_is_not_closed_names_the_version(first):
     assert not can_exchange(broken)
     with pytest.raises(DataError, match=r"tiny@v1: frozen block 'answer' has no"):
         with_contract(broken, "findings", WORDS)
+
+
+def test_contracts_are_exchanged_where_their_answers_say_the_same():
+    """Another form of it, and none that leaves out what somebody weighed or counted."""
+    for name, contract in CONTRACTS.items():
+        assert name in list_exchangeable(contract)
+    green = list_exchangeable(get_contract("green_sections"))
+    assert {"green_text", "error_list"} <= set(green)
+    assert not {"error_list_unweighted", "error_counts", "entailment"} & set(green)

@@ -18,7 +18,7 @@ from loop.prompts.catalog import read_version, write_version
 from loop.run.asking import EngineOptions, hold_engine
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import undrawn
-from loop.run.store import open_store, read_outcomes
+from loop.run.store import Store, open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_prompt
 from tests.conftest import shipped_workspace
 
@@ -283,11 +283,18 @@ def test_what_failed_then_fails_in_the_replay(workspace, cohort):
     assert "has no stored answer" in replayed.problems[0].text
 
 
-def test_a_replay_over_more_cases_than_were_asked_fails_the_others(workspace, cohort):
-    """Cases that were never asked have no answer to give again."""
+def test_a_replay_over_more_cases_than_were_asked_fails_the_others(
+    workspace, cohort, monkeypatch
+):
+    """Never asked, they have no answer; the run is not read again for each of them."""
     run = run_prompt(workspace, "extractor", cohort, engine="fickle:m", limit=2)
+    reads, read_keys = [], Store.read_keys
+    monkeypatch.setattr(
+        Store, "read_keys", lambda self, run: reads.append(run) or read_keys(self, run)
+    )
     replayed = run_prompt(workspace, "extractor", cohort, engine=f"replay:{run.run_id}")
     assert (replayed.answered, replayed.failed) == (2, CASES - 2)
+    assert reads == [run.run_id]
 
 
 @pytest.mark.parametrize("missing", ["engine_identity", "spec"])

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Completion, Item, Status
+from loop.core.records import Completion, Item, PromptTask, Status
+from loop.engines import base
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts, space_out
 from loop.prompts.stages import given_texts, write_input
+from loop.run.aside import ask_version
+from loop.run.asking import hold_engine
 from loop.run.execute import Work, execute
 from loop.run.store import read_outcomes
 from tests.run.staged_judge import ENTAILED, PHRASES, StagedAnswers, pairs
@@ -114,6 +117,43 @@ def test_a_second_run_asks_nothing_and_what_failed_is_asked_again(store, kit):
     assert values(found["p0"]) == {"precision": 0.0, "recall": 0.0}
     summary, _ = run(store, kit, items, StagedAnswers())
     assert (summary.asked, summary.cached) == (0, 4)
+
+
+def test_what_a_stage_writes_is_heard_with_its_place(workspace, store, monkeypatch):
+    """A try streams every stage: which of how many calls it is, is told of each."""
+
+    class Writing(StagedAnswers):
+        retry_unreadable = 0
+
+        def stream(self, prompts, tell):
+            for index, completion in self.complete(prompts):
+                tell(index, completion.text)
+                yield index, completion
+
+    monkeypatch.setitem(base._FACTORIES, "writing", lambda name, _: Writing())
+    heard = []
+    items = make_items(("cat. dog.", "cat."))
+    with hold_engine(workspace, "writing", task=PromptTask.JUDGE) as engine:
+        told = ask_version(
+            workspace, store, ENTAILED, items, engine, heard=heard.append
+        )
+    assert [(one.call, one.calls) for one in heard] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert values(told.draws[0][0]) == {"precision": 1.0, "recall": 0.5}
+
+
+def test_one_side_of_a_judge_in_stages_is_tried_alone(workspace, store, monkeypatch):
+    """The first stage is asked all the same; the other side is not."""
+    model = StagedAnswers()
+    monkeypatch.setitem(base._FACTORIES, "staged", lambda name, _: model)
+    items = make_items(("cat. dog.", "cat."))
+    with hold_engine(workspace, "staged", task=PromptTask.JUDGE) as engine:
+        told = ask_version(
+            workspace, store, ENTAILED, items, engine, label="recall", keep=False
+        )
+    assert values(told.draws[0][0]) == {"recall": 0.5}
+    assert [call for call, _ in model.asked] == [
+        *("reference_phrases", "candidate_phrases", "recall"),
+    ]
 
 
 def test_words_of_a_report_become_no_other_phrase(store, kit):

@@ -155,6 +155,7 @@ def list_exchangeable(contract: Contract) -> tuple[str, ...]:
             one.task,
             one.inputs,
             one.counts_errors,
+            one.weighs,
             one.counts_matches,
             one.numbers,
         )
