@@ -6,7 +6,7 @@ What a judge writes quotes the reports, so none of it is here: ids and numbers o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -416,6 +416,7 @@ def notes(document: JudgeDocument) -> list[str]:
             f"{one.system}: {each.text} ({each.cases:,} pairs)"
             for each in one.answers.problems[:3]
         ]
+        told += _undefined(document, one)
         if one.own.words:
             told.append(
                 f"{one.system}: the judge's {one.own.words} ({one.own.pairs:,} pairs)."
@@ -423,6 +424,19 @@ def notes(document: JudgeDocument) -> list[str]:
     told += [f"{one.metric}: {one.reason}" for one in document.sheet.unavailable]
     told += document.sources.notes
     return list(dict.fromkeys(told))
+
+
+def _undefined(document: JudgeDocument, system: JudgedSystem) -> Iterator[str]:
+    """Yield in how many answered pairs a score is not defined."""
+    name = document.sheet.systems[document.systems.index(system)]
+    missing = len(system.case_ids) - system.answered
+    for one in document.sheet.results:
+        more = one.undefined - missing
+        if one.system == name and one.n and more > 0:
+            yield (
+                f"{system.system}: {one.metric.title} is not defined for {more:,} pairs "
+                "that were answered; they are not in it."
+            )
 
 
 def render_files(

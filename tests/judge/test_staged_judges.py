@@ -9,6 +9,7 @@ from loop.core.errors import DataError
 from loop.core.records import Item, Outcome, Status
 from loop.engines import base
 from loop.judge import Judge, judge_pairs
+from loop.judge.document import notes
 from loop.judge.judge import list_judges
 from loop.judge.radfact import (
     covered_share,
@@ -81,6 +82,10 @@ def test_radfact_of_a_system_is_the_f1_of_means_and_not_the_mean_of_f1(engine):
     assert per_pair[:2].tolist() == pytest.approx([2 / 3, 1 / 2])
     assert np.isnan(per_pair[2])
     assert "harmonic:means" in said.signature
+    told = " ".join(notes(said.document))
+    # A pair that has no precision is answered, and is in no mean: that is said.
+    assert "RadFact precision of radfact@v1 is not defined for 1 pairs" in told
+    assert "RadFact recall" not in told
 
 
 def test_two_passes_ask_twice_and_the_second_sees_the_list(engine):
