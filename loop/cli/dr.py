@@ -46,12 +46,12 @@ from loop.judge.discrimination import (
 from loop.judge.discrimination_text import (
     CONVENTIONS,
     COST_HEADER,
-    HEADER,
     DiscriminationDocument,
     HeldJudge,
     cost_rows,
     count_pairs,
     discrimination_data,
+    discrimination_header,
     discrimination_notes,
     discrimination_rows,
     discrimination_svg,
@@ -395,7 +395,7 @@ def _show(document: DiscriminationDocument) -> None:
         f"{counts.references:,} reference{'' if counts.references == 1 else 's'}"
     )
     say()
-    print_table(HEADER, discrimination_rows(found))
+    print_table(discrimination_header(found), discrimination_rows(found))
     say()
     rows = kind_rows(found)
     print_table(("kind", "group", *(one.scores.title for one in found)), rows)

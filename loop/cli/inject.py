@@ -73,6 +73,15 @@ def inject(
             help="Errors in a variant, one a sentence; one variant for each number.",
         ),
     ] = "1",
+    severities: Annotated[
+        str,
+        typer.Option(
+            "--severity",
+            metavar="1,2",
+            help="How far off a wrong severity is: 1 clearly, 2 further; one variant "
+            "for each.",
+        ),
+    ] = "1",
     harmless: Annotated[
         bool,
         typer.Option(
@@ -159,7 +168,8 @@ def inject(
     try:
         options = InjectionOptions(
             errors=errors,
-            numbers=_read_numbers(numbers),
+            numbers=_read_numbers("-k", numbers),
+            severities=_read_numbers("--severity", severities),
             harmless=harmless,
             negated=negated,
             modality=modality,
@@ -171,9 +181,10 @@ def inject(
         raise typer.BadParameter(str(error)) from error
     if (validator or region) and not engine:
         raise typer.BadParameter("--validator and --region are for --engine")
-    if engine and (negated or wording or not reread):
+    if engine and (negated or wording or not reread or options.severities != (1,)):
         raise typer.BadParameter(
-            "--negated, --wording and --no-reread are for injection without --engine"
+            "--negated, --severity, --wording and --no-reread are for injection "
+            "without --engine"
         )
     place = open_workspace(workspace) if cohort else find_place(workspace)
     check_injection_folder(out, place)
@@ -224,11 +235,11 @@ def _find_wording(given: str) -> Path | None:
     return Path(given) if given else None
 
 
-def _read_numbers(words: str) -> tuple[int, ...]:
+def _read_numbers(option: str, words: str) -> tuple[int, ...]:
     """Return the numbers in ``"1,2,3"``."""
-    parts = words.split(",")
-    if not all(part.strip().isdecimal() for part in parts):
-        raise typer.BadParameter("-k takes numbers such as 1 or 1,2,3")
+    parts = [part.strip() for part in words.split(",")]
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise typer.BadParameter(f"{option} takes numbers such as 1 or 1,2")
     return tuple(int(part) for part in parts)
 
 
@@ -256,6 +267,8 @@ def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
         ],
     )
     say()
+    if "further_off" in about:
+        say(f"note: {about['further_off']:,} of d have a severity that is further off")
     for reason, count in about["cases_unused"].items():
         say(f"note: {count:,} reports not used: {reason}")
     tried = "places tried" if model is None else "answers"

@@ -38,7 +38,7 @@ PAIRS_FILE: Final = "pairs.csv"
 """Name of the file in a folder of injected errors."""
 
 COLUMNS: Final = ("id", "reference_id", "reference", "candidate", "kind", "significant")
-"""Columns that a file of marked pairs has; ``number`` may be there besides."""
+"""Columns that a file of marked pairs has; it may have ``number`` and ``severity``."""
 
 _ROUNDING: Final = 1e-12
 """Up to which two scores are equal."""
@@ -62,6 +62,10 @@ class MarkedPairs:
     numbers: NDArray[np.int64]
     """How many changes each candidate has, at least 1."""
 
+    severities: NDArray[np.int64]
+    """How bad each change is among those of its kind and reference, at least 1: more
+    is worse. All 1 where nothing is said of it."""
+
     source: str = ""
 
     @property
@@ -72,8 +76,14 @@ class MarkedPairs:
             *(self.ids, self.reference_ids, self.kinds),
             *([digest_text(one) for one in column] for column in texts),
             *(self.significant.tolist(), self.numbers.tolist()),
+            *([self.severities.tolist()] if self.has_severities else []),
         )
         return digest_json([[*row] for row in zip(*columns, strict=True)])
+
+    @property
+    def has_severities(self) -> bool:
+        """Whether some changes are worse than others of their kind."""
+        return bool((self.severities > 1).any())
 
     def kinds_of(self, *, significant: bool) -> tuple[str, ...]:
         """Return the kinds of one group, in order of first appearance."""
@@ -108,7 +118,7 @@ def read_marked_pairs(path: Path) -> MarkedPairs:
         if missing:
             raise DataError(
                 f"{file}, line 1: no column {', '.join(missing)}. It takes the columns "
-                f"{', '.join(COLUMNS)}, and may have number."
+                f"{', '.join(COLUMNS)}, and may have number and severity."
             )
         for line, cells in lines:
             if len(cells) != len(header):
@@ -127,10 +137,8 @@ def read_marked_pairs(path: Path) -> MarkedPairs:
             [_read_mark(row["significant"], file, line) for line, row in rows],
             dtype=bool,
         ),
-        numbers=np.array(
-            [_read_count(row.get("number", ""), file, line) for line, row in rows],
-            dtype=np.int64,
-        ),
+        numbers=_read_counts("number", rows, file),
+        severities=_read_counts("severity", rows, file),
         source=file.name,
     )
     twice = [name for name, times in Counter(found.ids).items() if times > 1]
@@ -160,14 +168,20 @@ def _read_mark(cell: str, file: Path, line: int) -> bool:
     return word in _YES
 
 
-def _read_count(cell: str, file: Path, line: int) -> int:
-    word = cell.strip() or "1"
-    if not (word.isascii() and word.isdecimal() and 0 < int(word) < 1000):
-        raise DataError(
-            f"{file}, line {line}: number is no count from 1. Correct it, or leave it "
-            "empty for one change."
-        )
-    return int(word)
+def _read_counts(
+    name: str, rows: Sequence[tuple[int, Mapping[str, str]]], file: Path
+) -> NDArray[np.int64]:
+    """Return a column of counts from 1; an empty cell is a 1."""
+    found = []
+    for line, row in rows:
+        word = row.get(name, "").strip() or "1"
+        if not (word.isascii() and word.isdecimal() and 0 < int(word) < 1000):
+            raise DataError(
+                f"{file}, line {line}: {name} is not a whole number from 1 to 999. "
+                "Correct it, or leave it empty for 1."
+            )
+        found.append(int(word))
+    return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +254,7 @@ class KindResult(NamedTuple):
 
 
 class StepCount(NamedTuple):
-    """How often a score does not fall where one more error was put in."""
+    """How often a score rises where it should fall, or stay."""
 
     violated: int
     steps: int
@@ -269,6 +283,11 @@ class Discrimination:
     """R: the unflagged share of the others."""
 
     steps: StepCount
+    """To more errors of the same kind, report and severity."""
+
+    worse_steps: StepCount
+    """To a worse error of the same kind, report and number."""
+
     kinds: tuple[KindResult, ...]
 
     @property
@@ -352,7 +371,10 @@ def measure_discrimination(
         paired_references=references,
         discrimination=wrong,
         robustness=right,
-        steps=_count_steps(pairs, good, confidence),
+        steps=_count_steps(pairs, good, pairs.severities, pairs.numbers, confidence),
+        worse_steps=_count_steps(
+            pairs, good, pairs.numbers, pairs.severities, confidence
+        ),
         kinds=tuple(_by_kind(pairs, scores, areas, confidence)),
     )
 
@@ -401,22 +423,26 @@ def _by_kind(
 
 
 def _count_steps(
-    pairs: MarkedPairs, good: NDArray[np.float64], confidence: float
+    pairs: MarkedPairs,
+    good: NDArray[np.float64],
+    fixed: NDArray[np.int64],
+    growing: NDArray[np.int64],
+    confidence: float,
 ) -> StepCount:
-    """Count the steps from k to the next number of changes of one kind and reference.
+    """Count the steps to the next value of `growing`.
 
-    One is violated where the score rises; equal scores are no rise.
+    Each is of one reference and kind, and one value of `fixed`. One is violated where
+    the score rises; equal scores are no rise.
     """
-    lines: dict[tuple[str, str], dict[int, list[float]]] = {}
+    lines: dict[tuple[str, str, int], dict[int, list[float]]] = {}
     for place in np.flatnonzero(pairs.significant & ~np.isnan(good)):
-        key = pairs.reference_ids[place], pairs.kinds[place]
-        by_number = lines.setdefault(key, {})
-        by_number.setdefault(int(pairs.numbers[place]), []).append(float(good[place]))
+        key = pairs.reference_ids[place], pairs.kinds[place], int(fixed[place])
+        by_value = lines.setdefault(key, {})
+        by_value.setdefault(int(growing[place]), []).append(float(good[place]))
     violated = steps = 0
-    for by_number in lines.values():
-        numbers = sorted(by_number)
-        for fewer, more in pairwise(numbers):
-            rise = _mean(by_number[more]) - _mean(by_number[fewer])
+    for by_value in lines.values():
+        for less, more in pairwise(sorted(by_value)):
+            rise = _mean(by_value[more]) - _mean(by_value[less])
             steps += 1
             violated += rise > _ROUNDING
     limits = clopper_pearson(int(violated), steps, confidence=confidence)

@@ -16,6 +16,7 @@ from loop.judge.discrimination import (
     FlaggedShare,
     KindResult,
     MarkedPairs,
+    StepCount,
 )
 from loop.judge.gate_text import GATE_HEADER, judge_gate_row
 from loop.judge.judge_gates import MarkedGate
@@ -30,8 +31,8 @@ CONVENTIONS: Final = (
     "AUC is the chance that a harmless pair scores better than a significant one, ties "
     "one half; paired is the same of two variants of one reference, the mean over "
     "references. Their limits are bootstrapped over references.",
-    "rises is the share of steps, of one reference and one kind, at which the score "
-    "rises although there are more errors.",
+    "rises counts the steps, of one reference and one kind, at which the score rises "
+    "although there are more errors, or although the error is worse (worse).",
 )
 """What each number is, as sentences."""
 
@@ -86,7 +87,8 @@ def count_pairs(pairs: MarkedPairs) -> Marked:
 
 
 def discrimination_rows(found: Sequence[Discrimination]) -> list[tuple[str, ...]]:
-    """Return one row for each metric: name, AUC, paired, D, R, bias, overall, rises."""
+    """Return one row for each metric, as `discrimination_header` names the columns."""
+    graded = _has_worse_steps(found)
     return [
         (
             one.scores.title,
@@ -96,16 +98,25 @@ def discrimination_rows(found: Sequence[Discrimination]) -> list[tuple[str, ...]
             _flagged(one.robustness),
             signed(one.bias) if one.bias is not None else "-",
             share(one.overall) if one.overall is not None else "-",
-            f"{one.steps.violated} of {one.steps.steps}" if one.steps.steps else "-",
+            _steps(one.steps),
+            *([_steps(one.worse_steps)] if graded else []),
         )
         for one in found
     ]
 
 
-HEADER: Final = (
-    *("metric", "AUC", "paired", "D", "R"),
-    *("bias", "overall", "rises"),
-)
+def discrimination_header(found: Sequence[Discrimination]) -> tuple[str, ...]:
+    """Return names of columns; the last one only where errors have severities."""
+    names = ("metric", "AUC", "paired", "D", "R", "bias", "overall", "rises")
+    return (*names, "worse") if _has_worse_steps(found) else names
+
+
+def _has_worse_steps(found: Sequence[Discrimination]) -> bool:
+    return any(one.worse_steps.steps for one in found)
+
+
+def _steps(one: StepCount) -> str:
+    return f"{one.violated} of {one.steps}" if one.steps else "-"
 
 
 def kind_rows(found: Sequence[Discrimination]) -> list[tuple[str, ...]]:
@@ -193,7 +204,7 @@ def render_discrimination(document: DiscriminationDocument) -> str:
             "counts": count_pairs(document.pairs),
             "source": document.pairs.source,
             "conventions": CONVENTIONS,
-            "header": HEADER,
+            "header": discrimination_header(document.found),
             "rows": discrimination_rows(document.found),
             "kinds": kind_rows(document.found),
             "found": list(document.found),
@@ -311,12 +322,8 @@ def _metric(one: Discrimination) -> dict[str, Any]:
         "R": _share_data(one.robustness),
         "bias": one.bias,
         "overall": one.overall,
-        "rises": {
-            "violated": one.steps.violated,
-            "steps": one.steps.steps,
-            "low": one.steps.limits.low,
-            "high": one.steps.limits.high,
-        },
+        "rises": _steps_data(one.steps),
+        "rises_when_worse": _steps_data(one.worse_steps),
         "kinds": [
             {
                 "kind": row.kind,
@@ -328,6 +335,11 @@ def _metric(one: Discrimination) -> dict[str, Any]:
             for row in one.kinds
         ],
     }
+
+
+def _steps_data(one: StepCount) -> dict[str, Any]:
+    low, high = one.limits
+    return {"violated": one.violated, "steps": one.steps, "low": low, "high": high}
 
 
 def _limits(one: Estimate) -> dict[str, Any]:

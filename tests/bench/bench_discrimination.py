@@ -40,6 +40,7 @@ def make_pairs() -> MarkedPairs:
         kinds=(*KINDS, "x", "y", "z") * REFERENCES,
         significant=np.tile([True] * len(KINDS) + [False] * len(KINDS), REFERENCES),
         numbers=np.ones(len(ids), dtype=np.int64),
+        severities=np.ones(len(ids), dtype=np.int64),
     )
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.judge.discrimination import read_marked_pairs
 from loop.judge.injection.text_changes import TextChange, apply_changes
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -59,7 +60,7 @@ def test_a_folder_is_written(reports, tmp_path):
     rows = read_pairs(folder)
     assert list(rows[0]) == [
         *("id", "reference_id", "reference", "candidate"),
-        *("kind", "significant", "number"),
+        *("kind", "significant", "number", "severity"),
     ]
     lines = (folder / "changes.jsonl").read_text("utf-8").splitlines()
     given = dict(REPORTS)
@@ -81,6 +82,27 @@ def test_a_folder_is_written(reports, tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for one in folder.iterdir():
         assert stat.S_IMODE(one.stat().st_mode) == 0o600
+
+
+def test_severities_go_from_the_folder_into_the_measure(reports, tmp_path):
+    """The column is read back, and the steps to worse errors are counted."""
+    done = call(reports, "--harmless", "--severity", "1,2", "--out", "injected")
+    assert done.exit_code == 0, done.output
+    rows = read_pairs(tmp_path / "injected")
+    assert "1 of d have a severity that is further off" in done.output
+    about = json.loads((tmp_path / "injected" / "inject.json").read_text("utf-8"))
+    assert about["options"]["severities"] == [1, 2] and about["further_off"] == 1
+    pairs = read_marked_pairs(tmp_path / "injected")
+    assert pairs.severities.tolist() == [int(one["severity"]) for one in rows]
+    assert pairs.severities.max() == 2
+    (tmp_path / "scores.csv").write_text(
+        "id,m\n" + "".join(f"{one['id']},{one['severity']}\n" for one in rows)
+    )
+    done = CliRunner().invoke(app, ["dr", "injected", "-s", "scores.csv", "--json"])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["metrics"]
+    assert found["rises_when_worse"]["violated"] == 1
+    assert found["rises_when_worse"]["steps"] == 1
 
 
 def test_the_same_command_writes_the_same_bytes(reports, tmp_path):
@@ -117,6 +139,8 @@ def test_judge_reads_the_pairs(reports):
     [
         (["-k", "0"], "from 1 to 9"),
         (["-k", "one"], "takes numbers such as 1"),
+        (["--severity", "3"], "severities are 1 and 2"),
+        (["--severity", "1,2", "--errors", "ab"], "none are to be made"),
         (["--errors", "xyz"], "are not letters of abcdef"),
         (["--errors", ""], "nothing is to be made"),
         (["--cohort", "dev"], "name a file of reports, or a cohort"),

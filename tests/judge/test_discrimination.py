@@ -15,7 +15,12 @@ from loop.judge.discrimination import (
     read_pair_scores,
     require_apart,
 )
-from loop.judge.discrimination_text import discrimination_svg, kind_rows
+from loop.judge.discrimination_text import (
+    discrimination_header,
+    discrimination_rows,
+    discrimination_svg,
+    kind_rows,
+)
 from tests.judge.scenes import call, table
 
 HEADER = (
@@ -42,6 +47,7 @@ def pairs(rows=ROWS):
         kinds=columns[4],
         significant=np.array([one == "yes" for one in columns[5]]),
         numbers=np.array([int(one or 1) for one in columns[6]]),
+        severities=np.array([int(row[7]) if len(row) > 7 else 1 for row in rows]),
     )
 
 
@@ -80,6 +86,27 @@ def test_the_numbers_are_those_counted_by_hand():
     assert kinds["omission"].auc.value == pytest.approx(0.75)
     assert kinds["order"].share.value == 1.0 and kinds["style"].share.value == 0.0
     assert kinds["order"].auc is None
+
+
+def test_steps_to_more_errors_and_to_worse_ones_are_counted_apart():
+    """A step is of one number, or of one severity, and never of both."""
+    rows = (
+        ("a1", "a", "x", "y1", "severity", "yes", "1", "1"),
+        ("a2", "a", "x", "y2", "severity", "yes", "1", "2"),
+        ("a3", "a", "x", "y3", "severity", "yes", "1", "3"),
+        ("a4", "a", "x", "y4", "severity", "yes", "2", "1"),
+        ("a5", "a", "x", "y5", "order", "no", "1", "1"),
+    )
+    found = measure_discrimination(
+        pairs(rows), scores([0.5, 0.6, 0.2, 0.4, 1.0]), resamples=5
+    )
+    assert (found.worse_steps.violated, found.worse_steps.steps) == (1, 2)
+    assert (found.steps.violated, found.steps.steps) == (0, 1)
+    assert discrimination_header([found])[-1] == "worse"
+    assert discrimination_rows([found])[0][-2:] == ("0 of 1", "1 of 2")
+    low, high = found.worse_steps.limits
+    assert (low, high) == pytest.approx((0.0126, 0.9874), abs=1e-4)
+    assert pairs(rows).digest != pairs([row[:7] for row in rows]).digest
 
 
 def test_where_lower_is_better_the_scores_are_turned():
@@ -148,7 +175,7 @@ def test_a_file_or_a_folder_of_pairs_is_read(tmp_path):
         ([*ROWS, ("a1", *ROWS[3][1:])], HEADER, "'a1' appears twice"),
         (ROWS[:2], HEADER, "all of its pairs are of one group"),
         ([(*ROWS[0][:5], "maybe", "1"), ROWS[2]], HEADER, "line 2: significant is"),
-        ([(*ROWS[0][:6], "-1"), ROWS[2]], HEADER, "line 2: number is no count"),
+        ([(*ROWS[0][:6], "-1"), ROWS[2]], HEADER, "line 2: number is not a whole"),
         ([ROWS[0][:-1], ROWS[2]], HEADER, "line 2: 6 columns"),
         ([("", *ROWS[0][1:]), ROWS[2]], HEADER, "a row has no id"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -161,7 +161,8 @@ class ErrorEditor:
                 continue
             keys = frozenset().union(*map(self._bank.kin, keys_of(related.same)))
             for make in (self._other_degree, self._other_size):
-                changes = []
+                changes: list[TextChange] = []
+                further: list[TextChange | None] = []
                 lines = set()
                 for number in related.lines:
                     line = report.lines[number]
@@ -176,10 +177,12 @@ class ErrorEditor:
                     if change is None:
                         break
                     changes.append(change)
+                    further.append(make(report, line, related, further=True))
                     lines.add(number)
                 else:
-                    if changes and len({one.after.casefold() for one in changes}) == 1:
-                        yield EditOption(tuple(changes), frozenset(lines), keys)
+                    if changes and _are_alike(changes):
+                        worse = _all_worse(further, changes)
+                        yield EditOption(tuple(changes), frozenset(lines), keys, worse)
                         break
 
     def _has_degree(self, line: ReportLine) -> bool:
@@ -193,6 +196,8 @@ class ErrorEditor:
         report: LinedReport,
         line: ReportLine,
         related: RelatedPlaces,
+        *,
+        further: bool = False,
     ) -> TextChange | None:
         words = self._bank.severity
         mine = {id(one) for _, one in related.same}
@@ -216,13 +221,14 @@ class ErrorEditor:
         if before and before[0].strip(",").casefold() in words.never_after:
             return None
         shift = _shift_for(words.shifts[match[0].casefold()], after)
-        if shift is None:
+        degree = "" if shift is None else shift.further if further else shift.to
+        if not degree:
             return None
-        start, new = match.start(), _cased(match[0], shift.to)
+        start, new = match.start(), _cased(match[0], degree)
         article = _ARTICLE.search(line.text[:start])
         if article:
             start = article.start()
-            new = f"{_cased(article[1], _article(shift.to))} {new}"
+            new = f"{_cased(article[1], _article(degree))} {new}"
         return tight_change(
             GreenCategory.SEVERITY,
             "degree",
@@ -236,8 +242,11 @@ class ErrorEditor:
         report: LinedReport,
         line: ReportLine,
         related: RelatedPlaces,
+        *,
+        further: bool = False,
     ) -> TextChange | None:
         words = self._bank.severity
+        times = words.further_times if further else words.times
         mine = {id(one) for _, one in related.same}
         sized = [one for one in line.findings if one.said.size_mm]
         if (
@@ -246,6 +255,7 @@ class ErrorEditor:
             or sized[0].key not in words.sized
             or any(one.said.degree for one in line.findings)
             or len(line.findings) != 1
+            or times is None
         ):
             return None
         found = [
@@ -255,7 +265,7 @@ class ErrorEditor:
             return None
         (match,) = found
         grows = sized[0].said.size_mm * words.times <= words.largest_mm
-        new = _NUMBER.sub(lambda one: _scaled(one, words.times, grows), match[0])
+        new = _NUMBER.sub(lambda one: _scaled(one, times, grows), match[0])
         return TextChange(
             kind=GreenCategory.SEVERITY,
             tag="size",
@@ -388,6 +398,20 @@ def _sided_alike(line: ReportLine, related: RelatedPlaces) -> bool:
     """Whether all that has a side in a sentence is the finding in question."""
     mine = {id(one) for _, one in related.same}
     return all(id(one) in mine or not one.said.side for one in line.findings)
+
+
+def _are_alike(changes: Sequence[TextChange]) -> bool:
+    """Whether the same is written at every place."""
+    return len({one.after.casefold() for one in changes}) == 1
+
+
+def _all_worse(
+    further: Sequence[TextChange | None], changes: Sequence[TextChange]
+) -> tuple[TextChange, ...]:
+    """Return changes that go further off, if there is another one for every place."""
+    found = [one for one in further if one is not None]
+    every = len(found) == len(changes) and _are_alike(found)
+    return tuple(found) if every and found[0].after != changes[0].after else ()
 
 
 def _shift_for(shifts: object, after: str) -> DegreeShift | None:

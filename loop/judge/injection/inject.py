@@ -57,7 +57,11 @@ LONGEST: Final = 50_000
 MOST_ERRORS: Final = 9
 """Errors that one variant can have."""
 
+SEVERITIES: Final = frozenset({1, 2})
+"""How far off a wrong severity can be."""
+
 FEW_PLACES: Final = "fewer places in the report"
+NO_WORSE: Final = "no severity that is further off"
 UNREAD: Final = "the reader reads something else, too"
 
 EMPTY: Final = "empty"
@@ -77,6 +81,10 @@ class InjectionOptions:
     numbers: tuple[int, ...] = (1,)
     """How many changes a variant has; one variant for each."""
 
+    severities: tuple[int, ...] = (1,)
+    """How far off a wrong severity is: 1 clearly, 2 further in the same direction; one
+    variant for each."""
+
     harmless: bool = False
     """Whether every kind of rewriting that says the same is made as well."""
 
@@ -87,7 +95,8 @@ class InjectionOptions:
     """Of the bank: which false findings are plausible."""
 
     most: int | None = None
-    """Variants of each kind and number at most, drawn among all; None for all."""
+    """Variants of each kind, number and severity at most, drawn among all; None for
+    all."""
 
     seed: int = 0
 
@@ -111,6 +120,11 @@ class InjectionOptions:
                 f"numbers of changes are from 1 to {MOST_ERRORS}, each once, and not "
                 f"{', '.join(map(str, self.numbers)) or 'none'}"
             )
+        far = self.severities
+        if not far or not set(far) <= SEVERITIES or len(set(far)) != len(far):
+            raise ValueError("severities are 1 and 2, each at most once")
+        if far != (1,) and "d" not in self.errors:
+            raise ValueError("severities are of errors d, and none are to be made")
         if self.most is not None and self.most < 1:
             raise ValueError(f"at most {self.most} variants are none")
         if self.seed < 0:
@@ -145,6 +159,9 @@ class InjectedPair:
 
     changes: tuple[TextChange, ...]
     """From the reference to the candidate, in the order of the text."""
+
+    severity: int = 1
+    """How far off it is among those of its kind, report and number."""
 
 
 class UnmadeVariants(NamedTuple):
@@ -197,10 +214,6 @@ class Injection:
         """Ids of the kinds of change, errors first."""
         return self.options.kinds if self.model is None else self.options.written
 
-    def count(self, kind: str, number: int) -> int:
-        """Return how many variants of a kind have so many changes."""
-        return sum(one.kind == kind and one.number == number for one in self.pairs)
-
     @property
     def table(self) -> pd.DataFrame:
         """One row per pair, as in ``pairs.csv``."""
@@ -216,6 +229,7 @@ class Injection:
                     "kind": one.kind,
                     "significant": one.significant,
                     "number": one.number,
+                    "severity": one.severity,
                 }
                 for one in self.pairs
             ]
@@ -359,7 +373,8 @@ def inject_by_model(
     Raises
     ------
     ValueError
-        `options` ask for denials, which a model is not asked for.
+        `options` ask for denials or severities further off, which a model is not asked
+        for.
     DataError
         As for `inject_errors`.
     EngineError
@@ -368,8 +383,10 @@ def inject_by_model(
         The store cannot be read or written.
     """
     options = options or InjectionOptions()
-    if options.negated or not options.reread:
-        raise ValueError("negated and reread are for injection without a model")
+    if options.negated or not options.reread or options.severities != (1,):
+        raise ValueError(
+            "negated, severities and reread are for injection without a model"
+        )
     read = read_bank(bank)
     opened = _open_reader()
     known = _known(texts)
@@ -508,16 +525,16 @@ def _why_unused(text: str, language: str | None, wanted: str) -> str:
 def _draw(
     pairs: Sequence[InjectedPair], options: InjectionOptions
 ) -> Iterator[InjectedPair]:
-    """Yield at most so many pairs of each kind and number, in their order."""
+    """Yield at most so many pairs of each kind, number and severity, in their order."""
     if options.most is None:
         yield from pairs
         return
     chance = Chance(str(options.seed))
     ranked = sorted(pairs, key=lambda one: chance.rank(one.id))
-    taken = Counter[tuple[str, int]]()
+    taken = Counter[tuple[str, int, int]]()
     chosen = set()
     for one in ranked:
-        key = one.kind, one.number
+        key = one.kind, one.number, one.severity
         if taken[key] < options.most:
             taken[key] += 1
             chosen.add(one.id)
@@ -551,32 +568,53 @@ class _Maker:
         """Yield the variants of a report."""
         for kind in self._options.kinds:
             taken = self._take(case, kind, report)
+            severe = kind == GreenCategory.SEVERITY
             for number in sorted(self._options.numbers):
                 if len(taken) < number:
                     self._missing[kind, number, FEW_PLACES] += 1
                     continue
-                changes = combine(taken[:number])
-                candidate = apply_changes(report.text, changes)
-                reason = why_wrong(
-                    report.text, candidate, changes, kind=kind, number=number
-                )
-                if not reason and number > 1:
-                    # One alone was read when it was taken.
-                    reason = self._read_wrongly(kind, report, taken[:number], candidate)
-                if reason:
-                    self._missing[kind, number, reason] += 1
-                    continue
-                name = self._letters.get(kind, kind)
-                yield InjectedPair(
-                    id=f"{case}-{name}{number}",
-                    reference_id=case,
-                    reference=report.text,
-                    candidate=candidate,
-                    kind=kind,
-                    significant=kind in self._letters,
-                    number=number,
-                    changes=changes,
-                )
+                for severity in sorted(self._options.severities) if severe else (1,):
+                    options = taken[:number]
+                    if severity > 1:
+                        options = [one._replace(changes=one.worse) for one in options]
+                    made = self._make(case, kind, report, options, severity)
+                    if isinstance(made, str):
+                        self._missing[kind, number, made] += 1
+                    else:
+                        yield made
+
+    def _make(
+        self,
+        case: str,
+        kind: str,
+        report: LinedReport,
+        options: Sequence[EditOption],
+        severity: int,
+    ) -> InjectedPair | str:
+        """Return one variant, or why there is none."""
+        number = len(options)
+        if not all(one.changes for one in options):
+            return NO_WORSE
+        changes = combine(options)
+        candidate = apply_changes(report.text, changes)
+        reason = why_wrong(report.text, candidate, changes, kind=kind, number=number)
+        if not reason and (number > 1 or severity > 1):
+            # One alone was read when it was taken.
+            reason = self._read_wrongly(kind, report, options, candidate)
+        if reason:
+            return reason
+        name = f"{self._letters.get(kind, kind)}{number}"
+        return InjectedPair(
+            id=f"{case}-{name}" + (f"s{severity}" if severity > 1 else ""),
+            reference_id=case,
+            reference=report.text,
+            candidate=candidate,
+            kind=kind,
+            significant=kind in self._letters,
+            number=number,
+            changes=changes,
+            severity=severity,
+        )
 
     def _take(self, case: str, kind: str, report: LinedReport) -> list[EditOption]:
         """Return as many options as the largest number asks for, as far as there are.

@@ -98,6 +98,9 @@ class DegreeShift(BaseModel):
 
     begins: Annotated[_Phrase, Field(alias="from")]
     to: _Phrase
+    further: str = ""
+    """A degree further off in the same direction; empty where there is none."""
+
     before: _Words = ()
 
     @cached_property
@@ -117,8 +120,17 @@ class SeverityWords(BaseModel):
     never_with: _Words
     sized: frozenset[str]
     times: Annotated[int, Field(ge=2)]
+    further_times: Annotated[int, Field(ge=3)] | None = None
+    """For a size further off; None where there is none such."""
+
     largest_mm: Annotated[float, Field(gt=0)]
     distances: _Words
+
+    @model_validator(mode="after")
+    def _grows(self) -> Self:
+        if self.further_times is not None and self.further_times <= self.times:
+            raise ValueError("further_times is not above times")
+        return self
 
     @cached_property
     def found(self) -> re.Pattern[str]:

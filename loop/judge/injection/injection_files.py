@@ -30,7 +30,8 @@ from loop.labels.taxonomy import read_taxonomy
 
 FORMAT: Final = "ranloop-injection/1"
 COLUMNS: Final = (
-    *("id", "reference_id", "reference", "candidate", "kind", "significant", "number"),
+    *("id", "reference_id", "reference", "candidate"),
+    *("kind", "significant", "number", "severity"),
 )
 """Columns of ``pairs.csv``."""
 
@@ -193,6 +194,7 @@ def _format_pairs(injection: Injection) -> str:
             one.kind,
             "yes" if one.significant else "no",
             one.number,
+            one.severity,
         )
         for one in injection.pairs
     )
@@ -218,6 +220,8 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
     """Return what ``inject.json`` says: counts and digests, no text."""
     options = injection.options
     counts = Counter((one.kind, one.number) for one in injection.pairs)
+    further = sum(one.severity > 1 for one in injection.pairs)
+    more_severe = options.severities != (1,)
     significant = sum(one.significant for one in injection.pairs)
     return {
         "format": FORMAT,
@@ -226,6 +230,7 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
         "options": {
             "errors": options.errors,
             "numbers": list(options.numbers),
+            **({"severities": list(options.severities)} if more_severe else {}),
             "harmless": options.harmless,
             "negated": options.negated,
             "modality": options.modality,
@@ -258,6 +263,7 @@ def injection_data(injection: Injection, source: InjectionSource) -> dict[str, A
             }
             for kind in injection.kinds
         },
+        **({"further_off": further} if more_severe else {}),
         "cases_unused": {**source.left_out, **injection.unused},
         "left_out": [one._asdict() for one in injection.left_out],
         "places": {

@@ -56,6 +56,9 @@ class EditOption(NamedTuple):
     keys: frozenset[str] = frozenset()
     """Findings that it is about, under any of their names; empty of a rewriting."""
 
+    worse: tuple[TextChange, ...] = ()
+    """The same error further from the truth; empty where there is none such."""
+
     @property
     def name(self) -> str:
         """What tells it from the other options of a report and kind."""

@@ -18,6 +18,7 @@ from loop.judge.injection.inject import (
     EMPTY,
     FEW_PLACES,
     FOREIGN,
+    NO_WORSE,
     SILENT,
     TOO_LONG,
     _open_reader,
@@ -124,6 +125,25 @@ def test_another_process_draws_the_same(made):
         assert json.loads(done.stdout) == [[o.id, o.candidate] for o in made.pairs]
 
 
+def test_a_severity_may_be_further_off():
+    """At the same place and in the same direction; the others stay as they are."""
+    both = inject_errors(REPORTS, InjectionOptions(errors="cd", severities=(1, 2)))
+    worse = {one.id: one for one in both.pairs if one.severity == 2}
+    assert {name: one.changes[0].after for name, one in worse.items()} == {
+        "a-d1s2": "massively",
+        "b-d1s2": "72 mm",
+    }
+    assert {one.number for one in worse.values()} == {1}
+    plain = inject_errors(REPORTS, InjectionOptions(errors="cd"))
+    assert [one for one in both.pairs if one.severity == 1] == list(plain.pairs)
+    places = {f"{one.id}s2": one.changes[0].start for one in plain.pairs}
+    for name, one in worse.items():
+        assert one.changes[0].start == places[name]
+    told = {(one.kind, one.reason): one.variants for one in both.left_out}
+    # Of the third report another severity is written for "moderate", and none beyond.
+    assert told["severity", NO_WORSE] == 1
+
+
 def test_at_most_so_many_are_drawn(made):
     """Of each kind and number, and always the same ones."""
     options = InjectionOptions(numbers=(1, 2, 3), harmless=True, most=1)
@@ -222,7 +242,7 @@ def test_a_notebook_gets_a_table_and_no_text_by_accident():
     found = inject_errors(pd.Series(REPORTS), InjectionOptions(errors="c"))
     assert list(found.table.columns) == [
         *("id", "reference_id", "reference", "candidate"),
-        *("kind", "significant", "number"),
+        *("kind", "significant", "number", "severity"),
     ]
     shown = found._repr_html_() + repr(found) + repr(found.pairs)
     assert "effusion" not in shown
