@@ -987,6 +987,7 @@ class Workspace:
         why: str,
         holdout: str = "",
         engine: str = "rules",
+        ensembles: Sequence[str] = (),
         meaning: str = "approval",
         override: str = "",
         passphrase: str = "",
@@ -996,6 +997,8 @@ class Workspace:
 
         Parameters
         ----------
+        ensembles
+            Names of ensembles that are released with a judge: it is a member of each.
         override
             Reason to release despite objections; the card shows it.
         passphrase
@@ -1032,6 +1035,7 @@ class Workspace:
             holdout=holdout,
             engine=engine,
             asking=asking or EngineOptions(),
+            ensembles=tuple(ensembles),
             why=why,
             meaning=meaning,
             override=override,

@@ -66,6 +66,14 @@ def freeze(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine it is released with.")
     ] = "rules",
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ensemble",
+            help="Ensemble that a judge is a member of, to be released with it; may be "
+            "repeated.",
+        ),
+    ] = None,
     allow_unconstrained: UnconstrainedOption = False,
     meaning: Annotated[
         str,
@@ -101,7 +109,8 @@ def freeze(
 
     A judge is held against the raters of both cohorts, by the section judging of the
     protocol. Its release holds unit, score and mean points of each rated pair, without
-    any case, so that `ranloop verify` can measure the agreement again.
+    any case, so that `ranloop verify` can measure the agreement again. With --ensemble
+    it also holds coefficients and rows of ensembles that the judge is a member of.
 
     Exits with 100 when a gate stopped it: nothing was released then.
     """
@@ -124,6 +133,7 @@ def freeze(
         holdout=holdout,
         engine=engine,
         asking=EngineOptions(allow_unconstrained=allow_unconstrained, tell=note),
+        ensembles=tuple(ensemble or ()),
         why=why,
         meaning=meaning,
         override=override,

@@ -505,10 +505,10 @@ def _fold_cells(row: FitRow) -> list[str]:
 
 
 def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, ...]:
-    header, *lines = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
     width = 2 + len(names)
     plain = ["unit", "points", *names]
     try:
+        header, *lines = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
         if header not in (plain, [*plain, *_FOLD_COLUMNS]):
             raise ValueError("other columns")
         return tuple(
@@ -520,8 +520,15 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
             )
             for line in lines
         )
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, csv.Error) as error:
         raise DataError(f"{path} cannot be read. Restore it.") from error
+
+
+def has_member(version: EnsembleVersion, digest: str) -> bool:
+    """Whether the judge of this digest is a member."""
+    return any(
+        one.pin.judge and one.pin.digest == digest for one in version.ensemble.members
+    )
 
 
 def refit(version: EnsembleVersion) -> bool:
@@ -564,7 +571,7 @@ def keep_ensemble(
         The workspace cannot be written, and nothing is recorded.
     """
     check_ensemble_name(name)
-    text = dump_yaml(ensemble.model_dump(mode="json")).encode("utf-8")
+    text = _format_ensemble(ensemble)
     digest = digest_bytes(text)
     with locked(workspace.open_private() / "locks" / f"ensemble-{name}.lock"):
         recorded = _recorded(workspace, name)
@@ -719,18 +726,60 @@ def read_recorded(workspace: WorkspacePaths, entry: LedgerEntry) -> EnsembleVers
     """Return the version that an entry recorded; errors as of `read_ensemble`."""
     name, number = str(entry.payload["name"]), int(entry.payload["number"])
     folder = ensembles_folder(workspace) / name / f"v{number}"
-    digest = str(entry.payload.get("digest"))
-    raw = _read(folder / _FILE, digest)
-    told = parse_yaml(raw.decode("utf-8", "replace"), folder / _FILE)
-    ensemble = check_model(told, Ensemble, folder / _FILE)
+    raw = _read(folder / _FILE, str(entry.payload.get("digest")))
+    ensemble = _parse_ensemble(raw, folder / _FILE)
     rows = _read(folder / _ROWS, ensemble.rows)
     return EnsembleVersion(
         name=name,
         number=number,
-        digest=digest,
+        digest=digest_bytes(raw),
         ensemble=ensemble,
         rows=_parse_rows(rows, ensemble.names, folder / _ROWS),
     )
+
+
+def _parse_ensemble(raw: bytes, path: Path) -> Ensemble:
+    return check_model(parse_yaml(raw.decode("utf-8", "replace"), path), Ensemble, path)
+
+
+def parse_ensemble(
+    name: str, number: int, raw: bytes, rows: bytes, path: Path
+) -> EnsembleVersion:
+    """Return a version from the bytes of its two files, as a release carries them.
+
+    Parameters
+    ----------
+    raw, rows
+        Of ``ensemble.yaml`` and ``rows.csv``.
+    path
+        Where they are from, for errors.
+
+    Raises
+    ------
+    DataError
+        A file does not have the expected form, or the rows are not the recorded ones.
+    """
+    ensemble = _parse_ensemble(raw, path)
+    if digest_bytes(rows) != ensemble.rows:
+        raise DataError(f"{path}: its rows are not those that it was fitted on.")
+    return EnsembleVersion(
+        name=name,
+        number=number,
+        digest=digest_bytes(raw),
+        ensemble=ensemble,
+        rows=_parse_rows(rows, ensemble.names, path),
+    )
+
+
+def ensemble_files(version: EnsembleVersion) -> tuple[bytes, bytes]:
+    """Return ``ensemble.yaml`` and ``rows.csv`` of a version, to the byte."""
+    return _format_ensemble(version.ensemble), _format_rows(
+        version.rows, version.ensemble.names
+    )
+
+
+def _format_ensemble(ensemble: Ensemble) -> bytes:
+    return dump_yaml(ensemble.model_dump(mode="json")).encode("utf-8")
 
 
 def _read(path: Path, recorded: str) -> bytes:

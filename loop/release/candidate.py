@@ -79,6 +79,9 @@ class FreezeRequest:
 
     engine: str = "rules"
     asking: EngineOptions | None = None
+    ensembles: tuple[str, ...] = ()
+    """Ensembles that are released with a judge: it is a member of each."""
+
     meaning: str = "approval"
     """What the actor's act means: authorship, review, approval or responsibility."""
 

@@ -39,8 +39,15 @@ prompt."""
 JUDGE_REQUIRED = frozenset({*_EVERY, *JUDGE_DOCUMENTS})
 """The same of a judge."""
 
-_FOLDERS = frozenset({"prompt", "rendered"})
+ENSEMBLES = "ensembles"
+"""Folder of the ensembles that a judge is released with."""
+
+_FOLDERS = frozenset({"prompt", "rendered", ENSEMBLES})
 _RENDERED = re.compile(r"rendered/(?:[a-z][a-z0-9_-]*\.)?(?:system|user)\.txt")
+
+_ENSEMBLE = re.compile(
+    rf"{ENSEMBLES}/[a-z][a-z0-9_-]{{0,63}}-v[1-9][0-9]{{0,8}}\.(?:yaml|csv)"
+)
 
 RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
 """What a release is called: its prompt and its version."""
@@ -80,7 +87,7 @@ def read_contents(folder: Path) -> Contents:
     files: dict[str, bytes] = {}
     problems: list[str] = []
     for name, kind in _walk(folder, problems):
-        if name not in REQUIRED | JUDGE_REQUIRED and not _RENDERED.fullmatch(name):
+        if not _may_belong(name):
             problems.append(f"{shown(name)} does not belong to a release")
         elif not stat.S_ISREG(kind):
             problems.append(f"{name} is not a regular file")
@@ -88,6 +95,8 @@ def read_contents(folder: Path) -> Contents:
             _take(folder, name, files, problems)
     required = JUDGE_REQUIRED if _is_judge(files.get(FACTS, b"")) else REQUIRED
     other = sorted((REQUIRED | JUDGE_REQUIRED) - required)
+    if required is REQUIRED:
+        other += [name for name in files if _ENSEMBLE.fullmatch(name)]
     problems.extend(
         f"{name} does not belong to a release of this form"
         for name in other
@@ -95,6 +104,27 @@ def read_contents(folder: Path) -> Contents:
     )
     problems.extend(f"{name} is missing" for name in sorted(required - set(files)))
     return Contents(files, tuple(problems))
+
+
+def _may_belong(name: str) -> bool:
+    """Whether a release of some form may have a file of this name."""
+    return (
+        name in REQUIRED | JUDGE_REQUIRED
+        or _RENDERED.fullmatch(name) is not None
+        or _ENSEMBLE.fullmatch(name) is not None
+    )
+
+
+def ensemble_names(ref: str) -> tuple[str, str]:
+    """Return the names of the two files of an ensemble: coefficients, and rows.
+
+    Examples
+    --------
+    >>> ensemble_names("field@v2")
+    ('ensembles/field-v2.yaml', 'ensembles/field-v2.csv')
+    """
+    stem = f"{ENSEMBLES}/{ref.replace('@', '-')}"
+    return f"{stem}.yaml", f"{stem}.csv"
 
 
 class _Form(BaseModel):

@@ -27,6 +27,11 @@ from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
+from loop.judge.ensemble_versions import (
+    EnsembleVersion,
+    ensemble_files,
+    read_ensemble,
+)
 from loop.judge.rated_rows import RatedRow
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, require_inputs
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
@@ -62,7 +67,7 @@ from loop.release.facts import (
     SupersededFacts,
     ToolFacts,
 )
-from loop.release.folder import ROWS
+from loop.release.folder import ROWS, ensemble_names
 from loop.release.judge_candidate import (
     JudgeCandidate,
     JudgeHoldoutResult,
@@ -75,6 +80,7 @@ from loop.release.judge_facts import (
     JUDGE_FORMAT,
     JudgeClaimFacts,
     JudgeReleaseFacts,
+    ensemble_facts,
     shots_facts,
 )
 from loop.release.judge_provenance import (
@@ -237,6 +243,9 @@ class ReleaseEvidence:
     objections: tuple[str, ...]
     """What an override answers; empty when nothing stood against it."""
 
+    ensembles: tuple[EnsembleVersion, ...] = ()
+    """What is released with a judge."""
+
 
 def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     """Freeze a version for release, or say what stands against it.
@@ -250,8 +259,9 @@ def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     ------
     DataError
         The actor may not approve, nobody signs, the version is a draft or was
-        released, the holdout shares text or patients with what it was made from, or
-        nothing is claimed of judges and the version is one.
+        released, the holdout shares text or patients with what it was made from,
+        nothing is claimed of judges and the version is one, or it is not a member of
+        an ensemble that is named.
     ConflictError
         Another freeze is under way.
     SealedError
@@ -279,6 +289,7 @@ def _freeze(
     # What no engine is needed for comes first: asking one may take hours.
     opens = bool(request.holdout)
     separation = _require_separate(workspace, request)
+    ensembles = _require_ensembles(workspace, request)
     task = task_of(read_version(workspace, request.prompt))
     with hold_engine(workspace, request.engine, request.asking, task) as engine:
         measure = _measure_judge if task is PromptTask.JUDGE else _measure_extractor
@@ -312,6 +323,7 @@ def _freeze(
         measured=measured,
         separation=separation,
         objections=objections,
+        ensembles=ensembles,
     )
     return _release(desk, staging, evidence)
 
@@ -371,6 +383,8 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
     files = _make_files(desk, version, facts, approvals)
     if isinstance(evidence.measured, MeasuredJudge):
         files[ROWS] = rows_table(_rows(evidence.measured))
+    for one in evidence.ensembles:
+        files |= zip(ensemble_names(one.ref), ensemble_files(one), strict=True)
     signers = [
         (approval, one.private)
         for approval, one in zip(approvals, desk.signing, strict=True)
@@ -504,6 +518,35 @@ def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Sepa
     return found._replace(remarks=(*found.remarks, *told))
 
 
+def _require_ensembles(
+    workspace: WorkspacePaths, request: FreezeRequest
+) -> tuple[EnsembleVersion, ...]:
+    """Return the ensembles that are named; refuse one that the judge is not part of."""
+    version = read_version(workspace, request.prompt)
+    found = {}
+    for ref in request.ensembles:
+        ensemble = read_ensemble(workspace, ref)
+        own = [
+            one.pin
+            for one in ensemble.ensemble.members
+            if one.pin.judge and one.pin.digest == version.digest
+        ]
+        if not own:
+            raise DataError(
+                f"{version.ref} is not a member of the ensemble {ensemble.ref}, so it "
+                "cannot be released with it. Name ensembles of which it is one; "
+                "`ranloop ensemble show` says what the members are."
+            )
+        if any(one.engine != request.engine for one in own):
+            raise DataError(
+                f"{version.ref} is a member of the ensemble {ensemble.ref} with the "
+                f"engine {own[0].engine}, and is to be released with "
+                f"{request.engine}. Fit the ensemble with that engine."
+            )
+        found[ensemble.ref] = ensemble
+    return tuple(found.values())
+
+
 def _released_rows(workspace: WorkspacePaths, holdout: Cohort) -> Iterator[str]:
     """Yield which releases of judges hold rows of the same pairs already."""
     for released in list_releases(workspace):
@@ -590,7 +633,7 @@ def _release_facts(
     try:
         shared = _gather_shared(workspace, evidence, actor, time)
         if isinstance(measured, MeasuredJudge):
-            return _gather_judge(workspace, measured, shared)
+            return _gather_judge(workspace, measured, shared, evidence.ensembles)
         return _gather(workspace, measured, shared)
     except ValidationError as error:
         wrong = "; ".join(
@@ -670,7 +713,10 @@ def _gather(
 
 
 def _gather_judge(
-    workspace: WorkspacePaths, measured: MeasuredJudge, shared: _CommonFacts
+    workspace: WorkspacePaths,
+    measured: MeasuredJudge,
+    shared: _CommonFacts,
+    ensembles: Sequence[EnsembleVersion],
 ) -> JudgeReleaseFacts:
     candidate = measured.candidate
     holdout = measured.holdout.result if measured.holdout else None
@@ -694,6 +740,7 @@ def _gather_judge(
         change=judge_change_facts(version, candidate.base, candidate.comparison),
         history=judge_history_facts(workspace, version.name, dev.cohort),
         shots=shots_facts(version),
+        ensembles=[ensemble_facts(one) for one in ensembles],
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from loop.documents.tables import neutralise
 from loop.evaluate.gates import combine_verdicts
 from loop.evaluate.protocol import JudgingRules, Protocol
 from loop.judge.counts import find_score
+from loop.judge.ensemble_versions import has_member, parse_ensemble, refit
 from loop.judge.judge_gates import (
     CopyCounts,
     JudgeAspect,
@@ -38,16 +40,19 @@ from loop.judge.rated_rows import (
     in_row_order,
 )
 from loop.release.consistency import differs, override_problems
-from loop.release.folder import ROWS, shown
+from loop.release.facts import FACTS
+from loop.release.folder import ENSEMBLES, ROWS, ensemble_names, shown
 from loop.release.judge_facts import (
     AgreementFacts,
     CheckFacts,
+    EnsembleFacts,
     ErrorFacts,
     EstimateFacts,
     JudgeEvaluationFacts,
     JudgeReleaseFacts,
     agreement_facts,
     check_facts_of,
+    ensemble_facts,
 )
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.base import Direction
@@ -162,6 +167,57 @@ def _rows_of(
     found: Mapping[str, tuple[RatedRow, ...]], evaluation: JudgeEvaluationFacts
 ) -> tuple[RatedRow, ...]:
     return found.get(neutralise(evaluation.cohort), ())
+
+
+def check_ensembles(
+    files: Mapping[str, bytes], facts: JudgeReleaseFacts
+) -> tuple[Finding, ...]:
+    """Return whether the ensembles are as named, and follow from their rows.
+
+    Coefficients are fitted again. What an ensemble is worth out of fold is not
+    measured again.
+    """
+    named = [name for one in facts.ensembles for name in ensemble_names(one.ref)]
+    problems = [
+        f"{name} is not named in {FACTS}"
+        for name in sorted(files)
+        if name.startswith(f"{ENSEMBLES}/") and name not in named
+    ]
+    problems += [
+        f"{shown(one.ref)}: {problem}"
+        for one in facts.ensembles
+        for problem in _ensemble_problems(files, facts, one)
+    ]
+    if not problems and not facts.ensembles:
+        return ()
+    number = len(facts.ensembles)
+    good = f"{number}, as named; their rows give their coefficients"
+    return (join_problems(ENSEMBLES, problems, good),)
+
+
+def _ensemble_problems(
+    files: Mapping[str, bytes], facts: JudgeReleaseFacts, said: EnsembleFacts
+) -> Iterator[str]:
+    raw, rows = map(files.get, ensemble_names(said.ref))
+    name, _, number = said.ref.partition("@v")
+    if raw is None or rows is None:
+        yield "a file of it is missing"
+        return
+    if rows.count(b"\n") > MOST_ROWS:
+        yield f"it has more than {MOST_ROWS:,} rows"
+        return
+    try:
+        found = parse_ensemble(name, int(number), raw, rows, Path(ENSEMBLES))
+        made, same = ensemble_facts(found), refit(found)
+    except (DataError, ValueError):
+        yield "its files cannot be read, or are not of one ensemble"
+        return
+    if made != said:
+        yield f"{FACTS} says of it what its files do not"
+    if not same:
+        yield "its rows give other coefficients"
+    if not has_member(found, facts.release.digest):
+        yield "the judge is not a member of it"
 
 
 def check_judge_numbers(

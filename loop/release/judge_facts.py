@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from loop.judge.ensemble_versions import EnsembleVersion
 from loop.judge.judge_gates import JudgeAspect, JudgeCheck
 from loop.judge.rated_rows import RatedRow
 from loop.labels.error_categories import ErrorGroup
@@ -71,6 +72,46 @@ class ShotsFacts(ReleaseModel):
     """How many there are."""
 
     digest: Hex
+
+
+class EnsembleMemberFacts(ReleaseModel):
+    """One member of an ensemble, and what becomes of its values."""
+
+    name: str
+    title: str
+    coefficient: Number
+    """What one unit of the member's own scale adds."""
+
+    centre: Number
+    """What is taken from its values first."""
+
+
+class EnsembleFacts(ReleaseModel):
+    """An ensemble that the judge is a member of: two files of ``ensembles/``."""
+
+    ref: str
+    digest: Hex
+    """Of the file with its coefficients."""
+
+    rows_digest: Hex
+    """Of the file with the rows that it was fitted on."""
+
+    method: str
+    unit: str
+    """Of its scores."""
+
+    intercept: Number
+    members: list[EnsembleMemberFacts]
+    cohort: str
+    ratings: str
+    pairs: OneOrMore
+    """That it was fitted on."""
+
+    tau_b: EstimateFacts | None
+    """Out of fold; None where that was not measured."""
+
+    beats: bool | None
+    """Whether it is shown to agree more than its best member, out of fold."""
 
 
 class CategoriesFacts(ReleaseModel):
@@ -360,11 +401,15 @@ class JudgeReleaseFacts(ReleaseModel):
     shots: ShotsFacts | None = None
     """None for a judge without examples: releases of such judges keep their form."""
 
+    ensembles: list[EnsembleFacts] = Field(default_factory=list)
+    """Released with the judge; releases without any keep their form."""
+
     @model_serializer(mode="wrap")
-    def _leave_out_no_shots(self, write: SerializerFunctionWrapHandler) -> Any:
+    def _leave_out_what_is_not_there(self, write: SerializerFunctionWrapHandler) -> Any:
         written = write(self)
-        if self.shots is None:
-            written.pop("shots", None)
+        for name in ("shots", "ensembles"):
+            if not getattr(self, name):
+                written.pop(name, None)
         return written
 
 
@@ -381,6 +426,37 @@ def shots_facts(version: PromptVersion) -> ShotsFacts | None:
         score=shots.score,
         examples=len(shots.pins),
         digest=shots.digest,
+    )
+
+
+def ensemble_facts(version: EnsembleVersion) -> EnsembleFacts:
+    """Return what a release says of an ensemble: all of it follows from its files."""
+    told = version.ensemble
+    fold = told.out_of_fold
+    kept = None if fold is None else fold.of(told.method).tau_b
+    return EnsembleFacts(
+        ref=version.ref,
+        digest=version.digest,
+        rows_digest=told.rows,
+        method=str(told.method),
+        unit=told.unit,
+        intercept=told.intercept,
+        members=[
+            EnsembleMemberFacts(
+                name=one.name,
+                title=one.title,
+                coefficient=one.coefficient,
+                centre=one.centre,
+            )
+            for one in told.members
+        ],
+        cohort=told.fitted_on.cohort,
+        ratings=told.fitted_on.ratings,
+        pairs=told.fitted_on.pairs,
+        tau_b=None
+        if kept is None
+        else EstimateFacts(value=kept.value, low=kept.low, high=kept.high, note=""),
+        beats=None if fold is None else fold.beside(told.method).beats,
     )
 
 

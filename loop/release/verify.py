@@ -15,6 +15,7 @@ from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.score_history import read_verdict_roles
+from loop.judge.ensemble_versions import list_recorded
 from loop.labels.cohort import find_record
 from loop.labels.sealing import list_openings
 from loop.release.consistency import (
@@ -39,6 +40,7 @@ from loop.release.folder import (
     unpacked,
 )
 from loop.release.judge_consistency import (
+    check_ensembles,
     check_judge_claim,
     check_judge_numbers,
     check_rows,
@@ -378,6 +380,15 @@ def _judge_problems(
         }
         if not any(wanted.items() <= payload.items() for payload in recorded):
             yield f"{where} has other rows, counts or another verdict in the ledger"
+    fitted = {
+        (entry.payload.get("name"), entry.payload.get("number")): entry
+        for entry in list_recorded(entries)
+    }
+    for told in facts.ensembles:
+        name, _, number = told.ref.partition("@v")
+        entry = fitted.get((name, int(number) if number.isdecimal() else None))
+        if entry is None or entry.payload.get("digest") != told.digest:
+            yield f"the ensemble {shown(told.ref)} is not in the ledger"
 
 
 def _left_out_as_recorded(
@@ -575,6 +586,7 @@ def _check_evidence(files: Mapping[str, bytes], facts: AnyFacts) -> tuple[Findin
             *check_judge_numbers(facts, rows),
             check_judge_claim(facts),
             check_rows(rows, facts),
+            *check_ensembles(files, facts),
         )
     return (
         *check_numbers(facts),

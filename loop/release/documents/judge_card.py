@@ -35,7 +35,7 @@ from loop.release.documents.parts import (
     table,
     told,
 )
-from loop.release.folder import ROWS
+from loop.release.folder import ROWS, ensemble_names
 from loop.release.judge_facts import (
     BiasFacts,
     ErrorFacts,
@@ -84,6 +84,7 @@ def _sections(
     return (
         *(_evaluation_section(facts, one) for one in _evaluations(facts)),
         rows_section(facts),
+        *_ensemble_sections(facts),
         judge_change_section(facts),
         _claim_section(facts),
         _limits_section(facts),
@@ -377,6 +378,48 @@ def judge_change_section(facts: JudgeReleaseFacts) -> DocumentSection:
         notes=tuple(notes),
         alarm=low is not None and high is not None and high < 0,
     )
+
+
+def _ensemble_sections(facts: JudgeReleaseFacts) -> Iterator[DocumentSection]:
+    """Yield how the ensembles that are released with the judge are reckoned."""
+    for place, one in enumerate(facts.ensembles, 1):
+        worth = "What it is worth out of fold was not measured."
+        if one.tau_b is not None:
+            beats = "" if one.beats else "not "
+            worth = (
+                f"Out of fold its tau-b with the mean of the raters is "
+                f"{share(one.tau_b.value)} {_limits(one.tau_b)}; it is {beats}shown to "
+                "agree more than its best member."
+            )
+        yield DocumentSection(
+            key=f"ensemble-{place}",
+            title=f"Ensemble {told(one.ref)}",
+            lead=(
+                f"The {told(one.method)} of {counted(len(one.members), 'member')}, "
+                f"fitted on {counted(one.pairs, 'pair')} of {told(one.cohort)} with "
+                f"{told(one.ratings)}. {worth}",
+                f"Its score, in {told(one.unit)}, is {one.intercept:.6g} plus, for "
+                "each member, the coefficient times the value less the centre. A pair "
+                "of which a member says nothing has none.",
+            ),
+            tables=table(
+                "Member|#Centre|#Coefficient",
+                [
+                    (
+                        f"{told(member.title)} ({told(member.name)})",
+                        f"{member.centre:.6g}",
+                        f"{member.coefficient:.6g}",
+                    )
+                    for member in one.members
+                ],
+            ),
+            notes=(
+                "Members must be the very ones that it was fitted with: "
+                f"{ensemble_names(one.ref)[0]} has their digests, conventions and all "
+                f"digits; {ensemble_names(one.ref)[1]} the rows, from which "
+                "`ranloop verify` fits it again. It was not measured on the holdout.",
+            ),
+        )
 
 
 def _claim_section(facts: JudgeReleaseFacts) -> DocumentSection:

@@ -1,0 +1,168 @@
+"""Ensembles released with a judge: carried, fitted again, held to the ledger."""
+
+import shutil
+
+import pytest
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
+from loop.core.paths import WorkspacePaths
+from loop.judge.ensemble_versions import parse_ensemble, read_ensemble, refit
+from loop.release.audit.audit import audit_workspace
+from loop.release.ensemble_scoring import EnsembleOptions, fit_cohort_ensemble
+from loop.release.folder import ensemble_names, read_contents
+from loop.release.judge_consistency import check_ensembles
+from loop.release.judge_facts import JudgeReleaseFacts
+from loop.release.verify import check_chain, verify_folder
+from tests.judge.scenes import TEXTS, call
+from tests.release.judge_ready import make_judge_ready
+from tests.release.ready import APPROVER, AUTHOR
+
+pytestmark = pytest.mark.slow
+
+YAML, ROWS = ensemble_names("both@v1")
+
+
+def fit(workspace, name, *members):
+    """Fit an ensemble on the rated dev cohort."""
+    options = EnsembleOptions(name=name, folds=4, resamples=50)
+    return fit_cohort_ensemble(workspace, "rp", members, AUTHOR, options)
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory, first_version):
+    """Release a judge with an ensemble that it is a member of."""
+    root = tmp_path_factory.mktemp("ensembles").resolve() / "ws"
+    shutil.copytree(first_version.root, root)
+    ready = make_judge_ready(WorkspacePaths(root), root.parent)
+    fit(ready.workspace, "both", "mine", "rouge_1")
+    fit(ready.workspace, "others", "green", "rouge_1")
+    return ready, ready.freeze(ensembles=("both",))
+
+
+def test_it_is_carried_to_the_byte_and_holds_for_whoever_has_the_folder(frozen):
+    """Coefficients, digests of the members, rows; the card says how to reckon it."""
+    ready, found = frozen
+    kept = read_ensemble(ready.workspace, "both@v1")
+    alone = verify_folder(found.folder, {ready.key.keyid: ready.key})
+    assert alone.holds, alone.broken
+    assert "1, as named; their rows give their coefficients" in [
+        one.what for one in alone.findings if one.check == "ensembles"
+    ]
+    (told,) = found.facts.ensembles
+    assert (told.ref, told.digest) == ("both@v1", kept.digest)
+    assert digest_bytes(alone.files[YAML]) == kept.digest
+    raw, rows = alone.files[YAML], alone.files[ROWS]
+    again = parse_ensemble("both", 1, raw, rows, found.folder)
+    assert again == kept and refit(again)
+    card = (found.folder / "card.md").read_text("utf-8")
+    for member in kept.ensemble.members:
+        assert f"{member.coefficient:.6g}" in card
+    assert "Ensemble both@v1" in card and "not measured on the holdout" in card
+    for reference, candidate in TEXTS:
+        for name in (YAML, ROWS):
+            assert reference.encode() not in alone.files[name]
+            assert candidate.encode() not in alone.files[name]
+    assert audit_workspace(ready.workspace).holds
+
+
+def test_a_release_without_one_says_nothing_of_them(judge_release):
+    """Releases that were made before have the form that they had."""
+    _, found = judge_release
+    assert found.facts.ensembles == []
+    assert "ensembles" not in found.facts.model_dump()
+    files = read_contents(found.folder).files
+    assert check_ensembles(files, found.facts) == ()
+
+
+def changed(found, **more):
+    """Return the facts with other ones of the ensemble."""
+    told = found.facts.model_dump(mode="json")
+    told["ensembles"][0] |= more
+    return JudgeReleaseFacts.model_validate(told)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"intercept": 0.25}, "says of it what its files do not"),
+        ({"digest": "0" * 64}, "says of it what its files do not"),
+        ({"beats": None}, "says of it what its files do not"),
+        ({"ref": "other@v1"}, "a file of it is missing"),
+    ],
+)
+def test_facts_that_are_not_those_of_the_files_are_named(frozen, change, words):
+    """Even where somebody signed them."""
+    _, found = frozen
+    (finding,) = check_ensembles(
+        read_contents(found.folder).files, changed(found, **change)
+    )
+    assert not finding.holds and words in finding.what
+
+
+def test_files_that_are_not_those_of_the_fit_are_named(frozen):
+    """Other rows, other coefficients, another judge, nonsense: each in words."""
+    _, found = frozen
+    files = dict(read_contents(found.folder).files)
+
+    def said(**more):
+        (one,) = check_ensembles(files | more, found.facts)
+        return "" if one.holds else one.what
+
+    assert said() == ""
+    lines = files[ROWS].splitlines(keepends=True)
+    assert "cannot be read" in said(**{ROWS: b"".join(lines[:-1])})
+    assert "cannot be read" in said(**{YAML: b"\xff\x00: ["})
+    assert "rows" in said(**{ROWS: b"\n" * 20_000})
+    assert "is not named" in said(**{"ensembles/more-v1.yaml": b""})
+    other = files[YAML].replace(b"intercept: ", b"intercept: 1", 1)
+    assert "its rows give other coefficients" in said(**{YAML: other})
+    prompt = found.facts.release.digest.encode()
+    stranger = files[YAML].replace(prompt, b"0" * 64)
+    assert "the judge is not a member of it" in said(**{YAML: stranger})
+
+
+def test_an_ensemble_that_was_never_recorded_is_named(frozen, tmp_path):
+    """The ledger that is shipped has none of that digest."""
+    ready, found = frozen
+    contents = read_contents(found.folder)
+    lines = contents.files["ledger.jsonl"].splitlines(keepends=True)
+    assert any(b"ensemble:both@v1" in one for one in lines)
+    other = changed(found, digest="1" * 64)
+    _, history = check_chain(contents.files, other, {ready.key.keyid: ready.key})
+    assert "the ensemble both@v1 is not in the ledger" in history.what
+
+
+def test_what_the_judge_is_not_part_of_is_refused_before_anything_is_asked(
+    workspace, tmp_path
+):
+    """No run, no opening: the cohorts are as they were."""
+    ready = make_judge_ready(workspace, tmp_path)
+    fit(workspace, "others", "green", "rouge_1")
+    fit(workspace, "both", "mine", "rouge_1")
+    for names, words in (
+        (("others",), "mine@v1 is not a member of the ensemble others@v1"),
+        (("nothing",), "no ensemble 'nothing' is recorded"),
+    ):
+        with pytest.raises(DataError, match=words):
+            ready.freeze(ensembles=names)
+    with pytest.raises(DataError, match=r"Fit the ensemble with that engine"):
+        ready.freeze(ensembles=("both",), engine="openai:x@http://127.0.0.1:9/v1")
+    assert ready.steps == []
+    done = call(
+        workspace,
+        *("freeze", "mine@v1", "--cohort", "rp", "--why", "first"),
+        *("--ensemble", "both", "--ensemble", "both@v1", "--actor", APPROVER.name),
+    )
+    assert done.exit_code == 0, done.output
+    assert (workspace.releases / "mine-v1" / YAML).is_file()
+    assert audit_workspace(workspace).holds
+
+
+def test_an_export_of_the_judge_is_as_before(frozen, tmp_path):
+    """What asks the judge elsewhere needs no ensemble."""
+    ready, _ = frozen
+    out = tmp_path / "out"
+    done = call(ready.workspace, "export", "mine-v1", "--to", "dspy", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert not [one for one in out.rglob("*") if "both" in one.name]
