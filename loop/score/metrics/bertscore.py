@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import install_command
-from loop.engines.vllm.environment import digest_model
+from loop.engines.model_folders import digest_model
 from loop.labels.language import words
 from loop.score.metrics.base import (
     Direction,
