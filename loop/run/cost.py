@@ -48,6 +48,9 @@ _END = 1
 """Tokens that end an answer."""
 
 
+_ASSUMED = f"{len(EVIDENCE.split())} words of evidence, {_NEGATED} negated labels"
+
+
 class Expectation(NamedTuple):
     """How often each label will be answered with something to say."""
 
@@ -68,8 +71,6 @@ def expect_findings(
 
     How often a label occurs in a holdout is not asked: its reference is sealed.
     """
-    negated = _NEGATED / len(labels)
-    assumed = f"{len(EVIDENCE.split())} words of evidence, {_NEGATED} negated labels"
     sealed = read_cohort_file(workspace, cohort).role is CohortRole.HOLDOUT
     if not sealed and list_references(workspace, cohort):
         reference = read_reference(workspace, cohort)
@@ -79,12 +80,18 @@ def expect_findings(
             if label in reference.labels
         }
         if found:
-            basis = f"prevalences of {reference.ref}; assumed: {assumed}"
+            basis = f"prevalences of {reference.ref}; assumed: {_ASSUMED}"
             rest = sum(found.values()) / len(found)
             shares = {label: found.get(label, rest) for label in labels}
-            return Expectation(shares, negated, basis)
-    basis = f"no reference; assumed: {_FOUND} labels found, {assumed}"
-    return Expectation(dict.fromkeys(labels, _FOUND / len(labels)), negated, basis)
+            return Expectation(shares, _NEGATED / len(labels), basis)
+    return _assume(labels)
+
+
+def _assume(labels: Sequence[str]) -> Expectation:
+    """Return what is assumed of reports without a reference."""
+    basis = f"no reference; assumed: {_FOUND} labels found, {_ASSUMED}"
+    shares = dict.fromkeys(labels, _FOUND / len(labels))
+    return Expectation(shares, _NEGATED / len(labels), basis)
 
 
 def expect_errors(categories: Sequence[str]) -> Expectation:
@@ -256,16 +263,58 @@ def estimate_run(
     members = read_cohort(workspace, cohort)
     check_open(members)
     require_inputs(members, version.ref, given_texts(version.inputs))
-    config = read_config(workspace)
-    model = asked_model(engine)
-    counter = find_counter(model, _revision(engine, config))
-    ways = tuple(list_ways(version))
-    items = islice(iter_items(workspace, members), limit)
-    read = _read_cohort(items, ways[0].plan, counter.count)
     if get_contract(version.contract).task is PromptTask.EXTRACT:
         expectation = expect_findings(workspace, cohort, version.labels)
     else:
         expectation = expect_errors(version.labels)
+    items = islice(iter_items(workspace, members), limit)
+    return _estimate(
+        read_config(workspace), version, cohort, items, engine, expectation
+    )
+
+
+def estimate_texts(
+    workspace: WorkspacePaths,
+    version: PromptVersion,
+    name: str,
+    items: Iterator[Item],
+    *,
+    engine: str = "rules",
+) -> DryRun:
+    """Return what asking an extractor about texts of no cohort would take.
+
+    Parameters
+    ----------
+    name
+        What the texts are called.
+    items
+        Read once, as a stream.
+
+    Raises
+    ------
+    DataError
+        The version's contract cannot be used.
+    EngineError
+        There is no such engine, or its name has no model where it needs one.
+    """
+    check_engine(engine)
+    return _estimate(
+        read_config(workspace), version, name, items, engine, _assume(version.labels)
+    )
+
+
+def _estimate(
+    config: Config,
+    version: PromptVersion,
+    cohort: str,
+    items: Iterator[Item],
+    engine: str,
+    expectation: Expectation,
+) -> DryRun:
+    model = asked_model(engine)
+    counter = find_counter(model, _revision(engine, config))
+    ways = tuple(list_ways(version))
+    read = _read_cohort(items, ways[0].plan, counter.count)
     price = config.prices.get(model) if model else None
     return DryRun(
         prompt=version.ref,

@@ -100,6 +100,9 @@ class RunnerOptions:
     about: str = ""
     """Text of an item without whose words nothing is asked; empty for any of them."""
 
+    place: Path | None = None
+    """Folder of the store, anywhere, in place of `folder`; None for none such."""
+
     retries: int | None = None
     """How often a prompt is asked again whose answer cannot be read; None for as often
     as the engine's settings say."""
@@ -191,7 +194,7 @@ class PromptRunner:
             )
             found = with_shots(workspace, found)
             kept = chosen.folder if workspace is not None else ""
-            folder = stack.enter_context(_store_folder(place, kept))
+            folder = chosen.place or stack.enter_context(_store_folder(place, kept))
             store = Store(folder / "store.db")
             stack.callback(store.close)
             held = stack.enter_context(
@@ -364,6 +367,30 @@ class PromptRunner:
                 one.item_id: one for one in told if one.item_id not in stored.missing
             }
         return tuple(found.get(key) for key in keys)
+
+    def ask_block(self, items: Sequence[Item], *, keep: bool) -> tuple[Outcome, ...]:
+        """Return the outcome of each item of a block, in their order.
+
+        The same as a run of these items would store, evidence, repairs and problems
+        included; there is no run, and nothing is remembered.
+
+        Parameters
+        ----------
+        items
+            With the texts that the version reads; their ids need not differ.
+        keep
+            Whether new answers are stored, so that a block that was killed goes on.
+
+        Raises
+        ------
+        EngineError
+            The engine as a whole failed; what it answered until then is stored with
+            `keep`.
+        StoreError
+            The store cannot be read or written.
+        """
+        spec, work = self._spec(()), self._work(items)
+        return ask_aside(spec, work, self._engine, self._store, keep=keep)
 
     def _items(
         self, texts: Sequence[Mapping[str, str]], languages: Sequence[str]

@@ -76,7 +76,7 @@ class Extractor:
         self, runner: PromptRunner, taxonomy: Taxonomy, *, release: str = ""
     ) -> None:
         """Prepare to ask; see `open` for what may be wrong."""
-        _check(runner.version, taxonomy)
+        check_extractor(runner.version, taxonomy)
         self.version = runner.version
         self.taxonomy = taxonomy
         self.release = release
@@ -230,8 +230,14 @@ class Extractor:
         return row
 
 
-def _check(version: PromptVersion, taxonomy: Taxonomy) -> None:
-    """Refuse a version that does not read the taxonomy's labels out of one text."""
+def check_extractor(version: PromptVersion, taxonomy: Taxonomy) -> None:
+    """Refuse a version that does not read the taxonomy's labels out of one text.
+
+    Raises
+    ------
+    DataError
+        It reads other texts, or asks for a label that the taxonomy does not have.
+    """
     if version.inputs != ("text",):
         raise DataError(
             f"{version.ref} reads {' and '.join(version.inputs)}, and an extractor "

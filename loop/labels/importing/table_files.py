@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -244,6 +244,8 @@ def open_table(
 ) -> SourceTable:
     """Return a CSV, TSV, JSON, Parquet or Excel file as a table, by its suffix.
 
+    A folder of shards that ``ranloop annotate`` made is one table, too.
+
     In messages it is called `name`, else by the name of the file. A file with another
     suffix is read as one with the suffix `other`, else refused.
 
@@ -257,10 +259,12 @@ def open_table(
     if not os.path.exists(path):
         raise DataError(f"{path} does not exist. Check the path.")
     opened = _BY_SUFFIX.get(path.suffix.lower()) or _BY_SUFFIX.get(other)
-    if opened is None or os.path.isdir(path):
+    if os.path.isfile(path / ANNOTATION):
+        opened = _open_shards
+    elif opened is None or os.path.isdir(path):
         raise DataError(
             f"{path}: cannot be read as a table. Give a file whose name ends with one "
-            f"of {', '.join(_BY_SUFFIX)}."
+            f"of {', '.join(_BY_SUFFIX)}, or a folder that `ranloop annotate` made."
         )
     table = opened(path, encoding, name or path.name)
     refuse_repeats(table.header, table.name)
@@ -314,6 +318,36 @@ def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
             yield SourceRow(f"{name}, row {number}", cells)
 
     return SourceTable(name=name, header=tuple(header), read=read, sha256=sha256)
+
+
+ANNOTATION: Final = "annotation.json"
+"""Manifest of a folder of shards."""
+
+COMPLETE: Final = "_SUCCESS"
+"""There once every shard is; holds the sha256 of the manifest."""
+
+
+def _open_shards(path: Path, encoding: str, name: str) -> SourceTable:
+    try:
+        raw = (path / ANNOTATION).read_bytes()
+        done = (path / COMPLETE).read_text("ascii", "replace").strip()
+    except OSError as error:
+        raise DataError(
+            f"{path}: the annotation is not complete. Give its command again: it goes "
+            "on where it was."
+        ) from error
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != done:
+        raise DataError(f"{path}: {ANNOTATION} was changed. Annotate again.")
+    files = [path / one["file"] for one in json.loads(raw)["shards"]]
+    header, _ = read_parquet_header(files[0])
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        for file in files:
+            for number, cells in iter_parquet(file, columns):
+                yield SourceRow(f"{name}, {file.name}, row {number}", cells)
+
+    return SourceTable(name=name, header=tuple(header), read=read, sha256=digest)
 
 
 def _open_excel(path: Path, encoding: str, name: str) -> SourceTable:

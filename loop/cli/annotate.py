@@ -1,0 +1,326 @@
+"""The verb ``annotate``: labels of a whole corpus, in a folder of Parquet shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    ProgressBar,
+    UnconstrainedOption,
+    WorkspaceOption,
+    find_place,
+    note,
+    print_json,
+    print_table,
+    say,
+)
+from loop.core.paths import WorkspacePaths
+from loop.documents.numbers import count, percent
+from loop.labels.importing.source import ImportOptions
+from loop.release.annotation import (
+    MOST_WORKERS,
+    ROWS,
+    AnnotatedCorpus,
+    AnnotationOptions,
+    annotate_corpus,
+    estimate_annotation,
+)
+from loop.release.extractors import ExtractorOptions, choose_extractor
+from loop.release.load import RunRequest
+from loop.run.asking import EngineOptions
+from loop.run.shards import AnnotationComparison, compare_annotations
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("annotate")(annotate)
+
+
+def annotate(
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="CSV, JSONL, Parquet or .xlsx file, or folder of .txt."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the annotation. Private."),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="Version, e.g. extractor@v11.")
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            help="Release, with its engine, e.g. extractor-v11.",
+            show_default="the newest, else the newest version",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="rules, openai:MODEL[@URL] or vllm:MODEL[#ADAPTER][@URL].",
+            show_default="the release's, else rules",
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=MOST_WORKERS,
+            help="Processes, for the engine rules.",
+        ),
+    ] = 1,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a shard.")] = ROWS,
+    with_text: Annotated[
+        bool, typer.Option("--with-text", help="Keep the texts beside the labels.")
+    ] = False,
+    id_column: Annotated[
+        str, typer.Option("--id-column", help="Column with the case ids.")
+    ] = "",
+    text_column: Annotated[
+        str, typer.Option("--text-column", help="Column with the whole text.")
+    ] = "",
+    number_rows: Annotated[
+        bool,
+        typer.Option("--number-rows", help="Number the rows: there are no case ids."),
+    ] = False,
+    id_prefix: Annotated[
+        str, typer.Option("--id-prefix", help="Prefix for every case id.")
+    ] = "",
+    language: Annotated[
+        str, typer.Option("--language", help="ISO 639-1 code, or auto.")
+    ] = "auto",
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
+    ] = "auto",
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="Most tokens of one answer.")
+    ] = 2048,
+    allow_unconstrained: UnconstrainedOption = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only count rows, tokens and cost."),
+    ] = False,
+    tokens_per_second: Annotated[
+        float | None,
+        typer.Option(
+            "--tokens-per-second",
+            min=1e-9,
+            help="Throughput of one GPU, for the hours that --dry-run says.",
+        ),
+    ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--compare",
+            metavar="FOLDER FOLDER",
+            help="Instead: say where two annotations of one source differ.",
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read labels out of a whole corpus, into a folder of Parquet shards.
+
+    Rows are read as a stream, with the columns that `cohort import` knows. The folder
+    has id, status, labels, evidence, repairs and problem of each row, and no text
+    unless --with-text; annotation.json says by what it was read and how rows ended,
+    and _SUCCESS is there once all are. The same command goes on with what was killed.
+    No workspace is needed: the version or release may ship with ranloop.
+    """
+    if compare is not None:
+        if source is not None or out is not None:
+            raise typer.BadParameter("--compare takes its two folders and no source")
+        found = compare_annotations(*compare)
+        if as_json:
+            print_json(_comparison_data(found))
+        else:
+            _show_comparison(found)
+        return
+    if source is None or (out is None and not dry_run):
+        raise typer.BadParameter("name a source, and a folder with --out")
+    place = find_place(workspace)
+    chosen = choose_extractor(
+        place, ExtractorOptions(version=prompt, release=release, engine=engine)
+    )
+    options = AnnotationOptions(
+        reading=ImportOptions(
+            name="annotate",
+            role="external",
+            language=language,
+            encoding=encoding,
+            id_prefix=id_prefix,
+            number_rows=number_rows,
+            columns={
+                role: column
+                for role, column in (("case_id", id_column), ("text", text_column))
+                if column
+            },
+        ),
+        asking=EngineOptions(
+            max_tokens=max_tokens, allow_unconstrained=allow_unconstrained, tell=note
+        ),
+        workers=workers,
+        rows=rows,
+        text=with_text,
+    )
+    if chosen.why:
+        note(chosen.why)
+    if dry_run:
+        _estimate(place, source, chosen.request, options, tokens_per_second, as_json)
+        return
+    if place is not None and out is not None:
+        place.require_outside(out)
+    progress = ProgressBar("annotate", quiet=as_json)
+    with progress.shown():
+        done = annotate_corpus(
+            source,
+            out or Path(),
+            chosen.request,
+            workspace=place,
+            options=options,
+            watch=lambda shards: progress.part("shards", shards),
+        )
+    if as_json:
+        print_json({**done.manifest.model_dump(mode="json"), "shards_made": done.made})
+    else:
+        _show(done, out or Path())
+
+
+def _show(done: AnnotatedCorpus, out: Path) -> None:
+    told = done.manifest
+    plan = told.plan
+    say(
+        f"{count(told.rows)} rows of {told.source} by {plan.release or plan.prompt} "
+        f"with {plan.engine}: {len(told.shards)} shards, {done.made} made now"
+    )
+    say()
+    print_table(
+        ("status", "rows", "share"),
+        [
+            (status, count(n), percent(n / told.rows))
+            for status, n in told.statuses.items()
+        ],
+    )
+    say()
+    print_table(
+        ("label", "present", "uncertain", "absent", "blank"),
+        [
+            (
+                name,
+                *(
+                    count(values.get(word, 0))
+                    for word in ("present", "uncertain", "absent", "blank")
+                ),
+            )
+            for name, values in told.labels.items()
+        ],
+    )
+    say()
+    if told.repeated.ids:
+        say(
+            f"note: {count(told.repeated.ids)} ids are of several rows, for example "
+            f"{', '.join(told.repeated.examples[:5])}"
+        )
+    if told.repaired:
+        say(f"note: {count(told.repaired)} answers were repaired")
+    for text, n in list(told.problems.items())[:5]:
+        say(f"note: {count(n)} rows without an answer: {text}")
+    if told.failed:
+        say(f"note: the first of these are {', '.join(told.failed[:5])}")
+    note(f"wrote {out}: shards, annotation.json and _SUCCESS")
+
+
+def _estimate(
+    place: WorkspacePaths | None,
+    source: Path,
+    request: RunRequest,
+    options: AnnotationOptions,
+    speed: float | None,
+    as_json: bool,
+) -> None:
+    with ProgressBar("estimate", quiet=as_json).shown():
+        size, found = estimate_annotation(
+            source, request, workspace=place, options=options
+        )
+    shape = found.chosen
+    tokens = shape.prompt_tokens + shape.output_tokens
+    data: dict[str, Any] = {
+        "sent": 0,
+        "rows": size.rows,
+        "shards": size.shards,
+        "asked": found.cases,
+        "prompt": found.prompt,
+        "engine": found.engine,
+        "requests": shape.requests,
+        "prompt_tokens": shape.prompt_tokens,
+        "uncached_tokens": shape.uncached_tokens,
+        "output_tokens": shape.output_tokens,
+        "tokens": found.counter.remark,
+        "output": found.expectation.basis,
+        "cost": shape.cost,
+        "currency": found.price.currency if found.price else None,
+        "gpu_hours": None if speed is None else tokens / speed / 3600,
+    }
+    if as_json:
+        print_json(data)
+        return
+    say(f"{found.prompt} on {source.name} with {found.engine}: NOTHING WAS SENT")
+    say(f"  rows      {count(size.rows)} in {count(size.shards)} shards")
+    say(f"  with text {count(found.cases)}")
+    say(f"  requests  {count(shape.requests)} at most: equal texts are asked once")
+    say(
+        f"  tokens    {count(shape.prompt_tokens)} in prompts, of which "
+        f"{count(round(shape.uncached_tokens))} are not in a prefix that a server "
+        "keeps"
+    )
+    say(f"            {count(shape.output_tokens)} in answers; {found.counter.remark}")
+    say(f"  answers   expected from {found.expectation.basis}")
+    if shape.cost is not None and found.price is not None:
+        say(f"  cost      {shape.cost:,.2f} {found.price.currency}")
+    if speed is not None:
+        say(f"  GPU       {tokens / speed / 3600:,.1f} hours at {speed:g} tokens/s")
+
+
+def _show_comparison(found: AnnotationComparison) -> None:
+    same = found.rows - found.differing
+    say(
+        f"{count(found.rows)} rows: {count(same)} are the same, "
+        f"{count(found.differing)} differ"
+    )
+    rows: Iterable[tuple[str, ...]] = [
+        (one.label, change, count(n))
+        for one in found.labels
+        for change, n in one.changes.items()
+    ]
+    rows = [
+        *(("status", change, count(n)) for change, n in found.statuses.items()),
+        *rows,
+    ]
+    if rows:
+        say()
+        print_table(("label", "change", "rows"), list(rows))
+        say()
+        say(f"note: the first that differ are {', '.join(found.examples[:5])}")
+
+
+def _comparison_data(found: AnnotationComparison) -> dict[str, Any]:
+    return {
+        "rows": found.rows,
+        "differing": found.differing,
+        "statuses": dict(found.statuses),
+        "labels": [
+            {"label": one.label, "rows": one.rows, "changes": dict(one.changes)}
+            for one in found.labels
+        ],
+        "examples": list(found.examples),
+    }

@@ -1,0 +1,551 @@
+"""A corpus in shards: the same values as a run, whatever is killed or wrong."""
+
+import csv
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import ConflictError, DataError, EngineError, WriteError
+from loop.core.files import locked
+from loop.core.ledger import Actor
+from loop.core.paths import material
+from loop.core.records import Completion
+from loop.engines import base
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.release.annotation import (
+    AnnotationOptions,
+    annotate_corpus,
+    estimate_annotation,
+)
+from loop.release.label import label
+from loop.release.load import find_request
+from loop.run.asking import load_engine
+from loop.run.label_table import write_labels
+from loop.run.shards import compare_annotations, read_manifest_of, shard_name
+from loop.run.task import prepare_run, run_task
+
+RELEASE = "extractor-v11"
+FINDINGS = (
+    "Small left pleural effusion. No pneumothorax.",
+    "The heart is enlarged. Lungs are clear.",
+    "Possible pneumonia in the right lower lobe.",
+    "No acute cardiopulmonary abnormality.",
+)
+
+
+def rows(number):
+    """Return rows of a table; the fifth of every ten has no text."""
+    return [
+        (f"c{place}", "" if place % 10 == 4 else f"{FINDINGS[place % 4]} Case {place}.")
+        for place in range(number)
+    ]
+
+
+def write(path, made, header=("id", "text")):
+    """Write a table and return its path."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *made])
+    return path
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Write a table of 40 reports."""
+    return write(tmp_path / "reports.csv", rows(40))
+
+
+def request(**changes):
+    """Return the shipped release, asked of its engine."""
+    return find_request(material(None), release=RELEASE, **changes)
+
+
+def annotate(source, out, **changes):
+    """Annotate in shards of ten rows."""
+    options = AnnotationOptions(**({"rows": 10} | changes))
+    return annotate_corpus(source, out, request(), options=options)
+
+
+def table(folder):
+    """Return all rows of an annotation."""
+    manifest = read_manifest_of(folder)
+    return [
+        row
+        for shard in manifest.shards
+        for row in pq.read_table(folder / shard.file).to_pylist()
+    ]
+
+
+def run_cli(*arguments):
+    """Run the verb."""
+    return CliRunner().invoke(app, ["annotate", *map(str, arguments)])
+
+
+def test_the_values_are_those_of_a_run_and_of_label(workspace, source, tmp_path):
+    """Cell by cell, with "No Finding" derived alike; an empty text is no answer."""
+    done = annotate(source, tmp_path / "out")
+    assert (done.made, len(done.manifest.shards)) == (4, 4)
+    assert done.manifest.statuses == {"answered": 36, "no_text": 4}
+    found = table(tmp_path / "out")
+    assert [one["case_id"] for one in found] == [f"c{n}" for n in range(40)]
+    told = label(dict(rows(40)), release=RELEASE)
+    for row in found:
+        want = told.loc[row["case_id"]]
+        assert row["status"] == want["status"]
+        for name in done.manifest.plan.columns:
+            value = want[name]
+            assert row[name] == (None if value != value else value), (
+                row["case_id"],
+                name,
+            )
+    spoken = write(tmp_path / "spoken.csv", [row for row in rows(40) if row[1]])
+    options = ImportOptions(name="spoken", role="dev", source="made up", licence="-")
+    import_cohort(workspace, spoken, options, actor=Actor(name="Ann"))
+    task = prepare_run(workspace, request().prompt, "spoken")
+    summary = run_task(workspace, task)
+    written = write_labels(workspace, tmp_path / "run.parquet", summary.run_id)
+    of_run = pq.read_table(written.path).to_pylist()
+    names = ("case_id", "status", *done.manifest.plan.columns)
+    spoken_rows = [one for one in found if one["status"] != "no_text"]
+    assert [[one[n] for n in names] for one in spoken_rows] == [
+        [one[n] for n in names] for one in of_run
+    ]
+
+
+def test_evidence_points_into_the_text_and_no_text_is_kept_unless_asked(
+    source, tmp_path
+):
+    """Places of characters, which say nothing without the reports."""
+    annotate(source, tmp_path / "bare")
+    annotate(source, tmp_path / "with", text=True)
+    bare, full = table(tmp_path / "bare"), table(tmp_path / "with")
+    assert "text" not in bare[0]
+    cited = 0
+    for one, other in zip(bare, full, strict=True):
+        assert one["evidence"] == other["evidence"]
+        for span in one["evidence"]:
+            cited += 1
+            assert other["text"][span["start"] : span["end"]].strip()
+    assert cited > 30
+    for path in (tmp_path / "bare").iterdir():
+        assert b"effusion" not in path.read_bytes()
+        assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.slow
+def test_two_processes_say_the_same_as_one(source, tmp_path):
+    """And need not write shards in their order."""
+    annotate(source, tmp_path / "one")
+    done = annotate(source, tmp_path / "two", workers=2)
+    assert done.made == 4
+    assert table(tmp_path / "one") == table(tmp_path / "two")
+    found = compare_annotations(tmp_path / "one", tmp_path / "two")
+    assert (found.rows, found.differing, found.labels) == (40, 0, ())
+
+
+def test_a_second_call_makes_what_is_missing_and_nothing_else(source, tmp_path):
+    """Whatever was lost or torn."""
+    out = tmp_path / "out"
+    annotate(source, out)
+    before = {one.name: one.read_bytes() for one in out.iterdir()}
+    assert annotate(source, out).made == 0
+    (out / shard_name(2)).unlink()
+    (out / f".{shard_name(2)}.123").write_bytes(b"torn")
+    (out / "_SUCCESS").unlink()
+    assert annotate(source, out).made == 1
+    assert {one.name: one.read_bytes() for one in out.iterdir()} == before
+
+
+def test_ids_that_several_rows_have_are_named_and_every_row_is_kept(tmp_path):
+    """Nothing is merged, and nothing dropped."""
+    made = [*rows(25), ("c3", "Cardiomegaly."), ("c7", "Cardiomegaly."), ("c3", "")]
+    done = annotate(write(tmp_path / "twice.csv", made), tmp_path / "out")
+    assert done.manifest.rows == 28
+    assert done.manifest.repeated.ids == 2
+    assert done.manifest.repeated.examples == ("c3", "c7")
+
+
+class Failing:
+    """The engine `rules`, but for reports of some cases; it may die after others."""
+
+    def __init__(self, inner, dies_after=None):
+        self.inner, self.dies_after, self.asked = inner, dies_after, Counter()
+
+    def identity(self):
+        """Return an identity of its own."""
+        return {"engine": "failing"}
+
+    def complete(self, prompts):
+        """Answer as `rules` do."""
+
+        def counted():
+            for one in prompts:
+                if (
+                    self.dies_after is not None
+                    and self.asked.total() >= self.dies_after
+                ):
+                    raise EngineError("the server is gone. Start it.")
+                self.asked[one.item.id] += 1
+                yield one
+
+        yield from self.inner.complete(counted())
+
+
+@pytest.fixture
+def failing(monkeypatch, workspace):
+    """Register the engine ``failing``, and return the one that is made."""
+    made = []
+
+    def factory(name, settings):
+        made.append(Failing(load_engine("rules", settings)))
+        made[-1].dies_after = deaths.pop(0) if deaths else None
+        return made[-1]
+
+    deaths = []
+    monkeypatch.setitem(base._FACTORIES, "failing", factory)
+    return made, deaths
+
+
+def test_a_model_that_died_is_not_asked_twice(failing, source, tmp_path):
+    """Answers are kept in the folder until all shards are there, and then go."""
+    made, deaths = failing
+    # The first engine only says who it is.
+    deaths += [None, 25]
+    out = tmp_path / "out"
+    given = request(engine="failing")
+    options = AnnotationOptions(rows=20)
+    with pytest.raises(EngineError, match="the server is gone"):
+        annotate_corpus(source, out, given, options=options)
+    assert (out / shard_name(0)).is_file() and not (out / "_SUCCESS").exists()
+    assert (out / ".answers").is_dir()
+    with pytest.raises(DataError, match="is not complete"):
+        read_manifest_of(out)
+    done = annotate_corpus(source, out, given, options=options)
+    asked = sum((one.asked for one in made), Counter())
+    assert asked.total() == 36 and set(asked.values()) == {1}
+    assert done.made == 1 and not (out / ".answers").exists()
+    assert done.manifest.statuses == {"answered": 36, "no_text": 4}
+    with pytest.raises(DataError, match="Several processes are for"):
+        annotate_corpus(source, out, given, options=replace(options, workers=2))
+
+
+def test_rows_without_an_answer_are_counted_and_named(monkeypatch, source, tmp_path):
+    """Never as absent."""
+
+    class Odd:
+        def __init__(self, name, settings):
+            """Take what a factory is given."""
+
+        def identity(self):
+            """Return who it is."""
+            return {"engine": "odd"}
+
+        def complete(self, prompts):
+            """Fail, or write what nobody can read."""
+            for index, _ in enumerate(prompts):
+                if index % 2:
+                    yield index, Completion("", "error", "HTTP 503 after 7 attempts")
+                else:
+                    yield index, Completion("I cannot help.")
+
+    monkeypatch.setitem(base._FACTORIES, "odd", Odd)
+    done = annotate_corpus(
+        source,
+        tmp_path / "out",
+        request(engine="odd"),
+        options=AnnotationOptions(rows=100),
+    )
+    told = done.manifest
+    assert told.statuses == {"engine_failed": 18, "no_text": 4, "unparsed": 18}
+    assert told.problems["HTTP 503 after 7 attempts"] == 18
+    assert sum(told.problems.values()) == 36
+    assert len(told.failed) == 20 and told.failed[0] == "c0"
+    assert told.labels["Pneumothorax"] == {"blank": 40}
+
+
+def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
+    """Other rows, another release, other files, another process: refused."""
+    out = tmp_path / "out"
+    annotate(source, out)
+    before = {one.name: one.read_bytes() for one in out.iterdir()}
+    other = write(source, [*rows(39), ("c39", "Cardiomegaly.")])
+    with pytest.raises(DataError, match="made of other rows"):
+        annotate(other, out)
+    write(source, rows(40))
+    older = find_request(material(None), release="extractor-v7")
+    with pytest.raises(DataError, match=r"with another prompt, prompt_digest, release"):
+        annotate_corpus(source, out, older, options=AnnotationOptions(rows=10))
+    with pytest.raises(DataError, match="with another shard_rows"):
+        annotate(source, out, rows=20)
+    with pytest.raises(DataError, match="with another text"):
+        annotate(source, out, text=True)
+    with (
+        locked(out / ".lock", wait=False),
+        pytest.raises(ConflictError, match="another process annotates into"),
+    ):
+        annotate(source, out)
+    assert {one.name: one.read_bytes() for one in out.iterdir()} == before
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(DataError, match="holds no annotation; it was left as it is"):
+        annotate(source, tmp_path / "full")
+    foreign = tmp_path / "foreign"
+    annotate(source, foreign, text=True)
+    (out / shard_name(0)).write_bytes((foreign / shard_name(0)).read_bytes())
+    with pytest.raises(DataError, match="is of another annotation"):
+        annotate(source, out)
+    (out / shard_name(0)).write_bytes(b"no parquet")
+    with pytest.raises(DataError, match="cannot be read as a shard"):
+        annotate(source, out)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (['{"text": "zebra"}'], "id"),
+        (['{"id": "", "text": "zebra"}'], "id"),
+        (['{"id": "a", "text": "' + "zebra " * 2_000_000 + '"}'], "characters|long"),
+        (["zebra"], "line 51"),
+        ([], "holds no report|is empty|no "),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_before_anything_is_made(
+    tmp_path, lines, words
+):
+    """Without its text, and after a thousand good ones, too."""
+    good = [
+        json.dumps({"id": f"g{n}", "text": "Clear lungs."}) for n in range(50) if lines
+    ]
+    path = tmp_path / "reports.jsonl"
+    path.write_text("\n".join([*good, *lines]), encoding="utf-8")
+    with pytest.raises(
+        DataError, match=words if lines != ["zebra"] else "line 51"
+    ) as no:
+        annotate(path, tmp_path / "out")
+    assert "zebra" not in str(no.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_half_a_surrogate_pair_is_a_question_mark(tmp_path):
+    """In an id as in a text: neither ends the annotation."""
+    path = tmp_path / "reports.jsonl"
+    lines = [
+        '{"id": "a\\ud800", "text": "Left effusion \\udc00."}',
+        '{"id": "b", "text": "Left effusion."}',
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    annotate(path, tmp_path / "out", text=True)
+    first, _ = table(tmp_path / "out")
+    assert (first["case_id"], first["text"]) == ("a?", "Left effusion ?.")
+
+
+def test_a_full_disk_leaves_no_half_shard(monkeypatch, source, tmp_path):
+    """And the next call goes on."""
+    out, real, calls = tmp_path / "out", pq.write_table, []
+
+    def full(made, stream, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            stream.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(made, stream, **options)
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(WriteError, match="No space left"):
+        annotate(source, out)
+    assert sorted(one.name for one in out.glob("*part*")) == [
+        shard_name(0),
+        shard_name(1),
+    ]
+    assert not list(out.glob(".part*"))
+    monkeypatch.setattr(pq, "write_table", real)
+    assert annotate(source, out).made == 2
+
+
+COMMAND = """
+import sys
+from pathlib import Path
+from loop.core.paths import material
+from loop.release.annotation import AnnotationOptions, annotate_corpus
+from loop.release.label import label
+from loop.release.load import find_request
+if __name__ == "__main__":
+    source, out, workers = sys.argv[1:]
+    request = find_request(material(None), release="extractor-v11")
+    options = AnnotationOptions(rows=20, workers=int(workers))
+    annotate_corpus(Path(source), Path(out), request, options=options)
+"""
+
+
+def start(folder, source, out, workers):
+    """Start an annotation in a process of its own, the leader of a group."""
+    script = folder / "annotate.py"
+    script.write_text(COMMAND)
+    command = [sys.executable, str(script), str(source), str(out), str(workers)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+def wait_for(out, number, process):
+    """Return once so many shards are there, or the process ended."""
+    until = time.monotonic() + 120
+    while len(list(out.glob("part-*"))) < number and process.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def children(pid):
+    """Return the processes that a process started."""
+    found = []
+    for task in os.listdir("/proc"):
+        if task.isdecimal():
+            try:
+                told = Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(told[1]) == pid:
+                found.append(int(task))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_at_any_point_it_goes_on_and_loses_nothing(tmp_path, workers):
+    """The whole process, again and again, wherever it is; no worker outlives it."""
+    source = write(tmp_path / "reports.csv", rows(1_000))
+    whole = tmp_path / "whole"
+    annotate(source, whole, rows=20)
+    out, kills = tmp_path / "out", 0
+    for shards in (0, 1, 7, 20, 35):
+        process = start(tmp_path, source, out, workers)
+        wait_for(out, shards, process)
+        mine = children(process.pid)
+        process.kill()
+        process.wait()
+        kills += process.returncode == -signal.SIGKILL
+        before = {one.name: one.stat().st_mtime_ns for one in out.glob("part-*")}
+        for one in out.glob("part-*"):
+            pq.read_table(one)
+        until = time.monotonic() + 30
+        while any(os.path.exists(f"/proc/{one}") for one in mine):
+            assert time.monotonic() < until, "a worker outlives its parent"
+            time.sleep(0.05)
+        known = {one.name: one.stat().st_mtime_ns for one in out.glob("part-*")}
+        # What was there is not made again.
+        assert before.items() <= known.items()
+        process.stdout.close()
+        process.stderr.close()
+    assert kills >= 3
+    kept = {one.name: one.stat().st_mtime_ns for one in out.glob("part-*")}
+    done = annotate(source, out, rows=20)
+    assert done.made == 50 - len(kept)
+    for name, when in kept.items():
+        assert (out / name).stat().st_mtime_ns == when
+    assert compare_annotations(whole, out).differing == 0
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_and_what_was_made_stays(tmp_path):
+    """The process says what to do next, and the same command does it."""
+    source = write(tmp_path / "reports.csv", rows(2_000))
+    out = tmp_path / "out"
+    process = start(tmp_path, source, out, 2)
+    wait_for(out, 5, process)
+    workers = [
+        one
+        for one in children(process.pid)
+        if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()
+    ]
+    os.kill(workers[-1], signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"a worker ended before its work" in said
+    made = len(list(out.glob("part-*")))
+    assert 5 <= made < 100
+    assert annotate(source, out, rows=20).made == 100 - made
+
+
+def test_two_annotations_are_compared_row_by_row(source, tmp_path):
+    """With the values before and after; of other rows nothing is compared."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    annotate(source, one)
+    older = find_request(material(None), release="extractor-v7")
+    annotate_corpus(source, two, older, options=AnnotationOptions(rows=15))
+    found = compare_annotations(one, two)
+    left, right = table(one), table(two)
+    names = read_manifest_of(one).plan.columns
+    changed = [
+        (name, a["case_id"])
+        for a, b in zip(left, right, strict=True)
+        for name in names
+        if a[name] != b[name]
+    ]
+    assert found.rows == 40
+    assert sum(each.rows for each in found.labels) == len(changed)
+    assert found.differing == len({case for _, case in changed})
+    fewer = write(tmp_path / "fewer.csv", rows(30))
+    annotate(fewer, tmp_path / "three")
+    with pytest.raises(DataError, match="are of other rows"):
+        compare_annotations(one, tmp_path / "three")
+    shard = two / shard_name(0)
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(DataError, match="was changed"):
+        compare_annotations(one, two)
+    manifest = one / "annotation.json"
+    manifest.write_text(manifest.read_text().replace("40", "41"))
+    with pytest.raises(DataError, match="was changed"):
+        read_manifest_of(one)
+
+
+def test_a_dry_run_asks_nothing_and_counts(source, tmp_path):
+    """Rows, requests, tokens, and hours at a stated throughput."""
+    size, found = estimate_annotation(source, request(), options=AnnotationOptions())
+    assert (size.rows, size.shards, found.cases) == (40, 1, 36)
+    done = run_cli(
+        *(source, "--release", RELEASE, "--dry-run", "--json"),
+        *("-e", "vllm:Qwen/Qwen3-14B", "--tokens-per-second", 1000),
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["sent"], told["rows"], told["asked"]) == (0, 40, 36)
+    assert told["gpu_hours"] == pytest.approx(
+        (told["prompt_tokens"] + told["output_tokens"]) / 3_600_000
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
+    """Without a word of a report; the folder is read as labels."""
+    out = tmp_path / "out"
+    done = run_cli(source, "--release", RELEASE, "--out", out, "--rows", 10)
+    assert done.exit_code == 0, done.output
+    assert "40 rows of reports.csv by extractor-v11 with rules: 4 shards" in done.output
+    assert "effusion." not in done.output and "Case" not in done.output
+    same = run_cli("--compare", out, out)
+    assert same.exit_code == 0 and "40 are the same, 0 differ" in same.output
+    scored = CliRunner().invoke(
+        app,
+        *[
+            ["score", "--reference", str(out), "--candidate", f"m={out}", "--json"],
+        ],
+    )
+    assert scored.exit_code == 0, scored.output
+    for wrong in (
+        [source],
+        ["--out", out],
+        [source, "--out", out, "--compare", out, out],
+    ):
+        assert run_cli(*wrong).exit_code == 2
