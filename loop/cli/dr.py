@@ -69,7 +69,6 @@ from loop.judge.marked_judges import (
 )
 from loop.release.ensemble_scoring import score_ensemble
 from loop.release.graders import (
-    GradedColumn,
     GradedTexts,
     Grader,
     GraderOptions,
@@ -79,7 +78,6 @@ from loop.release.graders import (
     resolve_graders,
 )
 from loop.run.asking import EngineOptions
-from loop.score.metrics.base import Direction
 
 _COLUMNS = 100
 
@@ -298,23 +296,13 @@ def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
     made = [_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles]
     metrics = [one.metric for one in asked.graders if one.metric]
     columns = measure_metrics(texts, asked.place, metrics, asked.options)
-    return [*map(_as_scores, columns), *made]
-
-
-def _as_scores(column: GradedColumn) -> PairScores:
-    return PairScores(
-        name=column.name,
-        title=column.title,
-        lower=column.direction is Direction.LOWER,
-        values=column.values,
-        signature=column.signature,
-    )
+    return [*(one.pair_scores for one in columns), *made]
 
 
 def _of_judge(said: JudgeReading) -> Sequence[PairScores]:
     """Return the scores that were named, without flags; else those with its flags."""
     if said.grader.scores:
-        return [_as_scores(one) for one in said.columns]
+        return [one.pair_scores for one in said.columns]
     name = said.grader.name if said.grader.engine else said.name
     return score_marked_pairs(name, said.facts, said.counts, said.scores)
 

@@ -1,4 +1,4 @@
-"""RadJudge for ``meta-eval``: which of its rankings do judges and metrics reproduce."""
+"""RadJudge for ``meta-eval``: which of its rankings judges and metrics reproduce."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from loop.judge.radjudge_text import (
     total_rows,
 )
 from loop.release.graders import (
-    GradedColumn,
     GradedTexts,
     GraderOptions,
     grade_texts,
@@ -40,7 +39,6 @@ from loop.release.graders import (
 )
 from loop.run.asking import EngineOptions
 from loop.score.experts.metric_scores import read_metric_scores
-from loop.score.metrics.base import Direction
 
 _COLUMNS = 100
 
@@ -58,18 +56,20 @@ def evaluate_radjudge(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Hold metrics, judges and scores of one's own against RadJudge, and print it.
+    """Test metrics, judges and scores of one's own on RadJudge, and print the result.
 
     Parameters
     ----------
     metrics
         Metrics, families and judges; where `scores` are given, their columns.
     scores
-        Files with the columns id, system and one a metric: the test and the candidate.
+        Files with the columns id (the test), system (the candidate) and one for each
+        metric.
     lower
         Columns in which lower is better.
     context
-        Columns whose metric was told of the patient.
+        Columns of `scores` whose metric was told about the patient. Of a judge that is
+        asked here it is known.
     engine
         Of the judges.
     """
@@ -81,13 +81,13 @@ def evaluate_radjudge(
             options = GraderOptions(engine=engine, asking=EngineOptions(tell=note))
             graders = resolve_graders(place, metrics)
             columns = grade_texts(_texts(given), place, graders, options)
-            held = [_as_scores(one) for one in columns]
+            held = [one.pair_scores for one in columns]
             context = [*context, *(one.name for one in columns if one.with_context)]
         unknown = [name for name in context if name not in {one.name for one in held}]
         if unknown:
             raise DataError(
                 f"--with-context names {quoted(unknown[0])}, which is not measured "
-                "here. Correct it."
+                f"here. Measured are {', '.join(one.name for one in held)}."
             )
         found = [
             grade_rankings(
@@ -118,16 +118,6 @@ def _texts(given: RadJudge) -> GradedTexts:
     )
 
 
-def _as_scores(column: GradedColumn) -> PairScores:
-    return PairScores(
-        name=column.name,
-        title=column.title,
-        lower=column.direction is Direction.LOWER,
-        values=column.values,
-        signature=column.signature,
-    )
-
-
 def _read_own(
     given: RadJudge,
     paths: Sequence[Path],
@@ -139,8 +129,9 @@ def _read_own(
     places = {key: place for place, key in enumerate(given.keys)}
     if not places.keys() & set(table.keys):
         raise DataError(
-            f"no row of {', '.join(one.name for one in paths)} is of a test of "
-            f"{given.source}: column id needs the test, column system the candidate."
+            f"no row of {', '.join(one.name for one in paths)} belongs to a test of "
+            f"{given.source}. Put the test into column id, and the candidate into "
+            "column system."
         )
     values = np.full((len(places), len(table.metrics)), np.nan)
     for row, key in enumerate(table.keys):

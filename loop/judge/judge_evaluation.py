@@ -319,7 +319,7 @@ def evaluate_judge_run(
         else score_agreement(scores_of(contract), first, points, units),
         meta=meta,
         own=compare_own(first, contract, EMPTY),
-        bins=score_bins(judged.scores[0]),
+        bins=score_bins(judged.scores[0], score.low, score.high),
         without_context=CONTEXT in version.inputs and CONTEXT not in cohort.inputs,
         gate=gate,
         shots=version.shots,
@@ -443,7 +443,12 @@ def score_agreement(
             told = correlate(own, theirs, units[both], resamples=RESAMPLES)
             p = kendall_p(own, theirs)
             found.append(ScoreAgreement(score=score, found=told, p=p))
-    return tuple(sorted(found, key=lambda one: -(one.found.tau_b.value or -2.0)))
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: ScoreAgreement) -> float:
+    value = one.found.tau_b.value
+    return np.inf if value is None else -value
 
 
 def expert_table(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable | None:

@@ -484,7 +484,7 @@ def _measure(
     bins: tuple[ScoreBin, ...] = ()
     if chosen is not None:
         own = values[chosen.score.name]
-        bins = score_bins(own)
+        bins = score_bins(own, chosen.score.low, chosen.score.high)
         directed = -own if chosen.score.direction is Direction.LOWER else own
     within: tuple[StratumAgreement, ...] = ()
     if scene.strata is not None:
