@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from loop.core.ledger import read_ledger
-from loop.core.records import Completion
+from loop.core.records import Completion, Status
+from loop.judge.counts import JudgeCounts, find_score
+from loop.judge.judge_evaluation import score_agreement
 from loop.run.store import open_store
+from loop.score.experts.ratings import Ratings
 from tests.judge.scenes import TEXTS, call, errors, rate, tell
 
 RULES = """
@@ -251,3 +255,32 @@ def test_failures_are_of_counts(rated):
     done = call(rated, "failures")
     assert done.exit_code == 1
     assert "own@v1 counts no errors by category" in str(done.exception)
+
+
+def test_a_tau_of_0_is_above_one_below_0():
+    """Scores are listed from the best; one that is undefined comes last."""
+    numbers = {
+        "line_sum": np.array([1.0, 2, 3, 4]),
+        "line_max": np.array([2.0, 1, 1, 2]),
+        "line_mean": np.array([1.0, 1, 1, 1]),
+    }
+    counts = JudgeCounts(
+        categories=(),
+        significant=np.empty((4, 0)),
+        insignificant=np.empty((4, 0)),
+        matched=np.full(4, np.nan),
+        statuses=(Status.ANSWERED,) * 4,
+        numbers=numbers,
+    )
+    points = Ratings(
+        ids=tuple("abcd"),
+        systems=("",) * 4,
+        raters=("r",),
+        scores=np.array([[1.0], [2], [3], [4]]),
+        scale=(1, 5),
+    )
+    scores = [find_score(name) for name in ("line_mean", "line_sum", "line_max")]
+    found = score_agreement(scores, counts, points, np.arange(4))
+    assert [(one.score.name, one.found.tau_b.value) for one in found] == [
+        ("line_max", 0), ("line_sum", -1), ("line_mean", None),
+    ]  # fmt: skip

@@ -250,8 +250,8 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
         )
     if one.unanswered:
         found.append(
-            f"{_number(one.unanswered, 'candidate')} without an answer of the judge "
-            "left out."
+            f"{_number(one.unanswered, 'candidate')} left out: the judge gave no "
+            f"readable answer{', or none on insignificant errors' * one.all_errors}."
         )
     odd = [each.group.name for each in (*one.groups, one.total) if each.suspicious]
     if odd:

@@ -356,9 +356,7 @@ def agree_on_errors(
     RadEval in VERT, appendix C. Median over readers: Conover WJ. Practical
     Nonparametric Statistics. 3rd ed. 1999.
     """
-    own = judge.rows(experts.keys)
-    answered = ~np.isnan(own.counts[:, 0, 0, 0])
-    asked = (~np.isnan(experts.counts[:, :, 0, 0])).any(axis=1)
+    answered, asked = _both_said(judge, experts, all_errors)
     kept = answered & asked
     if not kept.any():
         raise DataError(
@@ -403,6 +401,43 @@ def agree_on_errors(
         units=len(np.unique(units)),
         by_patient=patients is not None,
     )
+
+
+def agree_with_and_without(
+    judge: ErrorTable,
+    experts: ErrorTable,
+    *,
+    name: str,
+    patients: Mapping[str, str] | None,
+    resamples: int,
+    seed: int,
+) -> tuple[ErrorAgreement, ...]:
+    """Return what `agree_on_errors` does without, then with insignificant errors.
+
+    Only the first where no candidate has insignificant errors of both sides.
+    """
+    with_all = np.logical_and(*_both_said(judge, experts, all_errors=True)).any()
+    return tuple(
+        agree_on_errors(
+            judge,
+            experts,
+            name=name,
+            all_errors=every,
+            patients=patients,
+            resamples=resamples,
+            seed=seed,
+        )
+        for every in ((False, True) if with_all else (False,))
+    )
+
+
+def _both_said(
+    judge: ErrorTable, experts: ErrorTable, all_errors: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return of which of the experts' candidates the judge and an expert say all."""
+    own = judge.rows(experts.keys).totals(judge.categories, all_errors=all_errors)
+    theirs = experts.totals(experts.categories, all_errors=all_errors)
+    return ~np.isnan(own[:, 0]), (~np.isnan(theirs)).any(axis=1)
 
 
 def _agree(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
-from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
+from loop.score.experts.error_agreement import ErrorAgreement, agree_with_and_without
 from loop.score.experts.error_counts import CountAgreement, count_agreement
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.metric_scores import (
@@ -519,17 +519,13 @@ def hold_errors(
         The two tables have no candidate in common.
     """
     result = document.result
-    errors = tuple(
-        agree_on_errors(
-            judge,
-            experts,
-            name=name,
-            all_errors=every,
-            patients=patients,
-            resamples=result.resamples,
-            seed=result.seed,
-        )
-        for every in (False, True)
+    errors = agree_with_and_without(
+        judge,
+        experts,
+        name=name,
+        patients=patients,
+        resamples=result.resamples,
+        seed=result.seed,
     )
     return replace(document, errors=(*document.errors, *errors))
 

@@ -7,6 +7,7 @@ from loop.core.errors import DataError
 from loop.score.experts.documents import errors_said
 from loop.score.experts.error_agreement import (
     agree_on_errors,
+    agree_with_and_without,
     bias_curve,
     category_groups,
     count_f1,
@@ -74,6 +75,22 @@ def test_no_error_on_either_side_has_no_f1():
     assert none.f1.note == "not estimable: no error on either side"
     missed = count_f1(np.zeros(4), np.array([1, 0, 2, 0]))
     assert (missed.precision, missed.recall, missed.f1.value) == (None, 0, 0)
+
+
+def test_insignificant_errors_that_an_answer_leaves_out_are_not_none():
+    """Such a candidate is in the numbers of significant errors alone."""
+    experts = table([[1, 0, 0], [1, 0, 0]], minor=1)
+    told = table([[1, 0, 0], [1, 0, 0]], minor=1)
+    told.counts[0, ..., 1] = NA
+    options = {"name": "j", "patients": None, "resamples": 9, "seed": 0}
+    serious, every = agree_with_and_without(told, experts, **options)
+    assert (serious.candidates, serious.unanswered) == (2, 0)
+    assert (every.candidates, every.unanswered) == (1, 1)
+    assert every.total.judge[:3] == (4, 4, 4)
+    assert every.total.difference.value == 0
+    told.counts[..., 1] = NA
+    (alone,) = agree_with_and_without(told, experts, **options)
+    assert not alone.all_errors and alone.candidates == 2
 
 
 def test_the_interval_is_that_of_the_plain_loop():
