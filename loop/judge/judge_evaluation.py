@@ -112,7 +112,7 @@ class ScoreAgreement:
     @property
     def shown(self) -> bool:
         """Whether tau-b is shown to differ from 0, by its test and its interval."""
-        return is_shown(self.found.tau_b, self.p)
+        return is_shown(self.found, self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

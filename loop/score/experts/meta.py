@@ -87,7 +87,7 @@ class MetricAgreement(NamedTuple):
     @property
     def shown(self) -> bool:
         """Whether tau-b is shown to differ from 0, by its test and its interval."""
-        return is_shown(self.consensus.tau_b, self.p)
+        return is_shown(self.consensus, self.p)
 
     @property
     def tau_b_each(self) -> float | None:

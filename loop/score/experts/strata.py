@@ -158,8 +158,8 @@ def agree_by_stratum(
             tau_b, shown = _nothing(n_units), False
             if n_units >= LEAST_UNITS:
                 x, y = scores[chosen], ratings[chosen]
-                tau_b = correlate(x, y, units[chosen], **resampling).tau_b
-                shown = is_shown(tau_b, kendall_p(x, y))
+                within = correlate(x, y, units[chosen], **resampling)
+                tau_b, shown = within.tau_b, is_shown(within, kendall_p(x, y))
             found.append(
                 StratumAgreement(by, name, tau_b, shown, int(chosen.sum()), n_units)
             )
