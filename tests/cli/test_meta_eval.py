@@ -341,7 +341,7 @@ def test_no_document_is_written_over_what_is_read(folder, given):
     for option in ("--html", "--md", "--svg"):
         result = plain(option, given)
         assert isinstance(result.exception, DataError)
-        assert "is not written over" in str(result.exception)
+        assert "is not overwritten" in str(result.exception)
     assert (folder / "ratings.csv").read_text() == RATINGS
     assert (folder / "scores.csv").read_text() == SCORES
 

@@ -342,13 +342,22 @@ def test_scores_of_ones_own_are_joined_by_test_and_candidate(tmp_path):
         ("-m", "green", "--radpref", "x"),
         ("-m", "green", "--errors", "x"),
         ("-m", "green", "--html", "x"),
+        # Nobody but ranloop says what a judge that it asks was told.
+        ("-m", "green", "--with-context", "green"),
+        ("-m", "rouge_l", "--lower", "rouge_l"),
+        ("mine.csv", "-e", "rules"),
     ],
 )
 def test_what_does_not_belong_to_it_is_refused(tmp_path, more):
     """An option that did nothing would be believed to do something."""
     path = write_radjudge(tmp_path / "r.json")
     assert call("--radjudge", path, *more).exit_code == 2
-    assert call("--ratings", "x", "s.csv", "--tolerance", "0.1").exit_code == 2
+
+
+def test_its_options_are_refused_without_it():
+    """They would have no effect."""
+    for option in (("--tolerance", "0.1"), ("--with-context", "a")):
+        assert call("--ratings", "x", "s.csv", *option).exit_code == 2
 
 
 def test_a_row_shows_strict_and_tolerant_side_by_side(tmp_path):
