@@ -50,11 +50,11 @@ def ask_judges(
     actor: Actor,
     progress: ProgressBar,
 ) -> list[JudgeRun]:
-    """Ask every judge with every engine, and return these runs and the named ones."""
+    """Ask every judge with every engine; return these runs and the named ones."""
 
     def ready(task: Task) -> None:
         check_judging(place, task, named)
-        # What will be claimed stands in the ledger before the first answer exists.
+        # The claim must be in the ledger before the first answer exists.
         register_protocol(place, actor)
 
     def watch(task: Task) -> Watch:
@@ -88,12 +88,12 @@ def compare_judges(
     strata: Path | None = None,
     as_json: bool,
 ) -> None:
-    """Hold judges' runs against the ratings and each other, write and print it.
+    """Compare judges' runs with the ratings and each other; write and print the result.
 
     Parameters
     ----------
     documents
-        Where to write HTML, Markdown and CSV; None for not at all.
+        Where to write HTML, Markdown and CSV; None to write none.
     """
     with progress.shown():
         result = read_judge_matrix(place, runs, strata=strata)
@@ -116,7 +116,7 @@ def compare_judges(
 
 
 def _show(matrix: JudgeMatrix) -> None:
-    """Print the columns, what is told of each, and how they compare."""
+    """Print the columns, their numbers, and how they compare."""
     say(
         f"{len(matrix.columns)} columns on {matrix.cohort}, {matrix.pairs:,} pairs, "
         f"against {matrix.against}"

@@ -103,13 +103,14 @@ def matrix(
         Path | None, typer.Option("--md", help="Write the table as Markdown.")
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write a row per label and engine.")
+        Path | None,
+        typer.Option("--csv", help="Write a row per label, or score, and engine."),
     ] = None,
     strata: Annotated[
         Path | None,
         typer.Option(
             "--strata",
-            help="For judges: columns id and, say, modality; agreement within each.",
+            help="For judges; columns id and, say, modality: shows agreement in each.",
         ),
     ] = None,
     allow_unconstrained: UnconstrainedOption = False,
@@ -124,9 +125,9 @@ def matrix(
     fails keeps its column, with the reason; the exit code is then 1. Gates are shown,
     not decided: use `evaluate` for that.
 
-    Judges (`ranloop matrix green,one_pass`) are held against the newest ratings of
+    Judges (`ranloop matrix green,one_pass`) are compared with the newest ratings of
     their cohort: agreement of each score, unreadable answers, time and cost of every
-    judge with every engine, and which agrees better.
+    judge with every engine, and which judge agrees better.
     """
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -153,7 +154,7 @@ def matrix(
     if judged:
         if reference is not None:
             raise typer.BadParameter(
-                "--reference is for extractors; judges are held against the newest "
+                "--reference is for extractors; judges are compared with the newest "
                 "ratings: leave it out"
             )
         judges = ask_judges(place, requests, asked, acting(actor), progress)

@@ -140,7 +140,7 @@ def meta_eval(
         Path | None,
         typer.Option(
             "--strata",
-            help="File of strata, columns id and, say, modality; agreement within each.",
+            help="Columns id and, say, modality: shows agreement within each.",
             rich_help_panel=_RATED,
         ),
     ] = None,

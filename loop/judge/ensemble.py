@@ -309,9 +309,9 @@ def _require_telling(members: Sequence[MemberScores], table: NDArray[Any]) -> No
         if same:
             what = f"is {same[0]} on another scale"
         raise DataError(
-            f"{one.title} ({one.name}) {what} on these pairs, so its coefficient cannot "
-            "be determined. Leave it out of --members; if .all included it, name the "
-            "other scores one by one."
+            f"{one.title} ({one.name}) {what} on these pairs, so its coefficient "
+            "cannot be determined. Leave it out of --members; if .all included it, "
+            "name the other scores one by one."
         )
 
 

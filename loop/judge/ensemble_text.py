@@ -233,11 +233,11 @@ def _fold_notes(ensemble: Ensemble, told: FoldResults) -> list[str]:
         f"{share(told.in_sample.tau_b.value)}, which is optimistic and no evidence."
     )
     found.append(
-        f"tau-b is with the mean of {_raters(on.raters)} ({on.ratings}). Intervals are "
-        f"95 % bootstrap intervals, {told.resamples:,} resamples of {on.unit}s with the "
-        f"folds kept. p is from {_test_said(told, ensemble.method)}. An ensemble beats "
-        "its best member if p is below 0.05 and the interval of the difference is "
-        "above 0."
+        f"tau-b is with the mean of {_raters(on.raters)} ({on.ratings}). Intervals "
+        f"are of 95 %, by bootstrap: {told.resamples:,} resamples of {on.unit}s, with "
+        f"the folds kept. p is from {_test_said(told, ensemble.method)}. An ensemble "
+        "beats its best member if p is below 0.05 and the interval of the difference "
+        "is above 0."
     )
     return found
 

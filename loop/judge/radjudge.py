@@ -255,7 +255,7 @@ def _test(given: _Test, category: str, path: Path) -> RankingTest:
                 raise _refuse(
                     given,
                     path,
-                    f"a ranking compares {quoted(one)} with itself. Correct the ranking",
+                    f"a ranking compares {quoted(one)} with itself. Correct it",
                 )
             tied = sign == "="
             if tied and other < one:

@@ -65,7 +65,7 @@ def score_bins(
         return ()
     least, most = float(there[0]), float(there[-1])
     whole = bool((there == np.floor(there)).all()) and least >= low >= 0
-    if whole and (high is None or 1 < high <= _MOST_COUNT and most <= high):
+    if whole and (high is None or (1 < high <= _MOST_COUNT and most <= high)):
         return _count_bins(there, int(low), most if high is None else high)
     if high is None or least < low or most > high:
         low, high = least, most

@@ -250,7 +250,7 @@ def test_order_and_units_come_from_the_values_alone():
 def test_the_verdict_is_plain_either_way():
     """Beats, does not beat, was not measured."""
     beats, _ = made(pairs=120)
-    assert verdict(beats).startswith("Out of fold, the regression beats its best member")
+    assert verdict(beats).startswith("Out of fold, the regression beats its best ")
     assert "The mean beats it, too" in verdict(beats)
     no, _ = made(weight=0.0)
     assert "regression does not beat its best member" in verdict(no)

@@ -259,9 +259,9 @@ def test_finished_runs_are_taken_by_name(rated):
     assert part["pairs"] == 5
     assert part["columns"][0]["outcomes"]["answered"] == 5
     mixed = call(rated, "matrix", *JUDGED, "--limit", "5", "--run", "latest:mine")
-    assert "is of other pairs" in str(mixed.exception)
+    assert "has other pairs" in str(mixed.exception)
     twice = call(rated, "matrix", "--run", "latest:mine", "--run", "latest:mine")
-    assert "stands for two columns" in str(twice.exception)
+    assert "fills two columns" in str(twice.exception)
 
 
 def test_only_the_protocol_goes_into_the_ledger(rated):
@@ -276,7 +276,7 @@ def test_only_the_protocol_goes_into_the_ledger(rated):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("mine,extractor", "--cohort", "rp", "-e", "rules"), "judges no pairs, and"),
+        (("mine,extractor", "--cohort", "rp", "-e", "rules"), "is not a judge, and"),
         (("mine,mine@v1", "--cohort", "rp", "-e", "rules"), "mine@v1 is named twice"),
         (("mine,green", "--cohort", "rp", "-e", "rules"), "--from green@v1"),
     ],
@@ -383,7 +383,7 @@ def test_a_price_is_shown_where_the_settings_have_one(rated):
     # An answer that cannot be read is asked for twice more, and that is paid, too.
     assert cost["price_per_pair"] == pytest.approx(3 * (50 * 2 + 4 * 8) / 1e6)
     assert cost["tokens_per_pair"] == 54
-    assert any("asked again" in note for note in data["notes"])
+    assert any("asked for again" in note for note in data["notes"])
 
 
 def test_names_that_are_markup_stay_text(rated, monkeypatch, tmp_path):

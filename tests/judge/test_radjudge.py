@@ -141,7 +141,7 @@ def test_the_form_of_the_published_file_is_read(tmp_path):
 
 
 def test_a_context_that_says_nothing_is_none(tmp_path):
-    """A null or blank field is not told to a judge, and makes no test of the patient."""
+    """A null or blank field is told to no judge, and makes no test of the patient."""
     data = one("C1 > C2", "a", "b")
     first, second = data[0]["tests"][0]["candidates"].values()
     first["context"] = {"age": None, "indication": " "}

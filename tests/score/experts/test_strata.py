@@ -28,8 +28,8 @@ def test_every_case_has_what_the_file_says_of_it(tmp_path):
         (("modality", "CT"), "need one column id"),
         (("id", "a"), "need one column id"),
         (("id,case_id,m", "a,a,CT"), "need one column id"),
-        (("id,m", "a,CT", "a,MR"), "case 'a' is in two strata"),
-        (("id,m", "z,CT"), "no row is of a case that is measured here"),
+        (("id,m", "a,CT", "a,MR"), "case 'a' has another row with other strata"),
+        (("id,m", "z,CT"), "no row belongs to a case that is measured here"),
         (("id,m", "a," + "x" * 61), "more than 60 characters"),
     ],
 )
