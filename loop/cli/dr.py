@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
@@ -78,8 +78,6 @@ from loop.release.graders import (
     resolve_graders,
 )
 from loop.run.asking import EngineOptions
-
-_COLUMNS = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -398,7 +396,6 @@ def _show(document: DiscriminationDocument) -> None:
             print_table(tuple(GATE_HEADER), gated, title=title)
             say()
     for text in (*CONVENTIONS, *discrimination_notes(document)):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
     for each in found:
         say(f"signature of {each.scores.title}: {each.scores.signature}")

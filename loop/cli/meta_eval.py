@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -20,11 +20,11 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    write_documents,
 )
 from loop.cli.radjudge import evaluate_radjudge
 from loop.cli.score import check_named
 from loop.core.errors import DataError
-from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import as_file
@@ -774,15 +774,14 @@ def _write(
     if not (folder / "meta_eval.html.jinja").is_file():
         # A workspace whose own templates are older than this document.
         folder = shipped_templates()
-    renders: tuple[Callable[[], str], ...] = (
-        lambda: render_meta_html(document, templates=folder),
-        lambda: render_meta_markdown(document, templates=folder),
-        lambda: as_file(agreement_svg(document.result)),
+    write_documents(
+        paths,
+        (
+            lambda: render_meta_html(document, templates=folder),
+            lambda: render_meta_markdown(document, templates=folder),
+            lambda: as_file(agreement_svg(document.result)),
+        ),
     )
-    for path, render in zip(paths, renders, strict=True):
-        if path is not None:
-            write_atomic(path, render())
-            note(f"wrote {path}")
 
 
 def _show(document: MetaDocument, *, as_json: bool) -> None:

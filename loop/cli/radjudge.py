@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
 
 import numpy as np
 
 from loop import __version__
-from loop.cli.console import ProgressBar, note, print_json, print_table, say
+from loop.cli.console import (
+    ProgressBar,
+    note,
+    print_json,
+    print_table,
+    say,
+    say_wrapped,
+    write_documents,
+)
 from loop.core.errors import DataError
-from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.documents.templates import render_template, shipped_templates
@@ -39,8 +45,6 @@ from loop.release.graders import (
 )
 from loop.run.asking import EngineOptions
 from loop.score.experts.metric_scores import read_metric_scores
-
-_COLUMNS = 100
 
 
 def evaluate_radjudge(
@@ -168,8 +172,7 @@ def _write_markdown(
             "version": __version__,
         },
     )
-    write_atomic(path, page)
-    note(f"wrote {path}")
+    write_documents([path], [lambda: page])
 
 
 def _show(given: RadJudge, found: Sequence[RankingResult], tolerance: float) -> None:
@@ -185,7 +188,6 @@ def _show(given: RadJudge, found: Sequence[RankingResult], tolerance: float) -> 
     say()
     told = (*radjudge_conventions(tolerance), *radjudge_notes(given, found))
     for text in told:
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
     for one in found:
         say(f"signature of {one.scores.title}: {one.scores.signature}")

@@ -89,8 +89,8 @@ RESAMPLES: Final = 2_000
 
 NOT_SHOWN: Final = (
     "tau-b is not shown to differ from 0: p is 0.05 or more by Kendall's test, "
-    "two-sided, which takes pairs for independent, or the interval over {unit}s "
-    "holds 0."
+    "two-sided, which treats pairs as independent, or the interval over {unit}s "
+    "includes 0 or cannot be estimated."
 )
 """What the mark means; the unit is what was resampled."""
 

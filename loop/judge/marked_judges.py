@@ -28,6 +28,9 @@ from loop.run.runner import Watch
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.base import Direction
 
+ACTION = "discrimination_measured"
+"""What the ledger calls a verdict on marked pairs."""
+
 _LANGUAGE = "en"
 
 
@@ -203,10 +206,6 @@ def record_marked_gate(
         )
         append_event(workspace.ledger, event, actor)
     return True
-
-
-ACTION = "discrimination_measured"
-"""What the ledger calls a verdict on marked pairs."""
 
 
 def _is_committed(workspace: WorkspacePaths, facts: JudgeFacts) -> bool:

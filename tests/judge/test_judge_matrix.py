@@ -161,7 +161,7 @@ def garbage():
             self._send({"model": "tiny", "choices": [choice], "usage": usage})
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield server.server_port
@@ -314,9 +314,12 @@ def test_compare_of_two_judges_runs(rated):
     """The same, of two runs; one of an extractor is no judge's."""
     for judge in ("mine", "listed"):
         call(rated, "run", judge, "--cohort", "rp")
-    done = call(rated, "compare", "latest:mine", "latest:listed")
+    done = call(rated, "compare", "latest:mine", "latest:listed", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
-    assert "tau-b, difference" in done.stdout
+    named = ("--run", "latest:mine", "--run", "latest:listed")
+    assert json.loads(done.stdout) == data_of(rated, *named)
+    shown = call(rated, "compare", "latest:mine", "latest:listed")
+    assert "tau-b, difference" in shown.stdout
     assert (
         call(rated, "compare", "latest:mine", "latest:listed", "-l", "x").exit_code == 2
     )

@@ -327,7 +327,7 @@ def test_the_verb_fits_lists_shows_and_scores(rated, tmp_path):
         *("ensemble", "fit", "--cohort", "rp", "--members", "green,rouge_1"),
         *("--method", "mean", "-n", "plain"),
     )
-    assert "was not measured: fit it with --out-of-fold" in " ".join(
+    assert "was not measured. Fit it with --out-of-fold" in " ".join(
         mean.stdout.split()
     )
     listed = json.loads(call(rated, "ensemble", "list", "--json").stdout)

@@ -414,7 +414,7 @@ def agree_with_and_without(
 ) -> tuple[ErrorAgreement, ...]:
     """Return what `agree_on_errors` does without, then with insignificant errors.
 
-    Only the first where no candidate has insignificant errors of both sides.
+    Only the first if there is no candidate with insignificant errors of both sides.
     """
     with_all = np.logical_and(*_both_said(judge, experts, all_errors=True)).any()
     return tuple(
@@ -434,10 +434,10 @@ def agree_with_and_without(
 def _both_said(
     judge: ErrorTable, experts: ErrorTable, all_errors: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return of which of the experts' candidates the judge and an expert say all."""
+    """Return which of the experts' candidates the judge, and an expert, counted."""
     own = judge.rows(experts.keys).totals(judge.categories, all_errors=all_errors)
     theirs = experts.totals(experts.categories, all_errors=all_errors)
-    return ~np.isnan(own[:, 0]), (~np.isnan(theirs)).any(axis=1)
+    return ~np.isnan(own[:, 0]), np.any(~np.isnan(theirs), axis=1)
 
 
 def _agree(
