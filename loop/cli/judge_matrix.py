@@ -126,8 +126,8 @@ def compare_judges(
 def _show(matrix: JudgeMatrix) -> None:
     """Print the columns, their numbers, and how they compare."""
     say(
-        f"{len(matrix.columns)} columns on {matrix.cohort}, {matrix.pairs:,} pairs, "
-        f"against {matrix.against}"
+        f"{len(matrix.columns)} column{'' if len(matrix.columns) == 1 else 's'} on "
+        f"{matrix.cohort}, {matrix.pairs:,} pairs, against {matrix.against}"
     )
     for one in matrix.columns:
         end = one.run or f"no run: {one.failure}"

@@ -60,7 +60,8 @@ def read_strata(path: Path, ids: Sequence[str]) -> Strata:
     """
     table = open_table(path, other=".csv")
     keys = [name for name in table.header if name.strip().casefold() in _IDS]
-    names = [name for name in table.header if name not in keys]
+    # A spreadsheet may leave a column without a name at the end.
+    names = [name for name in table.header if name not in keys and name.strip()]
     if len(keys) != 1 or not names:
         raise DataError(
             f"{table.name}: strata need one column id, and another column for each way "
