@@ -242,7 +242,7 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
     if one.wording is not None:
         judge = ""
         if one.wording.judge is not None:
-            judge = f", the judge {one.wording.judge:g}"
+            judge = f"; the judge counts {one.wording.judge:g} in all candidates"
         found.append(
             f"Errors of wording (category g): the experts count "
             f"{one.wording.experts:g} in {_number(one.wording.candidates, 'candidate')}"

@@ -263,10 +263,11 @@ class WordingCount(NamedTuple):
     """Sum over candidates of the median of the raters."""
 
     candidates: int
-    """In which the median is above 0."""
+    """With a median above 0."""
 
     judge: float | None
-    """Sum over the same; None of a judge that is not asked for them."""
+    """Sum over all candidates, also those in which the experts count none; None for a
+    judge that is not asked for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,8 +292,8 @@ class ErrorAgreement:
     """All clinical categories together."""
 
     wording: WordingCount | None
-    """Errors of the seventh category, which is not clinical and in no other number;
-    None where the experts count none."""
+    """Errors of the seventh category, which is not clinical and is part of no other
+    number; None where the experts count none."""
 
     tau_b: Estimate
     """Of the judge's number of errors with the experts': errors with errors."""

@@ -24,7 +24,7 @@ SIGNIFICANCES: Final = ("significant", "insignificant")
 
 @cache
 def not_clinical() -> frozenset[str]:
-    """Return the categories that say nothing wrong about the patient.
+    """Return the categories whose errors say nothing wrong about the patient.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class ErrorTable:
     def as_ratings(self) -> Ratings:
         """Return minus the number of significant errors as points: more is better.
 
-        What is not clinical, such as wording, is no error here.
+        Errors that are not clinical, such as wording, do not count here.
         """
         clinical = [one for one in self.categories if one not in not_clinical()]
         points = 0.0 - self.totals(clinical, all_errors=False)

@@ -456,19 +456,19 @@ def divide_strata(
 ) -> MetaDocument:
     """Return the document with the agreement of each metric within strata.
 
-    On resamples of the number and seed that the document has.
+    Uses the document's number of resamples and seed.
 
     Parameters
     ----------
     document
-        As of `evaluate_metrics`, from the same scores and ratings.
+        Result of `evaluate_metrics` for the same scores and ratings.
     path
-        As of `read_strata`.
+        As for `read_strata`.
 
     Raises
     ------
     DataError
-        The strata cannot be read, or are of other cases.
+        The strata cannot be read, or name other cases.
     """
     if isinstance(rated, RadPref):
         same = _align(scores, rated.ratings, rated.patients)
@@ -503,8 +503,8 @@ def hold_errors(
 ) -> MetaDocument:
     """Return the document with a judge's error counts held against the experts'.
 
-    They are held once without and once with insignificant errors, on resamples of the
-    number and seed that the document has.
+    They are compared without, then with insignificant errors (where both sides say
+    something about these), with the document's number of resamples and seed.
 
     Parameters
     ----------

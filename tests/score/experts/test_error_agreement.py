@@ -273,3 +273,28 @@ def test_errors_of_wording_stand_apart(tmp_path):
     assert "Errors of wording (category g): the experts count 4 in 1 candidate." in said
     every = agree_on_errors(judge, with_g, **{**named, "all_errors": True})
     assert every.wording == (5, 2, None)
+
+
+def test_errors_of_wording_that_a_judge_counts_are_of_all_candidates():
+    """Its number is not one of the candidates in which the experts count any."""
+    names = ("omission", "wording")
+
+    def counted(*rows):
+        serious = np.array(rows, dtype=float)[:, None, :]
+        return ErrorTable(
+            keys=(("a", "x"), ("b", "x")),
+            raters=("r",),
+            categories=names,
+            counts=np.stack([serious, 0 * serious], axis=3),
+        )
+
+    found = agree_on_errors(
+        counted((1, 0), (0, 3)),
+        counted((1, 2), (0, 0)),
+        name="j",
+        all_errors=False,
+        resamples=9,
+    )
+    assert found.wording == (2, 1, 3)
+    said = " ".join(errors_said(found))
+    assert "count 2 in 1 candidate; the judge counts 3 in all candidates." in said
