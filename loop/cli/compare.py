@@ -71,7 +71,7 @@ def compare(
     """Compare two runs on the same cases.
 
     Shows which answers were fixed, which were broken, and whether the later run is
-    not worse by a margin. Two runs of judges are held against the newest ratings of
+    not worse by a margin. Two runs of judges are compared with the newest ratings of
     their cohort, and tested for which agrees better.
     """
     place = open_workspace(workspace)
@@ -83,8 +83,8 @@ def compare(
     if judged:
         if label or reference is not None:
             raise typer.BadParameter(
-                "--label and --reference are for extractors; runs of judges are held "
-                "against the newest ratings: leave them out"
+                "--label and --reference are for extractors; runs of judges are "
+                "compared with the newest ratings: leave them out"
             )
         judges = as_judge_runs(place, (), (), runs)
         compare_judges(place, judges, (None,) * 3, progress, as_json=as_json)

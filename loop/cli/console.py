@@ -21,6 +21,7 @@ from unicodedata import east_asian_width
 import typer
 
 from loop.core.errors import DataError, LedgerError, LoopError, WorkspaceError
+from loop.core.files import write_atomic
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import exposed, printable
@@ -35,6 +36,9 @@ GATE_EXIT = 100
 
 INTERRUPTED_EXIT = 130
 """Exit code after Ctrl-C, as shells expect it."""
+
+_WIDEST = 100
+"""Columns that a wrapped text fills at most."""
 
 _GAP = "  "
 """Between the columns of a table."""
@@ -186,6 +190,31 @@ def say_marked(text: str, opening: str, closing: str) -> None:
     begin, end = ("\x1b[1;33m[", "]\x1b[0m") if colour else ("[", "]")
     shown = printable(text).replace(opening, begin).replace(closing, end)
     _echo(shown, sys.stdout)
+
+
+def say_wrapped(lead: str, text: str) -> None:
+    """Print `text` in lines of 100 characters that hang under its first word."""
+    lines = textwrap.wrap(
+        text, _WIDEST - len(lead), break_long_words=False, break_on_hyphens=False
+    )
+    for number, line in enumerate(lines):
+        say((" " * len(lead) if number else lead) + line)
+
+
+def write_documents(
+    paths: Sequence[Path | None], renders: Sequence[Callable[[], str]]
+) -> None:
+    """Write the documents whose path is given, and say so on stderr.
+
+    Raises
+    ------
+    WriteError
+        A document cannot be written.
+    """
+    for path, render in zip(paths, renders, strict=True):
+        if path is not None:
+            write_atomic(path, render())
+            note(f"wrote {path}")
 
 
 def note(text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
@@ -69,7 +69,6 @@ from loop.judge.marked_judges import (
 )
 from loop.release.ensemble_scoring import score_ensemble
 from loop.release.graders import (
-    GradedColumn,
     GradedTexts,
     Grader,
     GraderOptions,
@@ -79,9 +78,6 @@ from loop.release.graders import (
     resolve_graders,
 )
 from loop.run.asking import EngineOptions
-from loop.score.metrics.base import Direction
-
-_COLUMNS = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -298,23 +294,13 @@ def _score(pairs: MarkedPairs, asked: _Graders) -> list[PairScores]:
     made = [_of_ensemble(pairs, texts, asked, one) for one in asked.ensembles]
     metrics = [one.metric for one in asked.graders if one.metric]
     columns = measure_metrics(texts, asked.place, metrics, asked.options)
-    return [*map(_as_scores, columns), *made]
-
-
-def _as_scores(column: GradedColumn) -> PairScores:
-    return PairScores(
-        name=column.name,
-        title=column.title,
-        lower=column.direction is Direction.LOWER,
-        values=column.values,
-        signature=column.signature,
-    )
+    return [*(one.pair_scores for one in columns), *made]
 
 
 def _of_judge(said: JudgeReading) -> Sequence[PairScores]:
     """Return the scores that were named, without flags; else those with its flags."""
     if said.grader.scores:
-        return [_as_scores(one) for one in said.columns]
+        return [one.pair_scores for one in said.columns]
     name = said.grader.name if said.grader.engine else said.name
     return score_marked_pairs(name, said.facts, said.counts, said.scores)
 
@@ -410,7 +396,6 @@ def _show(document: DiscriminationDocument) -> None:
             print_table(tuple(GATE_HEADER), gated, title=title)
             say()
     for text in (*CONVENTIONS, *discrimination_notes(document)):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
     for each in found:
         say(f"signature of {each.scores.title}: {each.scores.signature}")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
 
 import typer
 
-from loop.cli.console import ProgressBar, note, print_json, print_table, say
-from loop.core.files import write_atomic
+from loop.cli.console import (
+    ProgressBar,
+    note,
+    print_json,
+    print_table,
+    say,
+    say_wrapped,
+    write_documents,
+)
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
@@ -37,10 +43,17 @@ from loop.judge.judge_matrix_documents import (
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
 
-_COLUMNS = 100
-
 _SIDE_BY_SIDE = 3
 """Columns in one table: more do not fit."""
+
+
+def note_answers(engine: str, summary: RunSummary, unit: str) -> None:
+    """Say on stderr how a run of an engine ended, in cases or pairs."""
+    note(
+        f"{engine}: {summary.items} {unit}, {summary.answered} answered, "
+        f"{summary.unparsed} unparsed, {summary.failed} failed; "
+        f"{summary.cached} from the store, {summary.seconds:.1f} s"
+    )
 
 
 def ask_judges(
@@ -50,11 +63,11 @@ def ask_judges(
     actor: Actor,
     progress: ProgressBar,
 ) -> list[JudgeRun]:
-    """Ask every judge with every engine, and return these runs and the named ones."""
+    """Ask every judge with every engine; return these runs and the named ones."""
 
     def ready(task: Task) -> None:
         check_judging(place, task, named)
-        # What will be claimed stands in the ledger before the first answer exists.
+        # The claim must be in the ledger before the first answer exists.
         register_protocol(place, actor)
 
     def watch(task: Task) -> Watch:
@@ -62,11 +75,7 @@ def ask_judges(
         return progress.part("pairs", task.total)
 
     def done(engine: str, summary: RunSummary) -> None:
-        note(
-            f"{engine}: {summary.items} pairs, {summary.answered} answered, "
-            f"{summary.unparsed} unparsed, {summary.failed} failed; "
-            f"{summary.cached} from the store, {summary.seconds:.1f} s"
-        )
+        note_answers(engine, summary, "pairs")
 
     asked: list[EngineRun] = []
     if requests:
@@ -88,25 +97,24 @@ def compare_judges(
     strata: Path | None = None,
     as_json: bool,
 ) -> None:
-    """Hold judges' runs against the ratings and each other, write and print it.
+    """Compare judges' runs with the ratings and each other; write and print the result.
 
     Parameters
     ----------
     documents
-        Where to write HTML, Markdown and CSV; None for not at all.
+        Where to write HTML, Markdown and CSV; None to write none.
     """
     with progress.shown():
         result = read_judge_matrix(place, runs, strata=strata)
         folder = template_folder(place)
-        renders: tuple[Callable[[], str], ...] = (
-            lambda: render_judge_matrix_html(result, templates=folder),
-            lambda: render_judge_matrix_markdown(result, templates=folder),
-            lambda: render_judge_matrix_csv(result),
+        write_documents(
+            documents,
+            (
+                lambda: render_judge_matrix_html(result, templates=folder),
+                lambda: render_judge_matrix_markdown(result, templates=folder),
+                lambda: render_judge_matrix_csv(result),
+            ),
         )
-        for path, render in zip(documents, renders, strict=True):
-            if path is not None:
-                write_atomic(path, render())
-                note(f"wrote {path}")
     if as_json:
         print_json(judge_matrix_data(result))
     else:
@@ -116,10 +124,10 @@ def compare_judges(
 
 
 def _show(matrix: JudgeMatrix) -> None:
-    """Print the columns, what is told of each, and how they compare."""
+    """Print the columns, their numbers, and how they compare."""
     say(
-        f"{len(matrix.columns)} columns on {matrix.cohort}, {matrix.pairs:,} pairs, "
-        f"against {matrix.against}"
+        f"{len(matrix.columns)} column{'' if len(matrix.columns) == 1 else 's'} on "
+        f"{matrix.cohort}, {matrix.pairs:,} pairs, against {matrix.against}"
     )
     for one in matrix.columns:
         end = one.run or f"no run: {one.failure}"
@@ -140,5 +148,4 @@ def _show(matrix: JudgeMatrix) -> None:
     if matrix.synthetic:
         say("note: synthetic cohort: these numbers say nothing about real reports.")
     for text in judge_matrix_notes(matrix):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -23,9 +22,10 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
+    write_documents,
 )
-from loop.cli.judge_matrix import ask_judges, compare_judges
-from loop.core.files import write_atomic
+from loop.cli.judge_matrix import ask_judges, compare_judges, note_answers
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
@@ -56,9 +56,6 @@ from loop.judge.judge_matrix import are_judge_runs, judging_requests
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
-
-_COLUMNS = 100
-"""Width that everything but engine names keeps to."""
 
 _SIDE_BY_SIDE = 4
 """Engines in one table: more do not fit."""
@@ -103,13 +100,14 @@ def matrix(
         Path | None, typer.Option("--md", help="Write the table as Markdown.")
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write a row per label and engine.")
+        Path | None,
+        typer.Option("--csv", help="Write a row per label, or score, and engine."),
     ] = None,
     strata: Annotated[
         Path | None,
         typer.Option(
             "--strata",
-            help="For judges: columns id and, say, modality; agreement within each.",
+            help="For judges; columns id and, say, modality: shows agreement in each.",
         ),
     ] = None,
     allow_unconstrained: UnconstrainedOption = False,
@@ -124,9 +122,9 @@ def matrix(
     fails keeps its column, with the reason; the exit code is then 1. Gates are shown,
     not decided: use `evaluate` for that.
 
-    Judges (`ranloop matrix green,one_pass`) are held against the newest ratings of
+    Judges (`ranloop matrix green,one_pass`) are compared with the newest ratings of
     their cohort: agreement of each score, unreadable answers, time and cost of every
-    judge with every engine, and which agrees better.
+    judge with every engine, and which judge agrees better.
     """
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -153,7 +151,7 @@ def matrix(
     if judged:
         if reference is not None:
             raise typer.BadParameter(
-                "--reference is for extractors; judges are held against the newest "
+                "--reference is for extractors; judges are compared with the newest "
                 "ratings: leave it out"
             )
         judges = ask_judges(place, requests, asked, acting(actor), progress)
@@ -221,11 +219,7 @@ def _ask(
         return progress.part("cases", task.total)
 
     def done(engine: str, summary: RunSummary) -> None:
-        note(
-            f"{engine}: {summary.items} cases, {summary.answered} answered, "
-            f"{summary.unparsed} unparsed, {summary.failed} failed; "
-            f"{summary.cached} from the store, {summary.seconds:.1f} s"
-        )
+        note_answers(engine, summary, "cases")
 
     asked = ask_engines(workspace, request, ready=ready, watch=watch, done=done)
     for one in asked:
@@ -239,15 +233,14 @@ def _write_documents(
 ) -> None:
     """Write the documents that are wanted, and say so."""
     folder = template_folder(workspace)
-    renders: tuple[Callable[[], str], ...] = (
-        lambda: render_matrix_html(result, templates=folder),
-        lambda: render_matrix_markdown(result, templates=folder),
-        lambda: render_matrix_csv(result),
+    write_documents(
+        paths,
+        (
+            lambda: render_matrix_html(result, templates=folder),
+            lambda: render_matrix_markdown(result, templates=folder),
+            lambda: render_matrix_csv(result),
+        ),
     )
-    for path, render in zip(paths, renders, strict=True):
-        if path is not None:
-            write_atomic(path, render())
-            note(f"wrote {path}")
 
 
 def show_matrix(matrix: Matrix) -> None:
@@ -266,21 +259,13 @@ def show_matrix(matrix: Matrix) -> None:
     say()
     say("accuracy with its exact interval; positives of the reference in column pos")
     for mark, text in legend(matrix):
-        _say_wrapped(f"  {mark or ' '}  ", text)
-    _say_wrapped("", SELECTION)
-    _say_wrapped("", floor_sentence(matrix))
+        say_wrapped(f"  {mark or ' '}  ", text)
+    say_wrapped("", SELECTION)
+    say_wrapped("", floor_sentence(matrix))
     if matrix.cohort.synthetic:
         say("note: synthetic cohort: these numbers say nothing about real reports.")
     for text in matrix.notes:
-        _say_wrapped("note: ", text)
-
-
-def _say_wrapped(lead: str, text: str) -> None:
-    """Print `text` in lines that hang under its first word."""
-    room = _COLUMNS - len(lead)
-    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(lines):
-        say((" " * len(lead) if number else lead) + line)
+        say_wrapped("note: ", text)
 
 
 def _show_block(matrix: Matrix, columns: Sequence[EngineColumn]) -> None:

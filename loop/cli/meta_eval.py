@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -20,11 +20,11 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    write_documents,
 )
 from loop.cli.radjudge import evaluate_radjudge
 from loop.cli.score import check_named
 from loop.core.errors import DataError
-from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import as_file
@@ -111,7 +111,7 @@ def meta_eval(
         Path | None,
         typer.Option(
             "--radjudge",
-            help="RadJudge's file of rankings; --metric names metrics and judges.",
+            help="RadJudge's file of rankings, for metrics and judges of --metric.",
             rich_help_panel=_RATED,
         ),
     ] = None,
@@ -120,7 +120,7 @@ def meta_eval(
         typer.Option(
             "--tolerance",
             min=0,
-            help="For --radjudge: scores this close are the same, read tolerantly.",
+            help="For --radjudge: scores this close count as the same if tolerant.",
             show_default=f"{TOLERANCE:g}",
             rich_help_panel=_RATED,
         ),
@@ -140,7 +140,7 @@ def meta_eval(
         Path | None,
         typer.Option(
             "--strata",
-            help="Columns id and, say, modality; agreement within each.",
+            help="Columns id and, say, modality: shows agreement within each.",
             rich_help_panel=_RATED,
         ),
     ] = None,
@@ -203,7 +203,7 @@ def meta_eval(
         list[str] | None,
         typer.Option(
             "--with-context",
-            help="For --radjudge: metric of the files that was told of the patient.",
+            help="For --radjudge: metric of a file that was told about the patient.",
             rich_help_panel=_SCORED,
         ),
     ] = None,
@@ -269,8 +269,8 @@ def meta_eval(
 
     Reports Kendall's tau-b, Spearman, Pearson and preferences, with intervals over
     cases, for the mean of the raters and for each rater; which of two metrics agrees
-    better; and the ceiling that the raters' own agreement sets. Holds a judge's error
-    counts against experts' counts. Works on RadPref or on any scores, ratings and
+    better; and the ceiling that the raters' own agreement sets. Compares a judge's
+    error counts with experts' counts. Works on RadPref or on any scores, ratings and
     counts. With --radjudge: which of its rankings each metric or judge reproduces.
     """
     paths = (*(files or ()), *(scores or ()))
@@ -279,7 +279,10 @@ def meta_eval(
         _check_radjudge(
             (ratings, radpref, errors, strata, dimension, scale, counts or None),
             (extractor, release, bertscore_model, html, svg, per_case),
-            named=bool(metric or paths),
+            metric=metric,
+            paths=paths,
+            of_files=bool(lower or with_context),
+            asks=engine is not None,
         )
         _check_outputs([markdown] if markdown else [], [*paths, radjudge], place)
         evaluate_radjudge(
@@ -664,7 +667,7 @@ def _check_said(
     scored: bool,
     counted: bool,
 ) -> None:
-    """Refuse what experts said in no file, or twice, and options without a use."""
+    """Refuse no file or two files of what experts said, and options without a use."""
     if (ratings is None and errors is None) == (radpref is None):
         raise typer.BadParameter(
             "name what experts said: --ratings FILE, --errors FILE or both, "
@@ -674,7 +677,7 @@ def _check_said(
         raise typer.BadParameter("name a file of scores, for example per_case.csv")
     if counted and errors is None and radpref is None:
         raise typer.BadParameter(
-            "--counts are held against experts' counts: name these with --errors, or "
+            "--counts are compared with experts' counts: name those with --errors, or "
             "RadPref with --radpref"
         )
     if ratings is None and for_ratings:
@@ -684,7 +687,13 @@ def _check_said(
 
 
 def _check_radjudge(
-    others: Sequence[object], unused: Sequence[object], *, named: bool
+    others: Sequence[object],
+    unused: Sequence[object],
+    *,
+    metric: Sequence[str] | None,
+    paths: Sequence[Path],
+    of_files: bool,
+    asks: bool,
 ) -> None:
     """Refuse other sources of what experts said, and options without a use."""
     if any(one is not None for one in (*others, *unused)):
@@ -692,7 +701,17 @@ def _check_radjudge(
             "--radjudge brings its own texts and rankings, and its documents are --md "
             "and --json: leave the other options out"
         )
-    if not named:
+    if of_files and not paths:
+        raise typer.BadParameter(
+            "--lower and --with-context describe columns of a file of scores: of what "
+            "--metric names ranloop knows both. Leave them out, or name the file"
+        )
+    if asks and paths:
+        raise typer.BadParameter(
+            "--engine is for judges named with --metric, and scores of a file are not "
+            "asked for again: leave one of the two out"
+        )
+    if not (metric or paths):
         raise typer.BadParameter(
             "name metrics and judges with --metric, or a file of scores"
         )
@@ -704,7 +723,7 @@ def _refuse_radjudge_options(*given: object) -> None:
 
 
 def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:
-    """Refuse options that would do nothing: no text is scored."""
+    """Refuse options that would have no effect: no text is scored."""
     if scores and any(one is not None for one in given):
         raise typer.BadParameter(
             "--extractor, --release, --engine, --bertscore-model and --per-case are "
@@ -715,7 +734,7 @@ def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:
 def _check_outputs(
     paths: Sequence[Path], read: Sequence[Path], workspace: WorkspacePaths | None
 ) -> None:
-    """Refuse to write over what is read, or two documents to one file.
+    """Refuse to overwrite what is read, or to write two documents to one file.
 
     Raises
     ------
@@ -729,8 +748,7 @@ def _check_outputs(
             own_output(path, workspace)
         if path.resolve() in given:
             raise DataError(
-                f"{path} is a file of scores or points that is read here, and is not "
-                "written over. Name another file."
+                f"{path} is read here, and is not overwritten. Name another file."
             )
         if path.is_dir() or path.resolve() in taken:
             what = "a folder" if path.is_dir() else "named for two documents"
@@ -756,15 +774,14 @@ def _write(
     if not (folder / "meta_eval.html.jinja").is_file():
         # A workspace whose own templates are older than this document.
         folder = shipped_templates()
-    renders: tuple[Callable[[], str], ...] = (
-        lambda: render_meta_html(document, templates=folder),
-        lambda: render_meta_markdown(document, templates=folder),
-        lambda: as_file(agreement_svg(document.result)),
+    write_documents(
+        paths,
+        (
+            lambda: render_meta_html(document, templates=folder),
+            lambda: render_meta_markdown(document, templates=folder),
+            lambda: as_file(agreement_svg(document.result)),
+        ),
     )
-    for path, render in zip(paths, renders, strict=True):
-        if path is not None:
-            write_atomic(path, render())
-            note(f"wrote {path}")
 
 
 def _show(document: MetaDocument, *, as_json: bool) -> None:

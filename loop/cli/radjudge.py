@@ -1,17 +1,23 @@
-"""RadJudge for ``meta-eval``: which of its rankings do judges and metrics reproduce."""
+"""RadJudge for ``meta-eval``: which of its rankings judges and metrics reproduce."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
 
 import numpy as np
 
 from loop import __version__
-from loop.cli.console import ProgressBar, note, print_json, print_table, say
+from loop.cli.console import (
+    ProgressBar,
+    note,
+    print_json,
+    print_table,
+    say,
+    say_wrapped,
+    write_documents,
+)
 from loop.core.errors import DataError
-from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.documents.templates import render_template, shipped_templates
@@ -32,7 +38,6 @@ from loop.judge.radjudge_text import (
     total_rows,
 )
 from loop.release.graders import (
-    GradedColumn,
     GradedTexts,
     GraderOptions,
     grade_texts,
@@ -40,9 +45,6 @@ from loop.release.graders import (
 )
 from loop.run.asking import EngineOptions
 from loop.score.experts.metric_scores import read_metric_scores
-from loop.score.metrics.base import Direction
-
-_COLUMNS = 100
 
 
 def evaluate_radjudge(
@@ -58,18 +60,20 @@ def evaluate_radjudge(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Hold metrics, judges and scores of one's own against RadJudge, and print it.
+    """Test metrics, judges and scores of one's own on RadJudge, and print the result.
 
     Parameters
     ----------
     metrics
         Metrics, families and judges; where `scores` are given, their columns.
     scores
-        Files with the columns id, system and one a metric: the test and the candidate.
+        Files with the columns id (the test), system (the candidate) and one for each
+        metric.
     lower
         Columns in which lower is better.
     context
-        Columns whose metric was told of the patient.
+        Columns of `scores` whose metric was told about the patient. Of a judge that is
+        asked here it is known.
     engine
         Of the judges.
     """
@@ -81,13 +85,13 @@ def evaluate_radjudge(
             options = GraderOptions(engine=engine, asking=EngineOptions(tell=note))
             graders = resolve_graders(place, metrics)
             columns = grade_texts(_texts(given), place, graders, options)
-            held = [_as_scores(one) for one in columns]
+            held = [one.pair_scores for one in columns]
             context = [*context, *(one.name for one in columns if one.with_context)]
         unknown = [name for name in context if name not in {one.name for one in held}]
         if unknown:
             raise DataError(
                 f"--with-context names {quoted(unknown[0])}, which is not measured "
-                "here. Correct it."
+                f"here. Measured are {', '.join(one.name for one in held)}."
             )
         found = [
             grade_rankings(
@@ -118,16 +122,6 @@ def _texts(given: RadJudge) -> GradedTexts:
     )
 
 
-def _as_scores(column: GradedColumn) -> PairScores:
-    return PairScores(
-        name=column.name,
-        title=column.title,
-        lower=column.direction is Direction.LOWER,
-        values=column.values,
-        signature=column.signature,
-    )
-
-
 def _read_own(
     given: RadJudge,
     paths: Sequence[Path],
@@ -139,8 +133,9 @@ def _read_own(
     places = {key: place for place, key in enumerate(given.keys)}
     if not places.keys() & set(table.keys):
         raise DataError(
-            f"no row of {', '.join(one.name for one in paths)} is of a test of "
-            f"{given.source}: column id needs the test, column system the candidate."
+            f"no row of {', '.join(one.name for one in paths)} belongs to a test of "
+            f"{given.source}. Put the test into column id, and the candidate into "
+            "column system."
         )
     values = np.full((len(places), len(table.metrics)), np.nan)
     for row, key in enumerate(table.keys):
@@ -177,8 +172,7 @@ def _write_markdown(
             "version": __version__,
         },
     )
-    write_atomic(path, page)
-    note(f"wrote {path}")
+    write_documents([path], [lambda: page])
 
 
 def _show(given: RadJudge, found: Sequence[RankingResult], tolerance: float) -> None:
@@ -194,7 +188,6 @@ def _show(given: RadJudge, found: Sequence[RankingResult], tolerance: float) -> 
     say()
     told = (*radjudge_conventions(tolerance), *radjudge_notes(given, found))
     for text in told:
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
     for one in found:
         say(f"signature of {one.scores.title}: {one.scores.signature}")

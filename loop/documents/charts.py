@@ -213,7 +213,7 @@ class GridCell(NamedTuple):
     """The number as printed; a dash where there is none."""
 
     title: str
-    """What it says in words, with its counts."""
+    """The same in words, with its counts."""
 
     tint: float | None = None
     """From 0 to 1; negative ones take the second colour; None for no number."""
@@ -315,8 +315,8 @@ def _cell_grid(
     return group(cell.title, box, words, small)
 
 
-_PLOT_bars = (300.0, 108.0)
-"""Room of the bars, pixels."""
+_SMALL_PLOT = (300.0, 108.0)
+"""Width and height of bars or a curve, pixels."""
 
 _FOOT = 34.0
 
@@ -325,13 +325,13 @@ class ShareBar(NamedTuple):
     """One bar of a chart of shares."""
 
     label: str
-    """What stands below it."""
+    """Written below it."""
 
     share: float
     """Height, from 0 to 1."""
 
     title: str
-    """What it says in words, with its counts."""
+    """The same in words, with its counts."""
 
 
 def bars_svg(title: str, bars: Sequence[ShareBar], foot: str) -> str:
@@ -342,9 +342,9 @@ def bars_svg(title: str, bars: Sequence[ShareBar], foot: str) -> str:
     bars
         From left to right; only the first, the middle and the last label are written.
     foot
-        What the labels are, in a few words.
+        Caption of the labels, in a few words.
     """
-    wide, high = _PLOT_bars
+    wide, high = _SMALL_PLOT
     left, top = 44.0, 12.0
     size = (left + wide + _EDGE, top + high + _FOOT)
     if not bars:
@@ -394,7 +394,7 @@ class CurvePoint(NamedTuple):
     low: float | None
     high: float | None
     title: str
-    """What it says in words, with its counts."""
+    """The same in words, with its counts."""
 
 
 def curve_svg(title: str, points: Sequence[CurvePoint], feet: tuple[str, str]) -> str:
@@ -405,9 +405,9 @@ def curve_svg(title: str, points: Sequence[CurvePoint], feet: tuple[str, str]) -
     points
         From left to right.
     feet
-        What the numbers below are, and what the heights are, in a few words each.
+        Captions of the horizontal and of the vertical axis, in a few words each.
     """
-    wide, high = _PLOT_bars
+    wide, high = _SMALL_PLOT
     left, top = 44.0, 24.0
     size = (left + wide + _EDGE, top + high + _FOOT)
     if not points:

@@ -321,8 +321,12 @@ def _score_data(one: MetricResult) -> dict[str, Any]:
         "n": one.n,
         "undefined": one.undefined,
         "signature": one.signature,
-        "spread": bins_data(score_bins(one.per_case)),
+        "spread": bins_data(_bins(one)),
     }
+
+
+def _bins(one: MetricResult) -> tuple[ScoreBin, ...]:
+    return score_bins(one.per_case, one.metric.low or 0.0, one.metric.high)
 
 
 class ScoreLine(NamedTuple):
@@ -372,7 +376,7 @@ def score_spreads(document: JudgeDocument) -> tuple[ScoreSpread, ...]:
         ScoreSpread(
             one.metric.title,
             one.system,
-            tuple(each for each in score_bins(one.per_case) if each.n),
+            tuple(each for each in _bins(one) if each.n),
         )
         for one in document.sheet.results
     )

@@ -1,8 +1,8 @@
 """Ensembles of judges and metrics: their mean, or a regression on experts' points.
 
 Every member keeps its own direction. What an ensemble is worth is measured out of fold:
-centres, scales, coefficients, and the member that it is held against are all taken
-from the pairs of other units than those that are scored.
+centres, scales, coefficients, and the member it is compared with all come from pairs
+of other units than those that are scored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EnsembleMethod(StrEnum):
 
     MEAN = "mean"
     """Mean of the members in standard deviations, each turned so that more is better:
-    nothing is learnt from the raters."""
+    nothing is learned from the raters."""
 
     REGRESSION = "regression"
     """Least squares on the mean points of the raters."""
@@ -43,7 +43,7 @@ class EnsembleMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberScores:
-    """What one member says of pairs."""
+    """The scores of one member for pairs."""
 
     name: str
     """As it is named, for example ``"green.errors"`` or ``"rouge_1"``."""
@@ -61,7 +61,7 @@ class MemberScores:
 
     @property
     def missing(self) -> int:
-        """Pairs of which it says nothing."""
+        """Pairs for which it has no value."""
         return int(np.isnan(self.values).sum())
 
 
@@ -101,9 +101,10 @@ def fit_linear(
     values
         Shape ``(n_pairs, n_members)``, without NaN.
     ratings
-        Mean points of the raters, shape ``(n_pairs,)``; the mean does not look at them.
+        Mean points of the raters, shape ``(n_pairs,)``; `EnsembleMethod.MEAN` ignores
+        them.
     lower
-        Of which members lower is better, shape ``(n_members,)``.
+        For which members lower is better, shape ``(n_members,)``.
 
     References
     ----------
@@ -142,7 +143,7 @@ class EnsembleFit:
     method: EnsembleMethod
     linear: LinearEnsemble
     used: NDArray[np.bool_]
-    """Rated pairs of which every member says something; the others are left out."""
+    """Rated pairs for which every member has a value; the others are left out."""
 
     ratings: NDArray[np.float64]
     """Mean points of the raters for the rated pairs."""
@@ -157,7 +158,7 @@ class EnsembleFit:
 
     @property
     def lower(self) -> NDArray[np.bool_]:
-        """Of which members lower is better."""
+        """For which members lower is better."""
         return np.array([one.lower for one in self.members])
 
     @property
@@ -167,9 +168,9 @@ class EnsembleFit:
 
     @property
     def against(self) -> tuple[str, ...]:
-        """Members whose weight has the sign that their direction does not.
+        """Members whose weight has the opposite sign of their direction.
 
-        A regression gives one to what tells little beside the others.
+        A regression gives such a weight to a member that adds little to the others.
         """
         signs = np.where(self.lower, -1.0, 1.0)
         wrong = signs * self.linear.weights < 0
@@ -184,7 +185,7 @@ def fit_ensemble(
     units: NDArray[np.intp],
     method: EnsembleMethod = EnsembleMethod.REGRESSION,
 ) -> EnsembleFit:
-    """Return the ensemble of members that goes best with what raters say of pairs.
+    """Return the ensemble of members that fits best what raters say about pairs.
 
     Parameters
     ----------
@@ -192,21 +193,21 @@ def fit_ensemble(
         Two or more, of the same pairs.
     ratings
         Mean points of the raters, more is better, shape ``(n_pairs,)``; pairs that
-        nobody rated, NaN, are left aside.
+        nobody rated (NaN) are left out.
     units
         Unit of each pair, as numbers.
 
     Returns
     -------
     EnsembleFit
-        On the pairs of which every member says something.
+        On the pairs for which every member has a value.
 
     Raises
     ------
     DataError
-        There are fewer than two members, one is named twice, says nothing or the same
-        of every pair, or is a linear function of those before it; or the pairs are too
-        few for the members.
+        There are fewer than two members; one is named twice, has no value or the same
+        value for every pair, or is a linear function of those before it; or there are
+        too few pairs for the members.
     ValueError
         The shapes differ.
 
@@ -242,7 +243,7 @@ def fit_ensemble(
     for one in kept:
         if one.missing == len(one.values):
             raise DataError(
-                f"{one.title} ({one.name}) says nothing of any of {len(one.values)} "
+                f"{one.title} ({one.name}) has no value for any of {len(one.values)} "
                 "rated pairs. Leave it out of --members, or see why with `ranloop "
                 "judge`."
             )
@@ -265,10 +266,10 @@ def _require_members(members: Sequence[MemberScores]) -> None:
     names = [one.name for one in members]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
-        raise DataError(f"{twice} is a member twice. Name it once.")
+        raise DataError(f"{twice} is named twice as a member. Name it once.")
     if len(names) < 2:
         raise DataError(
-            f"an ensemble needs two members or more, and there is "
+            f"an ensemble needs two members or more, and has only "
             f"{names[0] if names else 'none'}. Name more with --members, for example "
             "green,rouge_1, or green.all for every score of one judge."
         )
@@ -279,9 +280,9 @@ def _require_enough(members: Sequence[MemberScores], pairs: int) -> None:
     if pairs < need:
         missing = listed([f"{one.name} {one.missing}" for one in members], 8)
         raise DataError(
-            f"{pairs} rated pairs have a value of every member, and {len(members)} "
-            f"members need {need} or more (pairs without one: {missing}). Name fewer "
-            "members, or leave out the one that misses most."
+            f"{pairs} rated pairs have a value of every member, but {len(members)} "
+            f"members need {need} or more (pairs without a value: {missing}). Name "
+            "fewer members, or leave out the one that lacks most."
         )
 
 
@@ -292,8 +293,8 @@ def _require_telling(members: Sequence[MemberScores], table: NDArray[Any]) -> No
     for place in np.flatnonzero(flat).tolist():
         one = members[place]
         raise DataError(
-            f"{one.title} ({one.name}) says the same of all {len(table)} pairs. Leave "
-            "it out of --members."
+            f"{one.title} ({one.name}) has the same value for all {len(table)} pairs. "
+            "Leave it out of --members."
         )
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
     for place, one in enumerate(members):
@@ -306,16 +307,16 @@ def _require_telling(members: Sequence[MemberScores], table: NDArray[Any]) -> No
         before = listed([each.name for each in members[:place]], 4)
         what = f"is a linear function of {before}"
         if same:
-            what = f"says the same as {same[0]}, but for its scale,"
+            what = f"is {same[0]} on another scale"
         raise DataError(
-            f"{one.title} ({one.name}) {what} on these pairs, so that its coefficient "
-            "cannot be told apart. Leave it out of --members; where .all named it, "
+            f"{one.title} ({one.name}) {what} on these pairs, so its coefficient "
+            "cannot be determined. Leave it out of --members; if .all included it, "
             "name the other scores one by one."
         )
 
 
 class FoldScores(NamedTuple):
-    """What was said of each pair by what was fitted on other units, in one order."""
+    """Scores of each pair by ensembles fitted on other units, in the pairs' order."""
 
     fold: NDArray[np.intp]
     """Fold of each pair, from 0, shape ``(n_pairs,)``."""
@@ -323,12 +324,12 @@ class FoldScores(NamedTuple):
     mean: NDArray[np.float64]
     regression: NDArray[np.float64]
     best: NDArray[np.float64]
-    """The member that went best with the raters on the other folds, turned so that
-    more is better; its own values where all folds chose the same, else in standard
-    deviations over all pairs."""
+    """Scores of the member that agreed best with the raters on the other folds, turned
+    so that more is better; its own values where all folds chose the same member, else
+    in standard deviations over all pairs."""
 
     chosen: tuple[int, ...]
-    """Place of that member, for each fold."""
+    """Position of that member, for each fold."""
 
 
 def split_folds(units: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
@@ -357,11 +358,11 @@ def split_folds(units: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.in
     known = len(np.unique(units))
     if folds > known or folds < 2:
         raise DataError(
-            f"{known} units cannot be put into {folds} folds. Take --folds from 2 to "
-            f"{known}."
+            f"{known} units cannot be divided into {folds} folds. Take --folds from 2 "
+            f"to {known}."
             if known > 1
-            else "all pairs are of one unit, so that nothing is out of fold. Import "
-            "more patients or references."
+            else "all pairs belong to one unit, so nothing can be scored out of fold. "
+            "Import more patients or references."
         )
     numbers = np.unique(units, return_inverse=True)[1]
     splitter = GroupKFold(n_splits=folds, shuffle=True, random_state=seed)
@@ -409,28 +410,28 @@ def score_out_of_fold(
 
 
 def _tau_b(scores: NDArray[np.float64], ratings: NDArray[np.float64]) -> float:
-    """Return Kendall's tau-b; -2 where it is undefined: then it is never the most."""
+    """Return Kendall's tau-b; -2 where it is undefined, so that it is never chosen."""
     if not np.ptp(scores) or not np.ptp(ratings):
         return -2.0
     return float(kendalltau(tie_equal(scores), tie_equal(ratings)).statistic)
 
 
 class AgainstBest(NamedTuple):
-    """An ensemble beside its best member, on the same pairs out of fold."""
+    """An ensemble compared with its best member, on the same pairs out of fold."""
 
     method: EnsembleMethod
     difference: Estimate
     """tau-b of the ensemble minus that of the member; interval over units."""
 
     p: float | None
-    """Two-sided, of the exchange of both scores, all pairs of a unit together."""
+    """Two-sided, by exchanging the two scores, all pairs of a unit together."""
 
     exact: bool
     """Whether every exchange was counted."""
 
     @property
     def beats(self) -> bool:
-        """Whether it is better by a test and by the interval."""
+        """Whether it is better both by the test and by the interval."""
         value, low = self.difference.value, self.difference.low
         return (
             None not in (value, low, self.p)
@@ -441,7 +442,7 @@ class AgainstBest(NamedTuple):
 
 
 class ScoreGroup(NamedTuple):
-    """Ensembles of one score of several judges, as published ones are shown."""
+    """Ensembles of one score of several judges, as they are published."""
 
     score: str
     members: tuple[str, ...]
@@ -451,7 +452,7 @@ class ScoreGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfFold:
-    """What an ensemble and its members are worth on pairs that it was not fitted on."""
+    """How well an ensemble and its members agree on pairs it was not fitted on."""
 
     folds: int
     seed: int
@@ -460,7 +461,7 @@ class OutOfFold:
     units: int
     members: tuple[Correlations, ...]
     """Of each member with the raters, turned so that more is better. A member is not
-    fitted, so that all pairs are out of fold for it."""
+    fitted, so all pairs are out of fold for it."""
 
     mean: Correlations
     regression: Correlations
@@ -471,7 +472,7 @@ class OutOfFold:
     """That member, for each fold."""
 
     in_sample: Correlations
-    """Of the regression on the very pairs that it was fitted on: too good."""
+    """Of the regression on the very pairs it was fitted on: optimistic."""
 
     against: tuple[AgainstBest, ...]
     """Mean and regression beside `best`."""
@@ -483,12 +484,12 @@ class OutOfFold:
 def evaluate_out_of_fold(
     fit: EnsembleFit, *, folds: int = 5, seed: int = 0, resamples: int = 2000
 ) -> OutOfFold:
-    """Return what an ensemble is worth out of fold, beside its members.
+    """Return how well an ensemble agrees out of fold, compared with its members.
 
     Parameters
     ----------
     folds
-        Into how many the units are put.
+        Number of folds that the units are divided into.
     seed
         Of the folds, of the bootstrap and of the permutations.
     resamples
@@ -563,7 +564,7 @@ def evaluate_out_of_fold(
 
 
 def _score_groups(members: Sequence[MemberScores]) -> Iterator[tuple[str, list[int]]]:
-    """Yield each score that several judges have, where members have other ones, too."""
+    """Yield each score that several judges share, where members have others, too."""
     by_score: dict[str, list[int]] = {}
     for place, one in enumerate(members):
         if one.score:

@@ -34,7 +34,7 @@ MEMBER_HEADER: Final = ("member", "better", "coefficient", "per SD", *_AGREEMENT
 FOLD_HEADER: Final = ("out of fold", *_AGREEMENT, "tau-b minus best", "95 %", "p")
 
 _FEW: Final = 10
-"""Pairs for each member below which a regression is said to be unsure."""
+"""Pairs per member below which coefficients are said to be uncertain."""
 
 
 def ensemble_title(version: EnsembleVersion) -> str:
@@ -113,24 +113,24 @@ def verdict(ensemble: Ensemble) -> str:
     told = ensemble.out_of_fold
     if told is None:
         return (
-            "Whether it is better than its best member was not measured: fit it with "
+            "Whether it is better than its best member was not measured. Fit it with "
             "--out-of-fold."
         )
     own = told.beside(ensemble.method)
     (other,) = [one for one in told.against if one.method is not ensemble.method]
-    return f"{_says(told, own)} {_says_other(told, other, own)}"
+    return f"{_says(told, own)} {_says_other(told, other, own)}".rstrip()
 
 
 def _says(told: FoldResults, one: KeptComparison) -> str:
     does = "beats" if one.beats else "does not beat"
     if one.difference.value is None or one.p is None:
         return (
-            f"Whether the {one.method} beats its best member cannot be told: a tau-b "
-            "is undefined."
+            f"Whether the {one.method} beats its best member is unknown: a tau-b is "
+            "undefined."
         )
     own, best = told.of(one.method).tau_b.value, told.best.tau_b.value
     return (
-        f"Out of fold the {one.method} {does} its best member: tau-b {share(own)} "
+        f"Out of fold, the {one.method} {does} its best member: tau-b {share(own)} "
         f"against {share(best)}, "
         f"difference {signed(one.difference.value)} "
         f"{signed_interval(one.difference)}, p {p_value(one.p)}."
@@ -160,20 +160,20 @@ def ensemble_notes(ensemble: Ensemble) -> list[str]:
             [f"{one.name} {one.missing}" for one in ensemble.members if one.missing]
         )
         found.append(
-            f"{on.left_out} of {on.rated} rated pairs are left out, since a member has "
-            f"no readable answer for them: {by_member}."
+            f"{on.left_out} of {on.rated} rated pairs are left out, because a member "
+            f"has no readable answer for them: {by_member}."
         )
     lower = [one.name for one in ensemble.members if one.lower]
     if lower:
         found.append(
-            f"Lower is better in {listed(lower)}: its values keep their sign, so that "
-            "its coefficient should be below 0."
+            f"Lower is better for {listed(lower)}: values keep their sign, so the "
+            f"coefficient{'' if len(lower) == 1 else 's'} should be below 0."
         )
     found += [_against_said(one) for one in ensemble.members if one.against_direction]
     if on.pairs < _FEW * len(ensemble.members):
         found.append(
             f"{on.pairs} pairs are fewer than {_FEW} for each of "
-            f"{len(ensemble.members)} members: coefficients are unsure."
+            f"{len(ensemble.members)} members: coefficients are uncertain."
         )
     if ensemble.out_of_fold is not None:
         found += _fold_notes(ensemble, ensemble.out_of_fold)
@@ -186,22 +186,25 @@ def _method_said(ensemble: Ensemble) -> str:
         return (
             "The score is the mean of the members in standard deviations of the fitted "
             "pairs (per SD), each turned so that more is better: 0 is an average pair. "
-            "Ratings have no part in it."
+            "Ratings are not used."
         )
     return (
-        f"The score is intercept + coefficient x value, added up: least squares on the "
-        f"mean of {on.raters} rater{'' if on.raters == 1 else 's'} ({on.scale}), and "
-        "not cut off at the ends of that scale. Per SD: what one standard deviation of "
-        "a member adds."
+        "The score is the intercept plus the sum of coefficient x value: least squares "
+        f"on the mean of {_raters(on.raters)} ({on.scale}), not cut off at the ends of "
+        "that scale. Per SD: what one standard deviation of a member adds."
     )
+
+
+def _raters(number: int) -> str:
+    return f"{number} rater{'' if number == 1 else 's'}"
 
 
 def _against_said(one: EnsembleMember) -> str:
     should = "below" if one.lower else "above"
     return (
-        f"The coefficient of {one.name} has the sign that its direction does not: "
-        f"{one.better} is better, and it should be {should} 0. Beside the others it "
-        "tells little or corrects them; do not read it as the member's worth."
+        f"The coefficient of {one.name} has the wrong sign: {one.better} is better, so "
+        f"it should be {should} 0. The member adds little to the others, or corrects "
+        "them; the coefficient does not say how good it is."
     )
 
 
@@ -213,33 +216,34 @@ def _fold_notes(ensemble: Ensemble, told: FoldResults) -> list[str]:
     defined = [value for value in values if value is not None]
     found = [
         f"Out of fold: {told.folds} folds of {on.units} {on.unit}s (seed {told.seed}); "
-        "centres, scales and coefficients are from the other folds. The best member is "
-        f"chosen on the other folds as well: {named} of {told.folds}."
+        "centres, scales and coefficients come from the other folds. The best member "
+        f"is chosen on the other folds, too: {named} of {told.folds}."
     ]
     chosen = told.best.tau_b.value
     if defined and chosen is not None and max(defined) > chosen:
         place = values.index(max(defined))
         found.append(
-            f"In hindsight the best member is {ensemble.names[place]}, tau-b "
-            f"{share(max(defined))}; chosen on the pairs that are scored, it looks "
-            "better than it is."
+            f"In hindsight, the best member is {ensemble.names[place]}, tau-b "
+            f"{share(max(defined))}; that choice uses the pairs that are scored, so it "
+            "looks better than it is."
         )
     found += _measures_said(ensemble, told)
     found.append(
-        "On the very pairs it was fitted on the regression has tau-b "
-        f"{share(told.in_sample.tau_b.value)}, which is too good and no evidence."
+        "On the very pairs it was fitted on, the regression has a tau-b of "
+        f"{share(told.in_sample.tau_b.value)}, which is optimistic and no evidence."
     )
     found.append(
-        f"tau-b is with the mean of {on.raters} raters ({on.ratings}); intervals are "
-        f"of 95 %, {told.resamples:,} resamples of {on.unit}s, folds as they are. p is "
-        f"of {_test_said(told, ensemble.method)}. It beats the best member where p is "
-        "below 0.05 and the interval of the difference is above 0."
+        f"tau-b is with the mean of {_raters(on.raters)} ({on.ratings}). Intervals "
+        f"are of 95 %, by bootstrap: {told.resamples:,} resamples of {on.unit}s, with "
+        f"the folds kept. p is from {_test_said(told, ensemble.method)}. An ensemble "
+        "beats its best member if p is below 0.05 and the interval of the difference "
+        "is above 0."
     )
     return found
 
 
 def _measures_said(ensemble: Ensemble, told: FoldResults) -> list[str]:
-    """Say where other coefficients order ensemble and best member otherwise."""
+    """Say where other coefficients order ensemble and best member differently."""
     own, best = told.of(ensemble.method), told.best
     differ = []
     for name in ("spearman", "pearson"):
@@ -252,17 +256,17 @@ def _measures_said(ensemble: Ensemble, told: FoldResults) -> list[str]:
     ((most, _),) = Counter(told.chosen).most_common(1)
     few = next(one for one in ensemble.members if one.name == most)
     return [
-        f"Other coefficients order the two the other way round ({', '.join(differ)}): "
-        "tau-b, which decides, favours what takes few values where raters tie, too "
-        f"({few.name} takes {few.distinct} on {ensemble.fitted_on.pairs} pairs). They "
-        "were not tested."
+        f"Other coefficients order the two the other way round ({', '.join(differ)}), "
+        "but they were not tested. tau-b, which decides, favours a score with few "
+        f"values where raters tie ({few.name} has {few.distinct} values on "
+        f"{ensemble.fitted_on.pairs} pairs)."
     ]
 
 
 def _test_said(told: FoldResults, method: EnsembleMethod) -> str:
     if told.beside(method).exact:
-        return "all exchanges of both scores, unit by unit"
-    return f"{5 * told.resamples:,} exchanges of both scores, unit by unit"
+        return "all exchanges of the two scores, unit by unit"
+    return f"{5 * told.resamples:,} exchanges of the two scores, unit by unit"
 
 
 def ensemble_data(version: EnsembleVersion) -> dict[str, Any]:

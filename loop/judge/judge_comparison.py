@@ -1,4 +1,4 @@
-"""Two judges' runs on the same rated pairs: how much better the later one agrees."""
+"""Two runs of judges on the same rated pairs: how much better the later one agrees."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from loop.stats.resampling import to_estimate
 
 
 class NumberChange(NamedTuple):
-    """One number of both, by its name."""
+    """One number of both runs, by its name."""
 
     name: str
     before: float | None
@@ -50,7 +50,7 @@ class NumberChange(NamedTuple):
 
 
 class JudgeComparison(NamedTuple):
-    """The later run beside the earlier one."""
+    """The later run beside the earlier one, on the pairs that both have a score of."""
 
     agreement: NumberChange
     """Of the claimed score with the mean of the raters, by the claimed measure."""
@@ -93,6 +93,7 @@ def compare_judge_runs(
     if measure is AgreementMeasure.TAU_B and score.direction is Direction.LOWER:
         sign = -1
     earlier, later = (sign * score_counts(one, score, EMPTY) for one in counts)
+    both = ~np.isnan(earlier) & ~np.isnan(later)
     names = np.array([one.patient or one.reference_id for one in cohort.cases])
     units = number_units(names, points, later, earlier)
     found = compare_agreement(
@@ -105,7 +106,7 @@ def compare_judge_runs(
         confidence=2 * confidence - 1,
     )
     alone = [
-        _value(measure_agreement(measure, one, points, resamples=1))
+        _value(measure_agreement(measure, one[both], points[both], resamples=1))
         for one in (earlier, later)
     ]
     experts = expert_table(workspace, given)
@@ -114,7 +115,7 @@ def compare_judge_runs(
         difference=to_estimate(found.value),
         f1=()
         if experts is None or not all(one.categories for one in counts)
-        else _f1(experts, counts, cohort.case_ids),
+        else _f1(experts, counts, cohort.case_ids, both),
     )
 
 
@@ -123,14 +124,19 @@ def _value(found: RatedAgreement) -> float | None:
 
 
 def _f1(
-    experts: ErrorTable, counts: list[JudgeCounts], case_ids: tuple[str, ...]
+    experts: ErrorTable,
+    counts: list[JudgeCounts],
+    case_ids: tuple[str, ...],
+    both: NDArray[np.bool_],
 ) -> tuple[NumberChange, ...]:
     theirs = experts.rows([(case, "") for case in case_ids])
     changes = []
     for group in category_groups():
         median = median_given(theirs.totals(group.categories, all_errors=False))
         found = [
-            count_f1(_total(one, group.categories), median, resamples=1).f1.value
+            count_f1(
+                _total(one, group.categories)[both], median[both], resamples=1
+            ).f1.value
             for one in counts
         ]
         changes.append(NumberChange(group.name, *found))

@@ -89,8 +89,8 @@ RESAMPLES: Final = 2_000
 
 NOT_SHOWN: Final = (
     "tau-b is not shown to differ from 0: p is 0.05 or more by Kendall's test, "
-    "two-sided, which takes pairs for independent, or the interval over {unit}s "
-    "holds 0."
+    "two-sided, which treats pairs as independent, or the interval over {unit}s "
+    "includes 0 or cannot be estimated."
 )
 """What the mark means; the unit is what was resampled."""
 
@@ -112,7 +112,7 @@ class ScoreAgreement:
     @property
     def shown(self) -> bool:
         """Whether tau-b is shown to differ from 0, by its test and its interval."""
-        return is_shown(self.found.tau_b, self.p)
+        return is_shown(self.found, self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +319,7 @@ def evaluate_judge_run(
         else score_agreement(scores_of(contract), first, points, units),
         meta=meta,
         own=compare_own(first, contract, EMPTY),
-        bins=score_bins(judged.scores[0]),
+        bins=score_bins(judged.scores[0], score.low, score.high),
         without_context=CONTEXT in version.inputs and CONTEXT not in cohort.inputs,
         gate=gate,
         shots=version.shots,
@@ -443,7 +443,12 @@ def score_agreement(
             told = correlate(own, theirs, units[both], resamples=RESAMPLES)
             p = kendall_p(own, theirs)
             found.append(ScoreAgreement(score=score, found=told, p=p))
-    return tuple(sorted(found, key=lambda one: -(one.found.tau_b.value or -2.0)))
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: ScoreAgreement) -> float:
+    value = one.found.tau_b.value
+    return np.inf if value is None else -value
 
 
 def expert_table(workspace: WorkspacePaths, given: ExpertRatings) -> ErrorTable | None:

@@ -1,7 +1,7 @@
 """Several judges on the same rated pairs, side by side: prompts by engines.
 
-A column is one prompt version with one engine. Every column is held against the same
-ratings, and the columns against each other on the pairs that both score.
+A column is one prompt version with one engine. Every column is compared with the same
+ratings, and every two columns with each other on the pairs that both score.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from loop.judge.judge_evaluation import (
     score_agreement,
     version_of,
 )
-from loop.judge.meta_evaluation import JudgeCost
+from loop.judge.meta_evaluation import JudgeCost, mean_tau_b
 from loop.judge.score_bins import ScoreBin, score_bins
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.expert_ratings import read_ratings_of
@@ -69,7 +69,7 @@ from loop.stats.intervals import Interval, clopper_pearson
 from loop.stats.paired import holm
 
 PERMUTATIONS = 10_000
-"""Exchanges that two columns are compared by, where not all are counted."""
+"""Exchanges drawn to compare two columns, where not all are counted."""
 
 
 class ColumnScore(NamedTuple):
@@ -79,7 +79,8 @@ class ColumnScore(NamedTuple):
     mean: float
     n: int
     agreement: ScoreAgreement | None
-    """With the mean of the raters; None where fewer than two rated pairs have it."""
+    """With the mean of the raters; None if fewer than two rated pairs have the score.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,23 +99,24 @@ class JudgeColumn:
     """Why there is no run; empty where there is one."""
 
     statuses: Mapping[Status, int]
-    """Outcomes of the pairs; of several draws, of the first."""
+    """Outcomes of the pairs, those of the first of several draws."""
 
     unparsed: Interval
     """Exact limits, 95 %, of the share of unreadable answers."""
 
     scores: tuple[ColumnScore, ...] = ()
-    """Those that a pair has, in the judge's order; empty without a readable answer."""
+    """Scores that at least one pair has, in the judge's order; empty without a
+    readable answer."""
 
     chosen: str = ""
     """Name of the score that columns are compared by; empty without one."""
 
     bins: tuple[ScoreBin, ...] = ()
-    """How that score is spread."""
+    """Distribution of that score."""
 
     errors: ErrorAgreement | None = None
-    """Significant errors against the experts', with the curve of the bias; None where
-    nobody marked errors, or no answer can be read."""
+    """Significant errors against the experts', with the bias curve; None where nobody
+    marked errors, or no answer can be read."""
 
     cost: JudgeCost | None = None
     strata: tuple[StratumAgreement, ...] = ()
@@ -122,7 +124,7 @@ class JudgeColumn:
 
     @property
     def pairs(self) -> int:
-        """Pairs that the run is of."""
+        """Pairs of the run."""
         return sum(self.statuses.values())
 
     @property
@@ -189,15 +191,14 @@ class JudgeMatrix:
 def judging_requests(
     workspace: WorkspacePaths, request: MatrixRequest
 ) -> tuple[MatrixRequest, ...]:
-    """Return a request for each judge that a request names, separated by commas.
+    """Return a request for each of the judges that a request names, split at commas.
 
-    Empty where it names one prompt, and that is no judge.
+    Empty if it names one prompt that is not a judge.
 
     Raises
     ------
     DataError
-        A prompt is not there, is named twice, or is no judge although several are
-        named.
+        A prompt does not exist, is named twice, or is one of several and not a judge.
     """
     names = [name.strip() for name in request.prompt.split(",") if name.strip()]
     versions = [read_version(workspace, name) for name in names]
@@ -206,8 +207,8 @@ def judging_requests(
         return ()
     if others:
         raise DataError(
-            f"{others[0]} judges no pairs, and several prompts are compared as judges "
-            "only. Leave it out, or name it alone."
+            f"{others[0]} is not a judge, and only judges are compared with each "
+            "other. Leave it out, or name it alone."
         )
     refs = [one.ref for one in versions]
     twice = next((one for one in refs if refs.count(one) > 1), None)
@@ -217,17 +218,18 @@ def judging_requests(
 
 
 def are_judge_runs(workspace: WorkspacePaths, asked: Sequence[EngineRun]) -> bool:
-    """Whether runs are of judges; all or none of them.
+    """Whether the runs are of judges: all or none of them.
 
     Raises
     ------
     DataError
-        Some are and some are not.
+        Some are of judges and some are not.
     """
     found = [is_judge_run(find_run(workspace, one.run)) for one in asked if one.run]
     if any(found) and not all(found):
         raise DataError(
-            "some of the runs are of judges and some of extractors. Compare them apart."
+            "some of the runs are of judges and some of extractors. Compare them "
+            "separately."
         )
     return any(found)
 
@@ -240,7 +242,7 @@ def check_judging(
     Raises
     ------
     DataError
-        Nobody rated the cohort, or a run is of other pairs.
+        Nobody rated the cohort, or a run has other pairs.
     SealedError
         The cohort is a holdout.
     """
@@ -250,9 +252,9 @@ def check_judging(
         theirs = (run.spec.cohort_digest, run.spec.limit)
         if theirs != (task.spec.cohort_digest, task.spec.limit):
             raise DataError(
-                f"run {run.id} is of other pairs ({run.spec.prompt} on "
-                f"{run.spec.cohort}) than {task.spec.prompt} on {task.spec.cohort}. "
-                "Leave it out, or run it again on the same ones."
+                f"run {run.id} ({run.spec.prompt} on {run.spec.cohort}) has other "
+                f"pairs than {task.spec.prompt} on {task.spec.cohort}. Leave it out, "
+                "or run it again on the same pairs."
             )
 
 
@@ -271,14 +273,14 @@ def as_judge_runs(
     asked: Sequence[EngineRun],
     named: Sequence[EngineRun] = (),
 ) -> list[JudgeRun]:
-    """Return runs with the judge of each.
+    """Return the runs, each with its judge.
 
     Parameters
     ----------
     asked
-        What came of `requests`: every engine of the first, then of the second.
+        Results of `requests`: every engine of the first, then of the second.
     named
-        Finished runs besides.
+        Further runs, finished before.
     """
     prompts = [each.prompt for each in requests for _ in each.engines]
     found = [JudgeRun(prompt, *one) for prompt, one in zip(prompts, asked, strict=True)]
@@ -294,14 +296,14 @@ def read_judge_matrix(
     *,
     strata: Path | None = None,
 ) -> JudgeMatrix:
-    """Return judges' runs side by side, held against the newest ratings.
+    """Return judges' runs side by side, compared with the newest ratings.
 
-    Of several draws of a run the first stands for all. Nothing is recorded.
+    If a run has several draws, the first is used. Nothing is recorded.
 
     Parameters
     ----------
     asked
-        One a column, in order; one without a run keeps its column.
+        One for each column, in order; one without a run keeps its column.
     strata
         File with columns ``id`` and, for example, ``modality``: agreement is shown
         within each stratum, too.
@@ -309,7 +311,7 @@ def read_judge_matrix(
     Raises
     ------
     DataError
-        A run is not there or not of the same pairs, two are the same, its version was
+        A run does not exist or has other pairs, two are the same, a version was
         edited, nobody rated the cohort, or the strata cannot be read.
     SealedError
         The cohort is a holdout.
@@ -362,7 +364,10 @@ def read_judge_matrix(
 def _keys(number: int) -> list[str]:
     letters = [*ascii_uppercase, *(a + b for a in "AB" for b in ascii_uppercase)]
     if number > len(letters):
-        raise DataError(f"{number} columns are more than the {len(letters)} shown.")
+        raise DataError(
+            f"a matrix shows {len(letters)} columns at most, and {number} were named. "
+            "Name fewer judges or engines."
+        )
     return letters[:number]
 
 
@@ -371,8 +376,8 @@ def _check_same(runs: Sequence[RunRecord]) -> None:
     for run in runs:
         if ids.count(run.id) > 1:
             raise DataError(
-                f"run {run.id} stands for two columns: it is named twice, or two runs "
-                "are draws of one. Name it once."
+                f"run {run.id} fills two columns: it is named twice, or two runs are "
+                "draws of it. Name it once."
             )
         if (run.spec.cohort_digest, run.spec.limit) != (
             first.spec.cohort_digest,
@@ -380,13 +385,13 @@ def _check_same(runs: Sequence[RunRecord]) -> None:
         ):
             raise DataError(
                 f"runs {first.id} ({first.spec.cohort}) and {run.id} "
-                f"({run.spec.cohort}) are not of the same pairs. Compare runs of one "
+                f"({run.spec.cohort}) have different pairs. Compare runs of one "
                 "cohort, all of it or the same part."
             )
 
 
 class _Scene(NamedTuple):
-    """What every column is held against."""
+    """What every column is compared with."""
 
     case_ids: tuple[str, ...]
     points: Ratings
@@ -398,7 +403,7 @@ class _Scene(NamedTuple):
     against: str
     scale: str
     score: JudgeScore
-    """That the protocol claims, else GREEN."""
+    """The one that the protocol claims, else GREEN."""
 
 
 def _read_scene(
@@ -436,14 +441,8 @@ def _read_scene(
 
 def _ceiling(scene: _Scene) -> float | None:
     """Return the mean tau-b of two raters."""
-    raters = range(len(scene.points.raters))
-    pairs = list(combinations(raters, 2))
-    if not pairs:
-        return None
-    found = correlate_columns(scene.points.scores, pairs, resamples=1)
-    values = [one.tau_b.value for one in found]
-    defined = [value for value in values if value is not None]
-    return sum(defined) / len(defined) if len(defined) == len(values) else None
+    pairs = list(combinations(range(len(scene.points.raters)), 2))
+    return mean_tau_b(correlate_columns(scene.points.scores, pairs, resamples=1))
 
 
 class _ColumnMeasures(NamedTuple):
@@ -484,7 +483,7 @@ def _measure(
     bins: tuple[ScoreBin, ...] = ()
     if chosen is not None:
         own = values[chosen.score.name]
-        bins = score_bins(own)
+        bins = score_bins(own, chosen.score.low, chosen.score.high)
         directed = -own if chosen.score.direction is Direction.LOWER else own
     within: tuple[StratumAgreement, ...] = ()
     if scene.strata is not None:
@@ -509,7 +508,7 @@ def _measure(
 def _errors(
     counts: JudgeCounts, version: PromptVersion, scene: _Scene
 ) -> ErrorAgreement | None:
-    """Return significant errors against the experts'; None without both."""
+    """Return significant errors against the experts'; None if either side has none."""
     answered = counts.count(Status.ANSWERED)
     if scene.experts is None or not (answered and counts.categories):
         return None
@@ -570,7 +569,7 @@ def _without_run(key: str, one: JudgeRun) -> JudgeColumn:
 def _compare(
     columns: Sequence[JudgeColumn], table: NDArray[np.float64], scene: _Scene
 ) -> tuple[ColumnComparison, ...]:
-    """Return every two columns that have a score, by the names of their keys."""
+    """Return the comparison of every two columns that have a score."""
     there = [place for place, one in enumerate(columns) if one.chosen]
     pairs = list(combinations(there, 2))
     if not pairs:

@@ -1,4 +1,4 @@
-"""Judges side by side as a page, as Markdown, as a table and as JSON data."""
+"""Judges side by side as a page, as Markdown, as a table, and as JSON data."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from loop.score.experts.documents import (
     error_data,
     stratum_rows,
 )
+from loop.score.experts.strata import LEAST_UNITS
 from loop.stats.intervals import Estimate
 
 FORMAT: Final = "ranloop-judge-matrix-1"
@@ -49,24 +50,24 @@ CHOSEN_ON: Final = (
     "The best column is chosen on the same pairs it is tested on: confirm a choice of "
     "judge on other pairs."
 )
-"""What the comparisons do not account for."""
+"""What the comparisons do not correct for."""
 
 
 class JudgeRow(NamedTuple):
-    """One thing that is told of every column."""
+    """One row of the table: a number of every column."""
 
     name: str
     cells: tuple[str, ...]
 
 
 def judge_rows(matrix: JudgeMatrix) -> list[JudgeRow]:
-    """Return what is told of every column, row by row: agreement first, then cost."""
+    """Return the rows of the table: agreement first, then outcomes, then cost."""
     rows = [
         JudgeRow(f"tau-b, {title}", tuple(_tau(one, name) for one in matrix.columns))
         for name, title in matrix.score_names
     ]
     told: tuple[tuple[str, Callable[[JudgeColumn], str]], ...] = (
-        ("compared by, pairs", _scored),
+        ("compared by, scored pairs", _scored),
         ("answered", lambda one: _status(one, Status.ANSWERED)),
         ("unparsed", _unparsed),
         ("engine failed", lambda one: _status(one, Status.ENGINE_FAILED)),
@@ -88,7 +89,7 @@ def _tau(column: JudgeColumn, name: str) -> str:
 
 
 def tau_words(one: ColumnScore) -> str:
-    """Return the agreement of a score in a few characters, its mark included."""
+    """Return tau-b of a score, with its interval and mark."""
     if one.agreement is None or one.agreement.found.tau_b.value is None:
         return NOT_ESTIMABLE
     found = one.agreement
@@ -146,7 +147,7 @@ def _price(column: JudgeColumn) -> str:
 
 
 COMPARED: Final = ("column", "against", "tau-b, difference", "p", "Holm", "pairs")
-"""Head of the table of comparisons."""
+"""Header of the table of comparisons."""
 
 
 def comparison_rows(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
@@ -165,7 +166,7 @@ def comparison_rows(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
 
 
 STRATA: Final = ("by", "stratum", "column", "n", "tau-b")
-"""Head of the table of strata."""
+"""Header of the table of strata."""
 
 
 def column_strata(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
@@ -176,35 +177,35 @@ def column_strata(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
 
 
 def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
-    """Return what must be known beside the numbers, as sentences."""
+    """Return what a reader must know about the numbers, as sentences."""
     told = [
-        f"Held against the mean of {count(matrix.raters)} "
-        f"rater{'' if matrix.raters == 1 else 's'}, {matrix.against}, points "
-        f"{matrix.scale}. Intervals are of 95 %, bootstrapped over "
-        f"{count(matrix.units)} {matrix.unit}s; of fewer errors the sign is turned, so "
-        "that agreement is positive everywhere."
+        f"tau-b is with the mean of {count(matrix.raters)} "
+        f"rater{'' if matrix.raters == 1 else 's'} ({matrix.against}, points "
+        f"{matrix.scale}). Intervals are of 95 %, by bootstrap over "
+        f"{count(matrix.units)} {matrix.unit}s. Where lower is better, the sign is "
+        "turned, so agreement is always positive."
     ]
     if any(DAGGER in cell for row in judge_rows(matrix) for cell in row.cells):
         told.append(f"{DAGGER}: {NOT_SHOWN.format(unit=matrix.unit)}")
     if matrix.ceiling is not None:
         told.append(
-            f"Two raters agree with each other with a mean tau-b of "
-            f"{share(matrix.ceiling)}: no judge can be expected to agree with one "
-            "rater more than another rater does."
+            f"Two raters have a mean tau-b of {share(matrix.ceiling)} with each other. "
+            "No judge can be expected to agree with one rater more than another rater "
+            "does; the mean of several raters is easier to agree with."
         )
     if matrix.comparisons:
         told.append(
-            "Differences of tau-b are tested by exchanging the two columns' ranks "
-            f"{matrix.unit} by {matrix.unit} on the pairs that both score, "
-            f"{count(PERMUTATIONS)} times or all ways where there are fewer; p is "
-            "Holm-adjusted over every "
-            f"two columns ({count(len(matrix.comparisons))}). {CHOSEN_ON}"
+            "Differences of tau-b are tested by exchanging the ranks of two columns, "
+            f"{matrix.unit} by {matrix.unit}, on the pairs that both score: "
+            f"{count(PERMUTATIONS)} exchanges, or all where there are fewer. p is "
+            "Holm-adjusted over all comparisons "
+            f"({count(len(matrix.comparisons))}). {CHOSEN_ON}"
         )
     return [*told, *_column_notes(matrix)]
 
 
 def _column_notes(matrix: JudgeMatrix) -> list[str]:
-    """Return what must be known of single columns, and of the strata."""
+    """Return what a reader must know about single columns, and about the strata."""
     told = []
     for one in matrix.columns:
         if one.failure:
@@ -212,28 +213,29 @@ def _column_notes(matrix: JudgeMatrix) -> list[str]:
         elif not one.statuses[Status.ANSWERED]:
             told.append(
                 f"{one.key}, {one.prompt} with {one.engine}: no answer can be read, so "
-                "no score and no agreement is known. That is no agreement of 0."
+                "no score and no agreement is known. That is not an agreement of 0."
             )
     if any(one.statuses[Status.UNPARSED] for one in matrix.columns):
         told.append(
-            "Seconds and tokens are of the answers that are kept; a price is of every "
-            "answer, also of an unreadable one that was asked again."
+            "Seconds and tokens count the answers that are kept; the price includes "
+            "unreadable answers that were asked for again."
         )
     used = {one.chosen for one in matrix.columns if one.chosen}
     if len(used) > 1:
         told.append(
-            "Columns are compared by different scores, as not every judge has each: "
-            "orders are compared, not values."
+            "Columns are compared by different scores, since not every judge has the "
+            "same: their orders are compared, not their values."
         )
     if any(one.engine == "rules" for one in matrix.columns):
         told.append(
-            "The engine rules is no language model; its seconds are of this machine."
+            "The engine rules is not a language model; its seconds are those of this "
+            "machine."
         )
     if matrix.strata:
         told.append(
-            f"Strata are those of {matrix.strata}, of the score that columns are "
-            "compared by; below 10 units nothing is estimated, and strata are not "
-            "corrected for each other."
+            f"Strata are those of {matrix.strata}; tau-b is of the score that columns "
+            f"are compared by. Strata of fewer than {LEAST_UNITS} {matrix.unit}s have "
+            "no estimate, and p is not adjusted for the number of strata."
         )
     return told
 
@@ -244,11 +246,11 @@ class JudgeFigures(NamedTuple):
     column: JudgeColumn
     spread: Markup
     bias: Markup | None
-    """None where nobody marked errors, or none can be held against them."""
+    """None where nobody marked errors, or the judge's cannot be compared with them."""
 
 
 def judge_figures(matrix: JudgeMatrix) -> list[JudgeFigures]:
-    """Return the spread of scores and the curve of the bias, column by column."""
+    """Return the spread of scores and the bias curve of every column with scores."""
     return [
         JudgeFigures(
             one,
@@ -277,9 +279,9 @@ def spread_svg(column: JudgeColumn) -> str:
 
 
 def bias_svg(column: JudgeColumn) -> str:
-    """Return the mean of judge minus experts by the experts' number, as a figure.
+    """Return the mean of judge minus experts, by the experts' number, as a figure.
 
-    Above the line the judge counts more errors than the experts.
+    Above the line, the judge counts more errors than the experts.
     """
     found = () if column.errors is None else column.errors.bias
     points = [
@@ -328,7 +330,7 @@ def render_judge_matrix_markdown(
 
 
 def _folder(templates: Path | None) -> Path:
-    """Return the folder, or that shipped where it is older than these documents."""
+    """Return the folder, or the shipped one if it is older than these documents."""
     if templates is not None and (templates / "judge_matrix.md.jinja").is_file():
         return templates
     return shipped_templates()
@@ -339,7 +341,7 @@ def render_judge_matrix_html(
 ) -> str:
     """Return the judges side by side as one HTML page, with figures.
 
-    The page holds numbers, names and digests, never case text nor a case id.
+    The page holds numbers, names and digests, and neither case text nor case ids.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Judges on marked pairs: what they say and take, and the protocol's verdict on it."""
+"""Judges on marked pairs: their answers and cost, and the protocol's verdict."""
 
 from __future__ import annotations
 
@@ -28,36 +28,39 @@ from loop.run.runner import Watch
 from loop.score.experts.error_counts import Empty
 from loop.score.metrics.base import Direction
 
+ACTION = "discrimination_measured"
+"""What the ledger calls a verdict on marked pairs."""
+
 _LANGUAGE = "en"
 
 
 class MarkedAnswers(NamedTuple):
-    """What one judge says of marked pairs."""
+    """The answers of one judge about marked pairs."""
 
     name: str
     """Of its prompt."""
 
     facts: JudgeFacts
     scores: tuple[PairScores, ...]
-    """First its main score, with its flags; then the numbers that it gives itself."""
+    """Its main score first, with its flags; then the numbers that its answers give."""
 
     cost: JudgeCost
-    """Of the distinct pairs. Seconds and tokens are those of the stored answers, too,
-    and None where an engine did not count tokens of all."""
+    """Of the distinct pairs. Seconds and tokens include those of stored answers; None
+    where an engine did not count the tokens of all."""
 
 
 def judge_marked_pairs(
     pairs: MarkedPairs, judge: Judge, watch: Watch | None = None
 ) -> MarkedAnswers:
-    """Return what an open judge says of marked pairs: scores, flags, and the cost.
+    """Return the answers of an open judge about marked pairs: scores, flags, and cost.
 
-    A candidate is flagged in which it counts a significant error. A pair without a
-    readable answer has no score and no flag.
+    A candidate is flagged if the judge counts a significant error in it. A pair without
+    a readable answer has no score and no flag.
 
     Raises
     ------
     EngineError
-        The engine as a whole failed; what it answered until then is kept.
+        The engine as a whole failed; its answers until then are kept.
     """
     said = judge.judge(
         pairs.references, pairs.candidates, [_LANGUAGE] * len(pairs.ids), watch
@@ -72,8 +75,8 @@ def score_marked_pairs(
 ) -> tuple[PairScores, ...]:
     """Return the first score of a judge with its flags, and the numbers it gives.
 
-    It flags a pair where it counts a significant error; one that counts none flags
-    nothing. A number that it gives to no pair is left out.
+    A judge flags a pair in which it counts a significant error; a judge that does not
+    count errors has no flags. A number that it gives for no pair is left out.
 
     Parameters
     ----------
@@ -107,7 +110,7 @@ def score_marked_pairs(
 
 
 def marked_cost(pairs: MarkedPairs, said: JudgeAnswers) -> JudgeCost:
-    """Return what the answers about the distinct pairs took."""
+    """Return the cost of the answers about the distinct pairs."""
     calls = said.asked + said.cached
     tokens = said.used.prompt_tokens + said.used.completion_tokens
     return JudgeCost(
@@ -154,8 +157,8 @@ def record_marked_gate(
 ) -> bool:
     """Write a verdict into the ledger, once; return whether the ledger has it.
 
-    A draft, and a version that only ships with ranloop, has no entry of its own there:
-    their verdicts are not recorded.
+    A draft, and a version that only ships with ranloop, has no entry there, so its
+    verdicts are not recorded.
 
     Raises
     ------
@@ -203,10 +206,6 @@ def record_marked_gate(
         )
         append_event(workspace.ledger, event, actor)
     return True
-
-
-ACTION = "discrimination_measured"
-"""What the ledger calls a verdict on marked pairs."""
 
 
 def _is_committed(workspace: WorkspacePaths, facts: JudgeFacts) -> bool:

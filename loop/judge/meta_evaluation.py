@@ -21,7 +21,7 @@ from loop.judge.repeats import (
     copy_test,
     self_consistency,
 )
-from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
+from loop.score.experts.error_agreement import ErrorAgreement, agree_with_and_without
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings, mean_given, unit_codes
 from loop.score.metrics.base import Direction, Metric
@@ -410,17 +410,13 @@ def _errors(
     # What the judge was not asked about is not unanswered by it.
     asked = set(judged.keys)
     known = experts.rows([key for key in experts.keys if key in asked])
-    return tuple(
-        agree_on_errors(
-            judged.table,
-            known,
-            name=judged.name,
-            all_errors=every,
-            patients=names,
-            resamples=drawn["resamples"],
-            seed=drawn["seed"],
-        )
-        for every in (False, True)
+    return agree_with_and_without(
+        judged.table,
+        known,
+        name=judged.name,
+        patients=names,
+        resamples=drawn["resamples"],
+        seed=drawn["seed"],
     )
 
 

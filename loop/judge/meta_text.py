@@ -133,17 +133,19 @@ def judge_meta_said(found: JudgeMetaEvaluation) -> tuple[str, ...]:
 def _ratings_said(found: RatingAgreement) -> list[str]:
     tau_b = found.consensus.tau_b
     said = [
-        f"Scores held against the mean {found.against}: tau-b {share(tau_b.value)} "
+        f"Scores against the mean {found.against}: tau-b {share(tau_b.value)} "
         f"{interval(tau_b)} on {count(found.consensus.n)} pairs; mean tau-b with one "
         f"rater {share(mean_tau_b(found.each))}, of two raters "
         f"{share(mean_tau_b(found.pairs))}."
     ]
     if found.unanswered:
-        said.append(f"{count(found.unanswered)} rated pairs have no score; left out.")
+        said.append(
+            f"{count(found.unanswered)} rated pairs have no score and are left out."
+        )
     if found.suspicious:
         said.append(
             "Suspicious: the scores agree with one rater more than another rater does. "
-            "That is no merit: look for ratings that the judge was made with."
+            "That is no merit: check whether the judge was made with these ratings."
         )
     return said
 
@@ -161,7 +163,7 @@ def _bias_said(found: ScoreBias) -> str:
         f"{signed_interval(tau_b)}."
     )
     if found.beside is None:
-        return f"{said} Without ratings it is not known what of it is quality."
+        return f"{said} Without ratings it is unknown how much of this is quality."
     one = found.beside
     return (
         f"{said} On the {count(one.n)} rated pairs {signed(one.scores.value)}, the "
@@ -186,7 +188,7 @@ def _repeats_said(found: SelfConsistency) -> str:
 
 def _copies_said(found: CopyTest) -> str:
     if not found.copies:
-        return "No candidate is a copy of its reference: the copy test was not made."
+        return "No candidate is a copy of its reference, so there was no copy test."
     said = (
         f"Copy test: {count(found.copies - len(found.wrong) - found.unanswered)} of "
         f"{count(found.copies)} copies of the reference have the best score"

@@ -36,15 +36,15 @@ class PairwiseResult:
     identity: str
     systems: tuple[str, str]
     case_ids: tuple[str, ...]
-    """Cases of which both systems have a candidate."""
+    """Cases for which both systems have a candidate."""
 
     preferred: tuple[tuple[str, str], ...]
-    """Of each case, the system preferred with the first system shown first, and with
-    the second one shown first; empty without a readable answer."""
+    """For each case, the system preferred when the first system is shown first, and
+    when the second is; empty without a readable answer."""
 
     confidence: float = 0.95
     problems: tuple[Problem, ...] = ()
-    """Why answers are not readable; the examples name no case."""
+    """Why answers are unreadable; the examples name no case."""
 
     shots: Shots | None = None
     """Which examples the judge is shown."""
@@ -56,18 +56,18 @@ class PairwiseResult:
 
     @property
     def changed(self) -> int:
-        """Cases of which another system is preferred when the order is turned."""
+        """Cases for which the other system is preferred when the order is reversed."""
         return sum(
             "" not in one and len(set(one)) == len(one) for one in self.preferred
         )
 
     @property
     def changed_to_first(self) -> int:
-        """Those of `changed` in which whatever is shown first is preferred."""
+        """Those of `changed` in which the candidate shown first is always preferred."""
         return self.preferred.count(self.systems)
 
     def wins(self, system: str) -> int:
-        """Return of how many cases a system is preferred in both orders."""
+        """Return for how many cases a system is preferred in both orders."""
         return self.preferred.count((system, system))
 
     @property
@@ -100,8 +100,9 @@ def compare_pairwise(
 ) -> PairwiseResult:
     """Return which of two systems a judge prefers, case by case.
 
-    Each case is asked about twice, once in each order: what changes with the order is
-    preferred for its place. A case that one of the systems lacks is not asked about.
+    Each case is asked about twice, once in each order: a preference that changes with
+    the order is one for a place. A case that one of the systems lacks is not asked
+    about.
 
     Parameters
     ----------
@@ -115,8 +116,8 @@ def compare_pairwise(
     Raises
     ------
     DataError
-        The judge compares no two candidates, there are not two systems, one side is
-        labels, or no case has both.
+        The judge does not compare two candidates, there are not two systems, one side
+        has labels instead of texts, or no case has candidates of both.
     OverlapError
         A case shares its id, its patient or its reference with a shot of the judge.
     EngineError
@@ -127,20 +128,20 @@ def compare_pairwise(
     """
     if not is_pairwise(version):
         raise DataError(
-            f"{version.ref} compares no two candidates: its contract is "
+            f"{version.ref} does not compare two candidates: its contract is "
             f"{version.contract}. Name rating_pairwise."
         )
     if len(joined.systems) != len(SIDES):
         raise DataError(
-            f"{version.ref} compares two systems, and {len(joined.systems)} were "
+            f"{version.ref} compares two systems, but {len(joined.systems)} were "
             "given. Give two files of candidates, A=FILE B=FILE."
         )
     references = joined.reference.texts
     first, second = (one.texts for one in joined.systems)
     if references is None or first is None or second is None:
         raise DataError(
-            "a judge compares texts, and labels were given. Give files with a text "
-            "column."
+            "a judge compares texts, but labels were given. Give files with a column "
+            "text."
         )
     rows = [
         row
@@ -149,8 +150,8 @@ def compare_pairwise(
     ]
     if not rows:
         raise DataError(
-            "no case has a candidate of both systems. Check that both name the same "
-            "cases."
+            "no case has candidates of both systems. Check that both files use the "
+            "same ids."
         )
     shared = find_shared_pairs(workspace, version, joined)
     require_apart(version, shared, "Leave these cases out, or choose other shots.")
@@ -205,7 +206,7 @@ def _name(side: str, names: Sequence[str]) -> str:
 
 
 def pairwise_rows(found: PairwiseResult) -> list[tuple[str, str]]:
-    """Return the numbers in words, for a table of two columns."""
+    """Return the counts with their names, for a table of two columns."""
     first, second = found.systems
     changed, to_first = found.changed, found.changed_to_first
     return [

@@ -1,7 +1,8 @@
 """RadJudge: rankings of candidates that a metric should reproduce, test by test.
 
-Each test has a reference, two candidates or more, and which of them is better or
-whether two are worth the same. A metric passes a test where its scores say all of that.
+Each test has a reference, two candidates or more, and a ranking of them: which is
+better, and which are worth the same. A metric passes a test where its scores reproduce
+the whole ranking.
 
 References
 ----------
@@ -40,7 +41,7 @@ from loop.judge.discrimination import PairScores
 from loop.stats.intervals import Interval, clopper_pearson
 
 TOLERANCE: Final = 0.05
-"""Difference of two scores up to which the tolerant reading takes them for equal."""
+"""Difference up to which the tolerant reading treats two scores as equal."""
 
 MOST_BYTES: Final = 8 * 2**20
 """Largest file that is read: the published tests take some kilobytes."""
@@ -72,7 +73,7 @@ class RankingTest:
     """Text by name, such as ``"C1"``."""
 
     orders: tuple[RankOrder, ...]
-    """All of these must hold, each said once."""
+    """All of these must hold; none is repeated."""
 
     contexts: Mapping[str, str] = field(default_factory=dict)
     """What is known of the patient for whom a candidate is judged, by its name; none
@@ -155,14 +156,16 @@ def read_radjudge(path: Path) -> RadJudge:
     ``tests``. A test has ``id``, ``ground_truth``, ``candidates`` by name, each with
     ``text`` and, where it matters, ``context``, and ``expected_ranking``: ``"C1 >
     C2"`` where C1 is better, ``"C1 = C2"`` where both are worth the same, a longer
-    chain, or a list of these, all of which must hold. Other fields are ignored.
+    chain, or a list of these, all of which must hold. Other fields are ignored, and so
+    is a field of a context that is null or blank.
 
     Raises
     ------
     DataError
-        The file cannot be read, is larger than 8 MiB, is no JSON, or lacks a field; two
-        tests share an id, or two categories a name; a ranking names a candidate that
-        the test does not have, or says against itself. Names the test.
+        The file cannot be read, is larger than 8 MiB, is not JSON, or lacks a field;
+        two tests share an id, or two categories a name; a ranking names a candidate
+        that the test does not have, compares one with itself, or contradicts another.
+        Names the test.
     """
     raw = _read_bytes(path)
     try:
@@ -201,8 +204,8 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror}. Check it.") from error
     if len(raw) > MOST_BYTES:
         raise DataError(
-            f"{path} is larger than {MOST_BYTES // 2**20} MiB, and RadJudge takes some "
-            "kilobytes. Name its file of tests."
+            f"{path} is larger than {MOST_BYTES // 2**20} MiB; the published tests "
+            "take some kilobytes. Name the file of tests."
         )
     return raw
 
@@ -234,7 +237,11 @@ def _test(given: _Test, category: str, path: Path) -> RankingTest:
         parts = re.split(r"([>=])", said)
         names = [name.strip() for name in parts[::2]]
         if len(names) < 2 or "" in names:
-            raise _refuse(given, path, "a ranking is none. Write C1 > C2 or C1 = C2")
+            raise _refuse(
+                given,
+                path,
+                "a ranking does not compare candidates. Write C1 > C2 or C1 = C2",
+            )
         unknown = [name for name in names if name not in given.candidates]
         if unknown:
             raise _refuse(
@@ -244,13 +251,19 @@ def _test(given: _Test, category: str, path: Path) -> RankingTest:
                 f"{', '.join(map(quoted, given.candidates))}. Correct the ranking",
             )
         for (one, other), sign in zip(pairwise(names), parts[1::2], strict=True):
+            if one == other:
+                raise _refuse(
+                    given,
+                    path,
+                    f"a ranking compares {quoted(one)} with itself. Correct it",
+                )
             tied = sign == "="
             if tied and other < one:
                 one, other = other, one
             orders[RankOrder(one, other, tied)] = None
     if not _is_consistent(list(orders)):
         raise _refuse(
-            given, path, "its rankings say against each other. Correct one of them"
+            given, path, "its rankings contradict each other. Correct one of them"
         )
     return RankingTest(
         id=given.id,
@@ -259,11 +272,17 @@ def _test(given: _Test, category: str, path: Path) -> RankingTest:
         candidates={name: one.text for name, one in given.candidates.items()},
         orders=tuple(orders),
         contexts={
-            name: "; ".join(f"{key}: {value}" for key, value in one.context.items())
+            name: said
             for name, one in given.candidates.items()
-            if one.context
+            if (said := _context(one.context or {}))
         },
     )
+
+
+def _context(given: Mapping[str, Any]) -> str:
+    """Return what is known of a patient; a field without a value says nothing."""
+    known = {key: "" if value is None else str(value) for key, value in given.items()}
+    return "; ".join(f"{key}: {value}" for key, value in known.items() if value.strip())
 
 
 def _refuse(given: _Test, path: Path, why: str) -> DataError:
@@ -272,6 +291,20 @@ def _refuse(given: _Test, path: Path, why: str) -> DataError:
 
 def _is_consistent(orders: Sequence[RankOrder]) -> bool:
     """Whether some ranking says all of it: no candidate is better than itself."""
+    group = _tied_groups(orders)
+    below: dict[str, set[str]] = {}
+    for one in orders:
+        if not one.tied:
+            below.setdefault(group[one.better], set()).add(group[one.other])
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError:
+        return False
+    return True
+
+
+def _tied_groups(orders: Sequence[RankOrder]) -> dict[str, str]:
+    """Return each ranked candidate with one that stands for all tied with it."""
     alike: dict[str, str] = {}
 
     def first(name: str) -> str:
@@ -282,32 +315,24 @@ def _is_consistent(orders: Sequence[RankOrder]) -> bool:
     for one in orders:
         if one.tied and first(one.better) != first(one.other):
             alike[first(one.other)] = first(one.better)
-    below: dict[str, set[str]] = {}
-    for one in orders:
-        if not one.tied:
-            below.setdefault(first(one.better), set()).add(first(one.other))
-    try:
-        TopologicalSorter(below).prepare()
-    except CycleError:
-        return False
-    return True
+    return {name: first(name) for one in orders for name in (one.better, one.other)}
 
 
 class RankingOutcome(StrEnum):
     """How one metric ends in one test."""
 
     PASSED = "passed"
-    """Its scores say all that the ranking says."""
+    """Its scores reproduce the whole ranking."""
 
     TOLERATED = "passed with tolerance"
-    """Only where scores that differ by no more than the tolerance are equal."""
+    """It passes only where scores within the tolerance of each other count as equal."""
 
     FAILED = "failed"
     UNSCORED = "without a score"
     """A candidate of the ranking has no score: neither right nor wrong."""
 
     NOT_APPLICABLE = "not applicable"
-    """The ranking depends on the patient, of whom the metric is told nothing."""
+    """The ranking depends on the patient, about whom the metric is told nothing."""
 
 
 class PassShare(NamedTuple):
@@ -325,7 +350,7 @@ class PassShare(NamedTuple):
 
 
 class RankingCount(NamedTuple):
-    """What a metric passes of one category, or of all tests."""
+    """How many tests of one category, or of all, a metric passes."""
 
     category: str
     """Empty for all."""
@@ -338,11 +363,11 @@ class RankingCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingResult:
-    """What one metric makes of all tests."""
+    """How one metric ends in all tests."""
 
     scores: PairScores
     with_context: bool
-    """Whether it was told of the patient."""
+    """Whether it was told about the patient."""
 
     outcomes: tuple[RankingOutcome, ...]
     """One a test."""
@@ -360,9 +385,10 @@ def grade_rankings(
 ) -> RankingResult:
     """Return which tests the scores of a metric pass.
 
-    Strict: of ``C1 > C2`` the score of C1 is better, of ``C1 = C2`` both are equal.
-    Tolerant: the same, and scores that differ by `tolerance` or less are equal where
-    the ranking says so; what must be better must be so in both.
+    Strict: for ``C1 > C2`` the score of C1 is better, for ``C1 = C2`` both are equal.
+    Tolerant: the same, but candidates that the ranking ties may differ by `tolerance`.
+    What follows from a ranking must hold, too: for ``C1 > C2 = C3``, C1 is better than
+    C3, with and without the tolerance.
 
     Parameters
     ----------
@@ -371,8 +397,8 @@ def grade_rankings(
     tolerance
         In the units of the score, 0 or more.
     with_context
-        Whether the metric was told of the patient. Without that, tests that depend on
-        it are not applicable.
+        Whether the metric was told about the patient. If not, tests that depend on the
+        patient are not applicable.
 
     Raises
     ------
@@ -403,7 +429,7 @@ def grade_rankings(
             f"{scores.values.shape}"
         )
     if not 0 <= tolerance < np.inf:
-        raise ValueError(f"the tolerance must be 0 or more, got {tolerance}")
+        raise ValueError(f"the tolerance must be 0 or more and finite, got {tolerance}")
     directed: NDArray[np.float64] = -scores.values if scores.lower else scores.values
     values = dict(zip(keys, directed.tolist(), strict=True))
     outcomes = tuple(
@@ -430,20 +456,24 @@ def grade_rankings(
 def _decide(
     test: RankingTest, values: Mapping[tuple[str, str], float], tolerance: float
 ) -> RankingOutcome:
-    strict = tolerant = True
-    for one in test.orders:
-        apart = values[test.id, one.better] - values[test.id, one.other]
-        if np.isnan(apart):
-            return RankingOutcome.UNSCORED
-        if one.tied:
-            strict &= abs(apart) <= _ROUNDING
-            tolerant &= abs(apart) <= tolerance + _ROUNDING
-        else:
-            strict &= apart > _ROUNDING
-            tolerant &= apart > _ROUNDING
-    if strict:
+    group = _tied_groups(test.orders)
+    tied: dict[str, list[float]] = {}
+    for name, place in group.items():
+        tied.setdefault(place, []).append(values[test.id, name])
+    if np.isnan([value for each in tied.values() for value in each]).any():
+        return RankingOutcome.UNSCORED
+    # All of a group that is better are better than all of the other.
+    if any(
+        min(tied[group[one.better]]) - max(tied[group[one.other]]) <= _ROUNDING
+        for one in test.orders
+        if not one.tied
+    ):
+        return RankingOutcome.FAILED
+    widest = max(max(each) - min(each) for each in tied.values())
+    if widest <= _ROUNDING:
         return RankingOutcome.PASSED
-    return RankingOutcome.TOLERATED if tolerant else RankingOutcome.FAILED
+    within = widest <= tolerance + _ROUNDING
+    return RankingOutcome.TOLERATED if within else RankingOutcome.FAILED
 
 
 def _count(category: str, outcomes: Sequence[RankingOutcome]) -> RankingCount:

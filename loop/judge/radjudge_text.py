@@ -1,4 +1,4 @@
-"""RadJudge as tables of passes, as JSON data, and what must be known of them."""
+"""RadJudge as tables of passes, as JSON data, and the notes that explain them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pass_share(one: PassShare) -> str:
 
 
 def category_rows(found: Sequence[RankingResult]) -> list[tuple[str, ...]]:
-    """Return a row for each category: what each metric passes of it.
+    """Return a row for each category: how many of its tests each metric passes.
 
     As ``2/3``, strict; ``2+1/3`` where one more passes with the tolerance; ``n/a``
     where no test applies.
@@ -74,37 +74,36 @@ def _category(one: RankingCount) -> str:
 def radjudge_conventions(tolerance: float) -> tuple[str, ...]:
     """Return how a test is decided, as sentences."""
     return (
-        "A test is passed where the scores say all of its ranking. Strict: what is "
-        "better has the better score, and what is worth the same has the same score. "
-        f"Tolerant: scores that differ by {tolerance:g} or less, in the units of the "
-        "score, are the same where the ranking says so; what is better must be so in "
-        "both.",
+        "A test is passed where the scores reproduce its whole ranking. Strict: what "
+        "is better has the better score, and what is worth the same has the same "
+        f"score. Tolerant: scores that should be the same may differ by {tolerance:g}, "
+        "in the units of the score; what is better must still have the better score.",
         "Limits are exact (Clopper-Pearson, 95 %) over the tests that were decided. "
-        "Tests of which a candidate has no score are in neither count.",
+        "A test in which a candidate has no score is neither passed nor failed.",
     )
 
 
 def radjudge_notes(given: RadJudge, found: Sequence[RankingResult]) -> list[str]:
-    """Return what must be known beside the counts, as sentences."""
+    """Return what a reader must know about the counts, as sentences."""
     told = []
     if not given.as_published:
         told.append(
             f"{given.source} has {len(given.tests)} tests in {len(given.categories)} "
-            "categories; RadJudge as published has 3 in each of 10. Name the file when "
-            "you cite the numbers."
+            "categories; RadJudge as published has 3 tests in each of 10. Name the "
+            "file when you cite the numbers."
         )
     context = sum(one.needs_context for one in given.tests)
     blind = [one.scores.title for one in found if not one.with_context]
     if context and blind:
         told.append(
             f"{context} tests depend on the patient. They are not applicable to "
-            f"{', '.join(blind)}: nothing of the patient is told there."
+            f"{', '.join(blind)}: these scores were made without that context."
         )
     equal = sum(one.ties for one in given.tests)
     told.append(
         f"{equal} of {len(given.tests)} tests say that two candidates are worth the "
-        "same. A metric with few different scores passes these more easily than one "
-        "with many; read the strict count beside the tolerant one."
+        "same. A metric with few distinct scores passes these more easily than one "
+        "with many; compare the strict count with the tolerant one."
     )
     return told
 

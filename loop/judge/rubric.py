@@ -1,4 +1,4 @@
-"""A rubric of one's own for the judges that rate or compare by one."""
+"""A rubric from a file, for the judges that rate or compare by one."""
 
 from __future__ import annotations
 
@@ -67,12 +67,13 @@ def read_rubric(path: Path) -> Rubric:
 def with_rubric(version: PromptVersion, rubric: Rubric) -> PromptVersion:
     """Return a judge's version with another rubric in place of its own.
 
-    Its digest is another one; it is asked as it is, and is no version of a workspace.
+    It has another digest, is asked without being committed, and is not part of a
+    workspace.
 
     Raises
     ------
     DataError
-        The judge does not go by a rubric.
+        The judge does not use a rubric.
     """
     if not isinstance(get_contract(version.contract), Rating):
         raise DataError(

@@ -17,7 +17,7 @@ class ScoreBin(NamedTuple):
 
     low: float
     high: float
-    """Not in the bin, but in the last one; the same as `low` for a whole number, and
+    """Not in the bin, except in the last one; the same as `low` for a whole number, and
     infinite where a bin holds all larger ones."""
 
     n: int
@@ -26,58 +26,68 @@ class ScoreBin(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For example ``"0.2-0.3"``, ``"3"`` or ``"11+"``."""
+        """For example ``"0.2-0.3"``, ``"-1 to -0.8"``, ``"3"`` or ``"11+"``."""
         if self.low == self.high:
             return f"{self.low:g}"
-        return (
-            f"{self.low:g}+" if np.isinf(self.high) else f"{self.low:g}-{self.high:g}"
-        )
+        if np.isinf(self.high):
+            return f"{self.low:g}+"
+        between = " to " if self.low < 0 else "-"
+        return f"{self.low:g}{between}{self.high:g}"
 
 
-def score_bins(values: NDArray[np.float64]) -> tuple[ScoreBin, ...]:
-    """Return the spread of scores; without a score there is no bin.
+def score_bins(
+    values: NDArray[np.float64], low: float = 0.0, high: float | None = 1.0
+) -> tuple[ScoreBin, ...]:
+    """Return the spread of scores over their range; without a score there is no bin.
 
-    Scores from 0 to 1 have ten bins of one width. Whole numbers beyond that, such as
-    errors or points, have a bin each up to 10, and one for all above. Others have ten
-    bins of one width from the least to the largest.
+    Whole numbers, such as errors or points, have a bin each: from `low` to `high`, or
+    without a bound up to the largest, and from 11 on in one bin. Others have ten bins
+    of one width over the range; so has every score that reaches from 0 to 1.
 
     Parameters
     ----------
     values
         Shape ``(n_pairs,)``; NaN where a judge gives none, which is in no bin.
+    low, high
+        Least and largest possible value; None without a bound. Where a value is
+        outside, the range is taken from the values.
 
     Examples
     --------
     >>> found = score_bins(np.array([0.0, 0.05, 1.0, np.nan]))
     >>> [(one.label, one.n) for one in found if one.n]
     [('0-0.1', 2), ('0.9-1', 1)]
-    >>> [one.label for one in score_bins(np.array([0.0, 2.0, 14.0]))][-2:]
+    >>> [one.label for one in score_bins(np.array([0.0, 2.0, 14.0]), high=None)][-2:]
     ['10', '11+']
     """
     there = np.sort(values[~np.isnan(values)])
     if not there.size:
         return ()
-    whole = bool((there == np.floor(there)).all())
-    if whole and there[0] >= 0 and there[-1] > 1:
-        return _count_bins(there)
-    low, high = float(there[0]), float(there[-1])
-    if low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    elif low == high:
+    least, most = float(there[0]), float(there[-1])
+    whole = bool((there == np.floor(there)).all()) and least >= low >= 0
+    if whole and (high is None or (1 < high <= _MOST_COUNT and most <= high)):
+        return _count_bins(there, int(low), most if high is None else high)
+    if high is None or least < low or most > high:
+        low, high = least, most
+    if low == high:
         return (ScoreBin(low, high, there.size, 1.0),)
-    edges = np.round(np.linspace(low, high, _BINS + 1), 6)
-    edges[0], edges[-1] = low, high
+    width = (high - low) / _BINS
     # 0.3 is not in the bin below it, whichever way the fraction was computed.
-    counts = np.histogram(np.clip(np.round(there, 9), low, high), edges)[0]
+    places = np.floor(np.round((there - low) / width, 6)).astype(int)
+    counts = np.bincount(np.minimum(places, _BINS - 1), minlength=_BINS)
+    edges = [low + width * place for place in range(_BINS)] + [high]
     return tuple(
-        ScoreBin(float(one), float(other), int(n), int(n) / there.size)
+        ScoreBin(round(one, 9), round(other, 9), int(n), int(n) / there.size)
         for one, other, n in zip(edges, edges[1:], counts, strict=False)
     )
 
 
-def _count_bins(there: NDArray[np.float64]) -> tuple[ScoreBin, ...]:
-    last = min(int(there[-1]), _MOST_COUNT)
-    found = [(float(n), float(n), int((there == n).sum())) for n in range(last + 1)]
+def _count_bins(
+    there: NDArray[np.float64], low: int, high: float
+) -> tuple[ScoreBin, ...]:
+    last = int(min(high, _MOST_COUNT))
+    numbers = range(low, last + 1)
+    found = [(float(n), float(n), int((there == n).sum())) for n in numbers]
     if above := int((there > _MOST_COUNT).sum()):
         found.append((_MOST_COUNT + 1.0, np.inf, above))
     return tuple(ScoreBin(*one, one[2] / there.size) for one in found)

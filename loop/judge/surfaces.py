@@ -1,4 +1,4 @@
-"""What GREEN, GREEN-F1 and Formula make of every number of matches and errors."""
+"""GREEN, GREEN-F1 and Formula for every number of matched findings and errors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _GAP = 46.0
 
 
 class Surface(NamedTuple):
-    """One score over matched findings and significant errors."""
+    """One score, by matched findings and significant errors."""
 
     score: JudgeScore
     insignificant: int
-    """Insignificant errors, the same everywhere."""
+    """Insignificant errors, the same in every cell."""
 
     values: NDArray[np.float64]
     """Shape ``(7, 11)``: significant errors from 0 to 6, matches from 0 to 10; NaN
@@ -35,7 +35,7 @@ class Surface(NamedTuple):
 def score_surface(
     score: JudgeScore, insignificant: int, empty: Empty = Empty.SKIP
 ) -> Surface:
-    """Return what a score is for every number of matches and significant errors.
+    """Return a score for every number of matched findings and significant errors.
 
     Parameters
     ----------

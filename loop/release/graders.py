@@ -21,6 +21,7 @@ from loop.judge.counts import (
     score_counts,
     scores_of,
 )
+from loop.judge.discrimination import PairScores
 from loop.judge.ensemble_versions import MemberPin
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, list_judges
 from loop.labels.taxonomy import read_taxonomy
@@ -183,6 +184,17 @@ class GradedColumn:
 
     with_context: bool = False
     """Whether a judge was told what is known of the patients."""
+
+    @property
+    def pair_scores(self) -> PairScores:
+        """The same without what it was, and without flags."""
+        return PairScores(
+            name=self.name,
+            title=self.title,
+            lower=self.direction is Direction.LOWER,
+            values=self.values,
+            signature=self.signature,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

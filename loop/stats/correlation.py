@@ -10,6 +10,7 @@ resamples.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import factorial
 from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
@@ -338,8 +339,8 @@ def correlate_columns(
 def kendall_p(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     """Return the two-sided p-value of Kendall's test that tau-b is 0.
 
-    Candidates are taken for independent, which several of one case are not: the
-    interval of `correlate`, over units, is to be read beside it.
+    The test treats candidates as independent, which several candidates of one case are
+    not: read the interval of `correlate`, over units, beside it.
 
     Parameters
     ----------
@@ -371,14 +372,14 @@ def kendall_p(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     one, other = kept.values
     if kept.n < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    # Heavy, and of no use to a workbench that shows no such test.
+    # Heavy, and not needed where no such test is shown.
     from scipy.stats import kendalltau
 
     p = float(kendalltau(one, other).pvalue)
     return None if np.isnan(p) else p
 
 
-def is_shown(tau_b: Estimate, p: float | None, alpha: float = 0.05) -> bool:
+def is_shown(found: Correlations, p: float | None, alpha: float = 0.05) -> bool:
     """Whether a tau-b is shown to differ from 0: by its test and by its interval.
 
     The test guards against few candidates, the interval over units against several
@@ -386,23 +387,30 @@ def is_shown(tau_b: Estimate, p: float | None, alpha: float = 0.05) -> bool:
 
     Parameters
     ----------
-    tau_b
-        With its interval over units. Without one it is not shown, but for a tau-b of
-        1 or -1: there no resample differs.
+    found
+        With the interval of its tau-b over units. Without an interval it is not shown,
+        except a tau-b of 1 or -1, from which no resample differs: that is shown where
+        2 of n!, the share of the orders of n units that are as extreme, is below
+        `alpha`.
     p
         Of `kendall_p`.
 
     Examples
     --------
-    >>> is_shown(Estimate(0.4, 0.1, 0.6), 0.01)
+    >>> x = np.arange(6.0)
+    >>> found = correlate(x, x, resamples=50)
+    >>> is_shown(found, kendall_p(x, x))
     True
-    >>> is_shown(Estimate(0.4, -0.1, 0.6), 0.01)
+    >>> found = correlate(x, x, np.zeros(6), resamples=50)
+    >>> is_shown(found, kendall_p(x, x))
     False
     """
+    tau_b = found.tau_b
     if tau_b.value is None or p is None or p >= alpha:
         return False
     if tau_b.low is None or tau_b.high is None:
-        return abs(tau_b.value) > 1 - _FLAT
+        perfect = abs(tau_b.value) > 1 - _FLAT
+        return perfect and 2 / factorial(min(found.n_units, 20)) < alpha
     return not tau_b.low <= 0 <= tau_b.high
 
 

@@ -119,15 +119,15 @@ def clustered_interval(
 ) -> Interval:
     """Return the exact interval of a proportion whose trials come in units.
 
-    The interval of `clopper_pearson` for as many independent trials as are worth what
-    the units are worth: the trials over the design effect, never more than there are.
-    Where every trial succeeds, or none, nothing shows how alike those of a unit are,
-    and each unit counts as one.
+    The interval of `clopper_pearson` for the effective number of trials: their number
+    divided by the design effect, and never more than their number. Where every trial
+    succeeds, or none does, the data do not show how alike the trials of a unit are, and
+    each unit counts as one trial.
 
     Parameters
     ----------
     successes, trials
-        Of each unit; a unit without a trial counts for nothing.
+        Of each unit; a unit without a trial is ignored.
     confidence
         Two-sided confidence level in (0, 1).
 

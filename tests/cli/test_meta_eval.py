@@ -341,7 +341,7 @@ def test_no_document_is_written_over_what_is_read(folder, given):
     for option in ("--html", "--md", "--svg"):
         result = plain(option, given)
         assert isinstance(result.exception, DataError)
-        assert "is not written over" in str(result.exception)
+        assert "is not overwritten" in str(result.exception)
     assert (folder / "ratings.csv").read_text() == RATINGS
     assert (folder / "scores.csv").read_text() == SCORES
 
@@ -411,7 +411,7 @@ def test_agreement_within_strata_of_a_file(folder):
     for name in ("m.html", "m.md"):
         assert "modality" in (folder / name).read_text()
     wrong = plain("--strata", "ratings.csv")
-    assert "is in two strata" in str(wrong.exception)
+    assert "another row with other strata" in str(wrong.exception)
 
 
 def test_a_tau_that_is_not_shown_is_marked_with_its_test(folder):

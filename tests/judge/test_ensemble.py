@@ -98,9 +98,9 @@ def test_pairs_without_an_answer_are_left_out_and_counted_by_member():
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (np.full(20, np.nan), "M1 (m1) says nothing of any of 20 rated pairs"),
-        (np.full(20, 0.3), "M1 (m1) says the same of all 20 pairs"),
-        (np.arange(20) * 2 - 7, "says the same as m0, but for its scale"),
+        (np.full(20, np.nan), "M1 (m1) has no value for any of 20 rated pairs"),
+        (np.full(20, 0.3), "M1 (m1) has the same value for all 20 pairs"),
+        (np.arange(20) * 2 - 7, "is m0 on another scale on these pairs"),
         ([np.nan] * 18 + [1, 2], "2 rated pairs have a value of every member"),
     ],
 )
@@ -123,9 +123,9 @@ def test_a_sum_of_two_members_is_refused_as_a_third():
 def test_one_member_and_the_same_twice_are_no_ensemble():
     """Each error says what to do."""
     one = member("m0", np.arange(9))
-    with pytest.raises(DataError, match="two members or more, and there is m0"):
+    with pytest.raises(DataError, match="two members or more, and has only m0"):
         fit_ensemble([one], np.arange(9.0), np.arange(9))
-    with pytest.raises(DataError, match="m0 is a member twice"):
+    with pytest.raises(DataError, match="m0 is named twice as a member"):
         fit_ensemble([one, one], np.arange(9.0), np.arange(9))
 
 
@@ -144,7 +144,7 @@ def test_more_folds_than_units_are_refused():
     """The message says how many can be."""
     with pytest.raises(DataError, match="Take --folds from 2 to 3"):
         split_folds(np.array([0, 1, 1, 2]), 4, 0)
-    with pytest.raises(DataError, match="all pairs are of one unit"):
+    with pytest.raises(DataError, match="all pairs belong to one unit"):
         split_folds(np.zeros(5, int), 2, 0)
 
 

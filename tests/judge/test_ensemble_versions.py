@@ -250,7 +250,7 @@ def test_order_and_units_come_from_the_values_alone():
 def test_the_verdict_is_plain_either_way():
     """Beats, does not beat, was not measured."""
     beats, _ = made(pairs=120)
-    assert verdict(beats).startswith("Out of fold the regression beats its best member")
+    assert verdict(beats).startswith("Out of fold, the regression beats its best ")
     assert "The mean beats it, too" in verdict(beats)
     no, _ = made(weight=0.0)
     assert "regression does not beat its best member" in verdict(no)
@@ -262,8 +262,8 @@ def test_notes_say_signs_and_what_is_left_out():
     """A coefficient against its direction, few pairs, and pairs without an answer."""
     odd, _ = made(weight=-1.0, pairs=14, folds=0)
     told = " ".join(ensemble_notes(odd))
-    assert "Lower is better in bad" in told
-    assert "The coefficient of bad has the sign that its direction does not" in told
+    assert "Lower is better for bad" in told
+    assert "The coefficient of bad has the wrong sign" in told
     assert "14 pairs are fewer than 10 for each of 2 members" in told
     whole = odd.fitted_on.model_copy(update={"rated": 17})
     lost = odd.members[0].model_copy(update={"missing": 3})

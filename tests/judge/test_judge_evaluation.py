@@ -2,12 +2,20 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from loop.core.ledger import read_ledger
-from loop.core.records import Completion
+from loop.core.records import Completion, Status
+from loop.evaluate.protocol import JudgingRules
+from loop.judge.counts import JudgeCounts, find_score
+from loop.judge.judge_comparison import compare_judge_runs
+from loop.judge.judge_evaluation import score_agreement
+from loop.run.manifest import find_run
 from loop.run.store import open_store
-from tests.judge.scenes import TEXTS, call, errors, rate, tell
+from loop.score.experts.ratings import Ratings
+from tests.judge.scenes import POINTS, TEXTS, call, errors, rate, tell
 
 RULES = """
 judging:
@@ -251,3 +259,60 @@ def test_failures_are_of_counts(rated):
     done = call(rated, "failures")
     assert done.exit_code == 1
     assert "own@v1 counts no errors by category" in str(done.exception)
+
+
+def test_a_tau_of_0_is_above_one_below_0():
+    """Scores are listed from the best; one that is undefined comes last."""
+    numbers = {
+        "line_sum": np.array([1.0, 2, 3, 4]),
+        "line_max": np.array([2.0, 1, 1, 2]),
+        "line_mean": np.array([1.0, 1, 1, 1]),
+    }
+    counts = JudgeCounts(
+        categories=(),
+        significant=np.empty((4, 0)),
+        insignificant=np.empty((4, 0)),
+        matched=np.full(4, np.nan),
+        statuses=(Status.ANSWERED,) * 4,
+        numbers=numbers,
+    )
+    points = Ratings(
+        ids=tuple("abcd"),
+        systems=("",) * 4,
+        raters=("r",),
+        scores=np.array([[1.0], [2], [3], [4]]),
+        scale=(1, 5),
+    )
+    scores = [find_score(name) for name in ("line_mean", "line_sum", "line_max")]
+    found = score_agreement(scores, counts, points, np.arange(4))
+    assert [(one.score.name, one.found.tau_b.value) for one in found] == [
+        ("line_max", 0), ("line_sum", -1), ("line_mean", None),
+    ]  # fmt: skip
+
+
+def test_two_runs_are_compared_on_the_pairs_that_both_answer(rated, monkeypatch):
+    """An answer that one of them lost is in no number of the other, either."""
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    given = {texts[1]: 5 - one for texts, one in zip(TEXTS, POINTS, strict=True)}
+    given[TEXTS[0][1]] = 4
+    worse = {**given, TEXTS[1][1]: 0}
+    runs = []
+    for model, numbers in (("early", given), ("late", worse)):
+        answers = {
+            text: errors(*[("omission", True)] * n, matched=3)
+            for text, n in numbers.items()
+        }
+        if model == "late":
+            answers[TEXTS[0][1]] = "I cannot."
+        tell(monkeypatch, answers)
+        call(rated, "run", "listed", "--cohort", "rp", "-e", f"told:{model}")
+        runs.append(find_run(rated, "latest:listed").id)
+    rules = JudgingRules(score="errors", threshold=0.5)
+    found = compare_judge_runs(rated, *runs, rules, confidence=0.95)
+    mean = [(one + min(5, one + 1)) / 2 for one in POINTS[1:]]
+    before, after = (
+        kendalltau([-one[text] for _, text in TEXTS[1:]], mean).statistic
+        for one in (given, worse)
+    )
+    assert found.agreement[1:] == pytest.approx((before, after))
+    assert found.difference.value == pytest.approx(after - before)

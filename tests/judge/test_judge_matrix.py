@@ -161,7 +161,7 @@ def garbage():
             self._send({"model": "tiny", "choices": [choice], "usage": usage})
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield server.server_port
@@ -259,9 +259,9 @@ def test_finished_runs_are_taken_by_name(rated):
     assert part["pairs"] == 5
     assert part["columns"][0]["outcomes"]["answered"] == 5
     mixed = call(rated, "matrix", *JUDGED, "--limit", "5", "--run", "latest:mine")
-    assert "is of other pairs" in str(mixed.exception)
+    assert "has other pairs" in str(mixed.exception)
     twice = call(rated, "matrix", "--run", "latest:mine", "--run", "latest:mine")
-    assert "stands for two columns" in str(twice.exception)
+    assert "fills two columns" in str(twice.exception)
 
 
 def test_only_the_protocol_goes_into_the_ledger(rated):
@@ -276,7 +276,7 @@ def test_only_the_protocol_goes_into_the_ledger(rated):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("mine,extractor", "--cohort", "rp", "-e", "rules"), "judges no pairs, and"),
+        (("mine,extractor", "--cohort", "rp", "-e", "rules"), "is not a judge, and"),
         (("mine,mine@v1", "--cohort", "rp", "-e", "rules"), "mine@v1 is named twice"),
         (("mine,green", "--cohort", "rp", "-e", "rules"), "--from green@v1"),
     ],
@@ -314,9 +314,12 @@ def test_compare_of_two_judges_runs(rated):
     """The same, of two runs; one of an extractor is no judge's."""
     for judge in ("mine", "listed"):
         call(rated, "run", judge, "--cohort", "rp")
-    done = call(rated, "compare", "latest:mine", "latest:listed")
+    done = call(rated, "compare", "latest:mine", "latest:listed", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
-    assert "tau-b, difference" in done.stdout
+    named = ("--run", "latest:mine", "--run", "latest:listed")
+    assert json.loads(done.stdout) == data_of(rated, *named)
+    shown = call(rated, "compare", "latest:mine", "latest:listed")
+    assert "tau-b, difference" in shown.stdout
     assert (
         call(rated, "compare", "latest:mine", "latest:listed", "-l", "x").exit_code == 2
     )
@@ -383,7 +386,7 @@ def test_a_price_is_shown_where_the_settings_have_one(rated):
     # An answer that cannot be read is asked for twice more, and that is paid, too.
     assert cost["price_per_pair"] == pytest.approx(3 * (50 * 2 + 4 * 8) / 1e6)
     assert cost["tokens_per_pair"] == 54
-    assert any("asked again" in note for note in data["notes"])
+    assert any("asked for again" in note for note in data["notes"])
 
 
 def test_names_that_are_markup_stay_text(rated, monkeypatch, tmp_path):

@@ -62,7 +62,7 @@ def test_what_nobody_said_is_null_and_is_told():
     data = judge_meta_data(found)
     assert (data["ratings"], data["consistency"], data["cost"]) == (None, None, None)
     assert data["bias"][0]["beside_ratings"] is None
-    assert "Without ratings it is not known what of it is quality" in " ".join(
+    assert "Without ratings it is unknown how much of this is quality" in " ".join(
         judge_meta_said(found)
     )
 

@@ -100,7 +100,7 @@ def test_a_judge_that_looks_at_places_only_decides_nothing(asked):
 def test_only_cases_that_both_have_are_compared(asked):
     """One that one of them lacks would be decided by what is missing."""
     assert compared({"a": "good", "b": "x"}, {"a": "y"}).case_ids == ("a",)
-    with pytest.raises(DataError, match="no case has a candidate of both"):
+    with pytest.raises(DataError, match="no case has candidates of both"):
         compared({"a": "good"}, {"b": "y"})
 
 
@@ -116,9 +116,9 @@ def test_rules_compares_nothing_and_says_so():
 @pytest.mark.parametrize(
     ("judge", "systems", "message"),
     [
-        ("green", 2, "green@v1 compares no two candidates"),
-        ("rating_pairwise", 1, "compares two systems, and 1 were given"),
-        ("rating_pairwise", 3, "compares two systems, and 3 were given"),
+        ("green", 2, "green@v1 does not compare two candidates"),
+        ("rating_pairwise", 1, "compares two systems, but 1 were given"),
+        ("rating_pairwise", 3, "compares two systems, but 3 were given"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(judge, systems, message):

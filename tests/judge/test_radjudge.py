@@ -61,6 +61,11 @@ def graded(tmp_path, expected, values, **options):
         ("C1 = C2", [0.5, 0.56], FAILED),
         (["C1 > C2", "C2 = C3"], [0.9, 0.5, 0.5], PASSED),
         (["C1 > C2", "C2 = C3"], [0.9, 0.5, 0.52], TOLERATED),
+        # What follows must hold, too: C1 is better than C3, and C1 is as good as C3.
+        (["C1 > C2", "C2 = C3"], [0.52, 0.5, 0.54], FAILED),
+        ("C1 = C2 > C3", [0.5, 0.54, 0.52], FAILED),
+        ("C1 = C2 = C3", [0.5, 0.54, 0.58], FAILED),
+        ("C1 = C2 = C3", [0.5, 0.54, 0.55], TOLERATED),
         ("C1 > C2 > C3", [0.9, 0.5, 0.1], PASSED),
         ("C1 > C2 > C3", [0.9, 0.1, 0.5], FAILED),
         ("C1 > C2", [np.nan, 0.5], UNSCORED),
@@ -135,8 +140,20 @@ def test_the_form_of_the_published_file_is_read(tmp_path):
     assert not fewer.as_published
 
 
-def test_what_is_said_twice_is_said_once(tmp_path):
-    """Whichever side stands first."""
+def test_a_context_that_says_nothing_is_none(tmp_path):
+    """A null or blank field is told to no judge, and makes no test of the patient."""
+    data = one("C1 > C2", "a", "b")
+    first, second = data[0]["tests"][0]["candidates"].values()
+    first["context"] = {"age": None, "indication": " "}
+    (test,) = read_radjudge(write_radjudge(tmp_path / "r.json", data)).tests
+    assert not test.needs_context
+    second["context"] = {"age": 0, "indication": None}
+    (test,) = read_radjudge(write_radjudge(tmp_path / "r.json", data)).tests
+    assert test.contexts == {"C2": "age: 0"}
+
+
+def test_an_order_that_is_repeated_is_kept_once(tmp_path):
+    """Whichever side comes first."""
     data = one(["C1 = C2", "C2 = C1", "C1 = C2"], "a", "b")
     (test,) = read_radjudge(write_radjudge(tmp_path / "r.json", data)).tests
     assert len(test.orders) == 1
@@ -146,14 +163,15 @@ def test_what_is_said_twice_is_said_once(tmp_path):
     ("data", "words"),
     [
         (one("C1 > C9", "a", "b"), "test 't': a ranking names 'C9', and its cand"),
-        (one("C1 C2", "a", "b"), "test 't': a ranking is none"),
-        (one("C1 >", "a", "b"), "test 't': a ranking is none"),
-        (one("C1 > C2 > C1", "a", "b"), "test 't': its rankings say against"),
-        (one("C1 > C1", "a", "b"), "test 't': its rankings say against"),
-        (one(["C1 > C2", "C2 = C1"], "a", "b"), "test 't': its rankings say against"),
+        (one("C1 C2", "a", "b"), "test 't': a ranking does not compare"),
+        (one("C1 >", "a", "b"), "test 't': a ranking does not compare"),
+        (one("C1 > C2 > C1", "a", "b"), "test 't': its rankings contradict"),
+        (one("C1 > C1", "a", "b"), "test 't': a ranking compares 'C1' with itself"),
+        (one("C2 = C2", "a", "b"), "test 't': a ranking compares 'C2' with itself"),
+        (one(["C1 > C2", "C2 = C1"], "a", "b"), "test 't': its rankings contradict"),
         (
             one(["C1 = C2", "C2 > C3", "C3 > C1"], "a", "b", "c"),
-            "test 't': its rankings say against",
+            "test 't': its rankings contradict",
         ),
         (one([], "a", "b"), "category 1: field tests.0.expected_ranking"),
         (one("C1 > C2", "a"), "category 1: field tests.0.candidates"),
@@ -225,7 +243,7 @@ def test_ten_thousand_candidates_in_a_ring_end_at_once(tmp_path):
     write_radjudge(tmp_path / "r.json", one(" > ".join(names), *texts))
     assert len(read_radjudge(tmp_path / "r.json").keys) == 10_000
     write_radjudge(tmp_path / "r.json", one(" > ".join([*names, "C1"]), *texts))
-    with pytest.raises(DataError, match="say against each other"):
+    with pytest.raises(DataError, match="contradict each other"):
         read_radjudge(tmp_path / "r.json")
     write_radjudge(tmp_path / "r.json", one(" = ".join(names), *texts))
     assert read_radjudge(tmp_path / "r.json").tests[0].ties
@@ -312,7 +330,7 @@ def test_scores_of_ones_own_are_joined_by_test_and_candidate(tmp_path):
     wrong = call("--radjudge", path, table, "--with-context", "other")
     assert "'other', which is not measured here" in str(wrong.exception)
     table.write_text("id,system,mine\nz,C1,1\n")
-    assert "no row of mine.csv is of a test" in str(
+    assert "no row of mine.csv belongs to a test" in str(
         call("--radjudge", path, table).exception
     )
 
@@ -324,13 +342,22 @@ def test_scores_of_ones_own_are_joined_by_test_and_candidate(tmp_path):
         ("-m", "green", "--radpref", "x"),
         ("-m", "green", "--errors", "x"),
         ("-m", "green", "--html", "x"),
+        # Nobody but ranloop says what a judge that it asks was told.
+        ("-m", "green", "--with-context", "green"),
+        ("-m", "rouge_l", "--lower", "rouge_l"),
+        ("mine.csv", "-e", "rules"),
     ],
 )
 def test_what_does_not_belong_to_it_is_refused(tmp_path, more):
     """An option that did nothing would be believed to do something."""
     path = write_radjudge(tmp_path / "r.json")
     assert call("--radjudge", path, *more).exit_code == 2
-    assert call("--ratings", "x", "s.csv", "--tolerance", "0.1").exit_code == 2
+
+
+def test_its_options_are_refused_without_it():
+    """They would have no effect."""
+    for option in (("--tolerance", "0.1"), ("--with-context", "a")):
+        assert call("--ratings", "x", "s.csv", *option).exit_code == 2
 
 
 def test_a_row_shows_strict_and_tolerant_side_by_side(tmp_path):

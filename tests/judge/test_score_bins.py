@@ -6,11 +6,14 @@ import pytest
 from loop.judge.score_bins import bins_data, score_bins
 
 
-def labels(values):
+def labels(values, *bounds):
     """Return the filled bins by label."""
-    found = score_bins(np.array(values, dtype=float))
+    found = score_bins(np.array(values, dtype=float), *bounds)
     assert sum(one.share for one in found) == pytest.approx(1) if found else True
     return {one.label: one.n for one in found if one.n}
+
+
+COUNT = (0.0, None)
 
 
 def test_a_score_is_in_the_bin_that_begins_with_it():
@@ -21,21 +24,46 @@ def test_a_score_is_in_the_bin_that_begins_with_it():
         "0.3-0.4": 2,
         "0.9-1": 1,
     }
-
-
-def test_counts_have_a_bin_each():
-    """And one for all above ten; a judge that finds nothing has one bar."""
-    assert labels([0, 2, 2, 11, 40]) == {"0": 1, "2": 2, "11+": 2}
-    assert len(score_bins(np.array([0.0, 2.0]))) == 3
+    # All or nothing is still a score from 0 to 1.
     assert labels([0, 1, 0]) == {"0-0.1": 2, "0.9-1": 1}
 
 
-def test_scores_below_zero_are_spread_over_what_is_there():
-    """As of CRIMSON, from -1 to 1."""
-    found = score_bins(np.array([-1.0, -0.5, 0.25, 1.0]))
-    assert (found[0].low, found[-1].high) == (-1, 1)
-    assert sum(one.n for one in found) == 4 and found[-1].n == 1
+def test_counts_have_a_bin_each():
+    """And one for all above ten; a judge that finds at most one error counts, too."""
+    assert labels([0, 2, 2, 11, 40], *COUNT) == {"0": 1, "2": 2, "11+": 2}
+    assert len(score_bins(np.array([0.0, 2.0]), *COUNT)) == 3
+    assert labels([0, 1, 0], *COUNT) == {"0": 2, "1": 1}
+    assert labels([0, 0], *COUNT) == {"0": 2}
+
+
+def test_points_have_a_bin_for_each_that_can_be_given():
+    """Of 1 to 5, whichever were given: no bin for 0, and one for 5."""
+    found = score_bins(np.array([2.0, 3.0, 3.0]), 1.0, 5.0)
+    assert [(one.label, one.n) for one in found] == [
+        ("1", 0), ("2", 1), ("3", 2), ("4", 0), ("5", 0),
+    ]  # fmt: skip
+    means = score_bins(np.array([0.5, 2.0]), 0.0, 4.0)
+    assert [one.label for one in means if one.n] == ["0.4-0.8", "2-2.4"]
+
+
+def test_scores_below_zero_are_spread_over_their_range():
+    """CRIMSON goes from -1 to 1, whichever values a judge gives."""
+    found = score_bins(np.array([-0.5, 0.0, 0.25]), -1.0, 1.0)
+    assert (found[0].low, found[-1].high, len(found)) == (-1, 1, 10)
+    assert labels([-0.5, 0.0, 0.25, 1.0], -1.0, 1.0) == {
+        "-0.6 to -0.4": 1,
+        "0-0.2": 1,
+        "0.2-0.4": 1,
+        "0.8-1": 1,
+    }
+
+
+def test_what_is_outside_its_range_or_has_none_is_spread_over_what_is_there():
+    """However near the least and the largest are."""
     assert labels([-2.5, -2.5]) == {"-2.5": 2}
+    assert sum(labels([-2.5, 0.5]).values()) == 2
+    near = score_bins(np.array([2.3333333333, 2.3333333334]), *COUNT)
+    assert sum(one.n for one in near) == 2
 
 
 def test_what_has_no_score_is_in_no_bin():
@@ -43,7 +71,7 @@ def test_what_has_no_score_is_in_no_bin():
     (found,) = [one for one in score_bins(np.array([np.nan, 0.5])) if one.n]
     assert (found.n, found.share) == (1, 1.0)
     assert score_bins(np.array([np.nan])) == ()
-    assert bins_data(score_bins(np.array([0.0, 12.0])))[-1] == {
+    assert bins_data(score_bins(np.array([0.0, 12.0]), *COUNT))[-1] == {
         "low": 11.0,
         "high": None,
         "n": 1,

@@ -1,6 +1,6 @@
 """Surfaces of scores, against the table of worked numbers; and the manual's figure.
 
-``python -m tests.judge.test_surfaces`` writes the figure anew.
+``python -m tests.judge.test_surfaces`` writes the figure again.
 """
 
 from pathlib import Path

@@ -319,7 +319,7 @@ def test_the_verb_fits_lists_shows_and_scores(rated, tmp_path):
     assert done.exit_code == 0, done.output
     flat = " ".join(done.stdout.split())
     assert "ensemble@v1: regression of 2 members, fitted on 8 pairs of 7" in flat
-    assert "Out of fold the regression does not beat its best member" in flat
+    assert "Out of fold, the regression does not beat its best member" in flat
     again = call(rated, "ensemble", "fit", "--cohort", "rp", *members)
     assert "nothing is recorded anew" in again.output
     mean = call(
@@ -327,7 +327,7 @@ def test_the_verb_fits_lists_shows_and_scores(rated, tmp_path):
         *("ensemble", "fit", "--cohort", "rp", "--members", "green,rouge_1"),
         *("--method", "mean", "-n", "plain"),
     )
-    assert "was not measured: fit it with --out-of-fold" in " ".join(
+    assert "was not measured. Fit it with --out-of-fold" in " ".join(
         mean.stdout.split()
     )
     listed = json.loads(call(rated, "ensemble", "list", "--json").stdout)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from loop.stats.correlation import (
+    Correlations,
     correlate,
     correlate_columns,
     is_shown,
@@ -352,21 +353,32 @@ def test_a_flat_side_has_no_p():
 
 
 @pytest.mark.parametrize(
-    ("estimate", "p", "shown"),
+    ("estimate", "units", "p", "shown"),
     [
-        (Estimate(0.4, 0.1, 0.6), 0.01, True),
-        (Estimate(-0.4, -0.6, -0.1), 0.01, True),
-        (Estimate(0.4, 0.1, 0.6), 0.05, False),
-        (Estimate(0.4, -0.1, 0.6), 0.01, False),
-        (Estimate(0.4, 0.0, 0.6), 0.01, False),
-        (Estimate(0.4, 0.1, 0.6), None, False),
-        (Estimate(None, None, None), 0.01, False),
-        # Every resample of a perfect order is one; three of them are by chance, too.
-        (Estimate(1.0, None, None), 0.01, True),
-        (Estimate(1.0, None, None), 0.33, False),
-        (Estimate(0.4, None, None), 0.01, False),
+        (Estimate(0.4, 0.1, 0.6), 9, 0.01, True),
+        (Estimate(-0.4, -0.6, -0.1), 9, 0.01, True),
+        (Estimate(0.4, 0.1, 0.6), 9, 0.05, False),
+        (Estimate(0.4, -0.1, 0.6), 9, 0.01, False),
+        (Estimate(0.4, 0.0, 0.6), 9, 0.01, False),
+        (Estimate(0.4, 0.1, 0.6), 9, None, False),
+        (Estimate(None, None, None), 9, 0.01, False),
+        (Estimate(0.4, None, None), 9, 0.01, False),
+        # Every resample of a perfect order is one. Of five units two in 120 orders
+        # are as extreme, of four two in 24, however many candidates they have.
+        (Estimate(-1.0, None, None), 5, 0.01, True),
+        (Estimate(1.0, None, None), 4, 0.01, False),
+        (Estimate(1.0, None, None), 5, 0.33, False),
     ],
 )
-def test_a_tau_is_shown_by_its_test_and_its_interval(estimate, p, shown):
+def test_a_tau_is_shown_by_its_test_and_its_interval(estimate, units, p, shown):
     """The one guards against few candidates, the other against many of one case."""
-    assert is_shown(estimate, p) is shown
+    found = Correlations(estimate, estimate, estimate, n=9, n_units=units)
+    assert is_shown(found, p) is shown
+
+
+def test_many_candidates_of_one_case_show_nothing():
+    """Eight in perfect order are one unit: no other case says the same."""
+    x = np.arange(8.0)
+    assert kendall_p(x, x) < 0.001
+    assert not is_shown(correlate(x, x, np.zeros(8)), kendall_p(x, x))
+    assert is_shown(correlate(x, x), kendall_p(x, x))

@@ -242,16 +242,16 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
     if one.wording is not None:
         judge = ""
         if one.wording.judge is not None:
-            judge = f", the judge {one.wording.judge:g}"
+            judge = f"; the judge counts {one.wording.judge:g} in all candidates"
         found.append(
             f"Errors of wording (category g): the experts count "
             f"{one.wording.experts:g} in {_number(one.wording.candidates, 'candidate')}"
-            f"{judge}. They are not clinical, and in no other number."
+            f"{judge}. They are not clinical, and are part of no other number."
         )
     if one.unanswered:
         found.append(
-            f"{_number(one.unanswered, 'candidate')} without an answer of the judge "
-            "left out."
+            f"{_number(one.unanswered, 'candidate')} left out: the judge gave no "
+            f"readable answer{', or none on insignificant errors' * one.all_errors}."
         )
     odd = [each.group.name for each in (*one.groups, one.total) if each.suspicious]
     if odd:
@@ -270,12 +270,12 @@ STRATA: Final = ("by", "stratum", "metric", "n", "tau-b")
 def stratum_rows(
     strata: Iterable[tuple[str, StratumAgreement]],
 ) -> list[tuple[str, ...]]:
-    """Return a row for every stratum and metric, the metrics of one together.
+    """Return a row for every stratum and metric, all metrics of a stratum together.
 
     Parameters
     ----------
     strata
-        What each is of, a metric or a column, with its agreement.
+        Name of a metric or column, with its agreement in one stratum.
     """
     rows = []
     for name, one in strata:
@@ -289,9 +289,10 @@ def stratum_rows(
 
 
 STRATA_SAID: Final = (
-    f"tau-b with the mean of the raters within strata. Below {LEAST_UNITS} cases or "
-    "patients nothing is estimated; strata are not corrected for each other. "
-    f"{DAGGER}: not shown to differ from 0, by Kendall's test or by the interval."
+    f"tau-b with the mean of the raters within strata. Strata of fewer than "
+    f"{LEAST_UNITS} cases or patients have no estimate; p is not adjusted for the "
+    f"number of strata. {DAGGER}: not shown to differ from 0, by Kendall's test or by "
+    "the interval."
 )
 """What must be known of the table of strata."""
 

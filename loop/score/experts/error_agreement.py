@@ -263,10 +263,11 @@ class WordingCount(NamedTuple):
     """Sum over candidates of the median of the raters."""
 
     candidates: int
-    """In which the median is above 0."""
+    """With a median above 0."""
 
     judge: float | None
-    """Sum over the same; None of a judge that is not asked for them."""
+    """Sum over all candidates, also those in which the experts count none; None for a
+    judge that is not asked for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,8 +292,8 @@ class ErrorAgreement:
     """All clinical categories together."""
 
     wording: WordingCount | None
-    """Errors of the seventh category, which is not clinical and in no other number;
-    None where the experts count none."""
+    """Errors of the seventh category, which is not clinical and is part of no other
+    number; None where the experts count none."""
 
     tau_b: Estimate
     """Of the judge's number of errors with the experts': errors with errors."""
@@ -356,9 +357,7 @@ def agree_on_errors(
     RadEval in VERT, appendix C. Median over readers: Conover WJ. Practical
     Nonparametric Statistics. 3rd ed. 1999.
     """
-    own = judge.rows(experts.keys)
-    answered = ~np.isnan(own.counts[:, 0, 0, 0])
-    asked = (~np.isnan(experts.counts[:, :, 0, 0])).any(axis=1)
+    answered, asked = _both_said(judge, experts, all_errors)
     kept = answered & asked
     if not kept.any():
         raise DataError(
@@ -403,6 +402,43 @@ def agree_on_errors(
         units=len(np.unique(units)),
         by_patient=patients is not None,
     )
+
+
+def agree_with_and_without(
+    judge: ErrorTable,
+    experts: ErrorTable,
+    *,
+    name: str,
+    patients: Mapping[str, str] | None,
+    resamples: int,
+    seed: int,
+) -> tuple[ErrorAgreement, ...]:
+    """Return what `agree_on_errors` does without, then with insignificant errors.
+
+    Only the first if there is no candidate with insignificant errors of both sides.
+    """
+    with_all = np.logical_and(*_both_said(judge, experts, all_errors=True)).any()
+    return tuple(
+        agree_on_errors(
+            judge,
+            experts,
+            name=name,
+            all_errors=every,
+            patients=patients,
+            resamples=resamples,
+            seed=seed,
+        )
+        for every in ((False, True) if with_all else (False,))
+    )
+
+
+def _both_said(
+    judge: ErrorTable, experts: ErrorTable, all_errors: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of the experts' candidates the judge, and an expert, counted."""
+    own = judge.rows(experts.keys).totals(judge.categories, all_errors=all_errors)
+    theirs = experts.totals(experts.categories, all_errors=all_errors)
+    return ~np.isnan(own[:, 0]), np.any(~np.isnan(theirs), axis=1)
 
 
 def _agree(

@@ -24,7 +24,7 @@ SIGNIFICANCES: Final = ("significant", "insignificant")
 
 @cache
 def not_clinical() -> frozenset[str]:
-    """Return the categories that say nothing wrong about the patient.
+    """Return the categories whose errors say nothing wrong about the patient.
 
     Examples
     --------
@@ -50,13 +50,14 @@ class ErrorTable:
 
     counts: NDArray[np.float64]
     """Shape ``(n_candidates, n_raters, n_categories, 2)``, the last axis significant
-    and insignificant; NaN where somebody did not judge a candidate."""
+    and insignificant; NaN where somebody did not judge a candidate, or said nothing of
+    its insignificant errors. Whoever does not weigh errors has 0 of these."""
 
     signature: str = ""
     """What a judge counted with; empty for experts."""
 
     repeated: int = 0
-    """Rows that stood more than once with the same count; used once."""
+    """Rows that were repeated with the same count; used once."""
 
     def __post_init__(self) -> None:
         shape = (len(self.keys), len(self.raters), len(self.categories), 2)
@@ -78,15 +79,17 @@ class ErrorTable:
         Returns
         -------
         NDArray[np.float64]
-            Shape ``(n_candidates, n_raters)``; NaN where not judged.
+            Shape ``(n_candidates, n_raters)``; NaN where not judged, and where
+            insignificant errors are asked for and nothing is said of them.
         """
         chosen = [
             place for place, one in enumerate(self.categories) if one in categories
         ]
         kept = self.counts[:, :, chosen, : 2 if all_errors else 1]
-        # Whoever does not weigh errors has no insignificant ones.
-        totals = np.nansum(kept, axis=(2, 3))
-        return np.where(np.isnan(self.counts[:, :, 0, 0]), np.nan, totals)
+        # Of no category the sum is 0, also where nobody judged.
+        return np.where(
+            np.isnan(self.counts[:, :, 0, 0]), np.nan, kept.sum(axis=(2, 3))
+        )
 
     def rows(self, keys: Sequence[tuple[str, str]]) -> ErrorTable:
         """Return the table of these candidates, in this order; NaN for unknown ones."""
@@ -106,7 +109,7 @@ class ErrorTable:
     def as_ratings(self) -> Ratings:
         """Return minus the number of significant errors as points: more is better.
 
-        What is not clinical, such as wording, is no error here.
+        Errors that are not clinical, such as wording, do not count here.
         """
         clinical = [one for one in self.categories if one not in not_clinical()]
         points = 0.0 - self.totals(clinical, all_errors=False)
@@ -261,7 +264,9 @@ def read_judge_counts(path: Path) -> ErrorTable:
     ----------
     path
         Columns ``id``, ``system`` and one such as ``significant.omission`` for each
-        significance and category. A row of empty cells was not answered.
+        significance and category. A row of empty cells was not answered; one whose
+        insignificant errors alone are empty says nothing of these. A judge that gives
+        none in any row does not weigh errors.
 
     Returns
     -------
@@ -278,7 +283,6 @@ def read_judge_counts(path: Path) -> ErrorTable:
     named = find_columns(table, ("id", "system"), _OPTIONAL, "Counts of a judge")
     known = read_errors(bundled() / "labels")
     columns = _count_columns(table, known)
-    weighed = len({significance for significance, _ in columns}) == len(SIGNIFICANCES)
     categories = tuple(
         one for one in known.ids if any(category == one for _, category in columns)
     )
@@ -297,11 +301,15 @@ def read_judge_counts(path: Path) -> ErrorTable:
     if not found:
         raise DataError(f"{path.name}: there is no row of counts. Give at least one.")
     keys = tuple(sorted(found))
+    counts = np.stack([found[key] for key in keys])[:, None]
+    weighed = bool((~np.isnan(counts[..., 1])).any())
+    if not weighed:
+        counts[..., 1] = 0 * counts[..., 0]
     return ErrorTable(
         keys=keys,
         raters=(path.name,),
         categories=categories,
-        counts=np.stack([found[key] for key in keys])[:, None],
+        counts=counts,
         signature="" if weighed else "significance:none",
     )
 
@@ -331,16 +339,21 @@ def _judged_row(
     """Return one pair's counts, ``(n_categories, 2)``; all NaN where unanswered."""
     given = {cell: row.text(column) for cell, column in columns.items()}
     counts = np.zeros((len(categories), 2))
-    # A judge that does not weigh errors leaves one significance empty in every row.
-    serious = [text for (name, _), text in given.items() if name == SIGNIFICANCES[0]]
+    by_weight = [
+        [text for (name, _), text in given.items() if name == significance]
+        for significance in SIGNIFICANCES
+    ]
     if not any(given.values()):
         return np.full_like(counts, np.nan)
-    if not all(serious):
-        raise DataError(
-            f"{row.where}: some counts of significant errors are empty. Fill them in, "
-            "or leave the whole row empty where the judge gave no answer."
-        )
+    for significance, texts in zip(SIGNIFICANCES, by_weight, strict=True):
+        if not all(texts) and (any(texts) or significance == SIGNIFICANCES[0]):
+            raise DataError(
+                f"{row.where}: some counts of {significance} errors are empty. Fill "
+                "them in, or leave the whole row empty where the judge gave no answer."
+            )
     for (significance, category), text in given.items():
         place = categories.index(category), SIGNIFICANCES.index(significance)
-        counts[place] = _whole(text, row.where) if text else 0
+        counts[place] = _whole(text, row.where) if text else np.nan
+    if not any(by_weight[1]):
+        counts[:, 1] = np.nan
     return counts

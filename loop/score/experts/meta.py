@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
-from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
+from loop.score.experts.error_agreement import ErrorAgreement, agree_with_and_without
 from loop.score.experts.error_counts import CountAgreement, count_agreement
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.metric_scores import (
@@ -87,7 +87,7 @@ class MetricAgreement(NamedTuple):
     @property
     def shown(self) -> bool:
         """Whether tau-b is shown to differ from 0, by its test and its interval."""
-        return is_shown(self.consensus.tau_b, self.p)
+        return is_shown(self.consensus, self.p)
 
     @property
     def tau_b_each(self) -> float | None:
@@ -456,19 +456,19 @@ def divide_strata(
 ) -> MetaDocument:
     """Return the document with the agreement of each metric within strata.
 
-    On resamples of the number and seed that the document has.
+    Uses the document's number of resamples and seed.
 
     Parameters
     ----------
     document
-        As of `evaluate_metrics`, from the same scores and ratings.
+        Result of `evaluate_metrics` for the same scores and ratings.
     path
-        As of `read_strata`.
+        As for `read_strata`.
 
     Raises
     ------
     DataError
-        The strata cannot be read, or are of other cases.
+        The strata cannot be read, or name other cases.
     """
     if isinstance(rated, RadPref):
         same = _align(scores, rated.ratings, rated.patients)
@@ -503,8 +503,8 @@ def hold_errors(
 ) -> MetaDocument:
     """Return the document with a judge's error counts held against the experts'.
 
-    They are held once without and once with insignificant errors, on resamples of the
-    number and seed that the document has.
+    They are compared without, then with insignificant errors (where both sides say
+    something about these), with the document's number of resamples and seed.
 
     Parameters
     ----------
@@ -519,17 +519,13 @@ def hold_errors(
         The two tables have no candidate in common.
     """
     result = document.result
-    errors = tuple(
-        agree_on_errors(
-            judge,
-            experts,
-            name=name,
-            all_errors=every,
-            patients=patients,
-            resamples=result.resamples,
-            seed=result.seed,
-        )
-        for every in (False, True)
+    errors = agree_with_and_without(
+        judge,
+        experts,
+        name=name,
+        patients=patients,
+        resamples=result.resamples,
+        seed=result.seed,
     )
     return replace(document, errors=(*document.errors, *errors))
 

@@ -1,4 +1,4 @@
-"""Agreement within strata: modality, anatomy, or whatever a file names of the cases."""
+"""Agreement within strata: modality, anatomy, or any other column about the cases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_UNITS: Final = 10
 
 _IDS: Final = ("id", "case_id")
 _MOST: Final = 50
-"""Strata of one column: more are no strata, but names of cases or texts."""
+"""Strata of one column: a column with more holds names of cases or texts."""
 
 _LONGEST: Final = 60
 """Characters of the name of a stratum."""
@@ -29,7 +29,7 @@ _LONGEST: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strata:
-    """What a file says of cases, column by column."""
+    """What a file says about cases, column by column."""
 
     names: tuple[str, ...]
     """Of the columns, for example ``("modality", "anatomy")``."""
@@ -54,17 +54,18 @@ def read_strata(path: Path, ids: Sequence[str]) -> Strata:
     Raises
     ------
     DataError
-        There is no column ``id`` or no other one, a case has two rows that differ, no
-        row is of a case that is wanted, or a column has more than 50 values or long
-        ones, as texts are.
+        There is no column ``id`` or no other one, two rows of a case differ, no row
+        belongs to a wanted case, or a column has more than 50 values or a value of
+        more than 60 characters.
     """
     table = open_table(path, other=".csv")
     keys = [name for name in table.header if name.strip().casefold() in _IDS]
-    names = [name for name in table.header if name not in keys]
+    # A spreadsheet may leave a column without a name at the end.
+    names = [name for name in table.header if name not in keys and name.strip()]
     if len(keys) != 1 or not names:
         raise DataError(
-            f"{table.name}: strata need one column id and one for each way to divide "
-            "the cases, such as modality."
+            f"{table.name}: strata need one column id, and another column for each way "
+            "to divide the cases, such as modality."
         )
     wanted = set(ids)
     found: dict[str, tuple[str, ...]] = {}
@@ -75,21 +76,21 @@ def read_strata(path: Path, ids: Sequence[str]) -> Strata:
         said = tuple(row.text(name) for name in names)
         if found.setdefault(case, said) != said:
             raise DataError(
-                f"{row.where}: case {quoted(case)} is in two strata of one column. "
-                "Keep one of its rows."
+                f"{row.where}: case {quoted(case)} has another row with other strata. "
+                "Keep one of the two."
             )
     if not found:
         raise DataError(
-            f"{table.name}: no row is of a case that is measured here. Give it the ids "
-            "of the cohort, or of the scores."
+            f"{table.name}: no row belongs to a case that is measured here. Use the "
+            "ids of the cohort, or of the scores."
         )
     for place, name in enumerate(names):
         values = {said[place] for said in found.values()}
         if len(values) > _MOST or max(map(len, values)) > _LONGEST:
             raise DataError(
                 f"{table.name}: column {quoted(name)} has more than {_MOST} different "
-                f"values, or one of more than {_LONGEST} characters. Leave out what "
-                "divides no cases."
+                f"values, or one of more than {_LONGEST} characters. Leave out columns "
+                "that do not name strata."
             )
     nothing = ("",) * len(names)
     return Strata(
@@ -106,7 +107,7 @@ class StratumAgreement(NamedTuple):
     """Column, for example ``"modality"``."""
 
     stratum: str
-    """Empty of the cases of which the file says nothing."""
+    """Empty for the cases about which the file says nothing."""
 
     tau_b: Estimate
     """None, with a note, below 10 units."""
@@ -138,15 +139,15 @@ def agree_by_stratum(
     strata
         Of the same candidates.
     units
-        What is resampled as a whole.
+        Unit of each candidate; whole units are resampled.
     **resampling
         ``resamples`` (2,000), ``seed`` (0), ``confidence`` (0.95).
 
     Returns
     -------
     tuple[StratumAgreement, ...]
-        A stratum of fewer than 10 units is not estimable: its n is there, no number
-        is. Strata are not corrected for each other.
+        A stratum of fewer than 10 units is not estimable: it has its n and no other
+        number. Nothing is adjusted for the number of strata.
     """
     both = ~np.isnan(scores) & ~np.isnan(ratings)
     found = []
@@ -158,8 +159,8 @@ def agree_by_stratum(
             tau_b, shown = _nothing(n_units), False
             if n_units >= LEAST_UNITS:
                 x, y = scores[chosen], ratings[chosen]
-                tau_b = correlate(x, y, units[chosen], **resampling).tau_b
-                shown = is_shown(tau_b, kendall_p(x, y))
+                within = correlate(x, y, units[chosen], **resampling)
+                tau_b, shown = within.tau_b, is_shown(within, kendall_p(x, y))
             found.append(
                 StratumAgreement(by, name, tau_b, shown, int(chosen.sum()), n_units)
             )

@@ -122,7 +122,7 @@ def test_error_counts_are_told_with_the_experts_own_beside(document, render):
             assert share(one.f1_pairs) in text and share(one.f1_rest) in text
         for each in words.bias_bins(found):
             assert signed(each.difference.value, 2) in text
-    assert "1 candidate without an answer of the judge left out" in text
+    assert "1 candidate left out: the judge gave no readable answer." in text
 
 
 def test_suspicious_agreement_of_counts_is_called_so(document):

@@ -7,6 +7,7 @@ from loop.core.errors import DataError
 from loop.score.experts.documents import errors_said
 from loop.score.experts.error_agreement import (
     agree_on_errors,
+    agree_with_and_without,
     bias_curve,
     category_groups,
     count_f1,
@@ -74,6 +75,22 @@ def test_no_error_on_either_side_has_no_f1():
     assert none.f1.note == "not estimable: no error on either side"
     missed = count_f1(np.zeros(4), np.array([1, 0, 2, 0]))
     assert (missed.precision, missed.recall, missed.f1.value) == (None, 0, 0)
+
+
+def test_insignificant_errors_that_an_answer_leaves_out_are_not_none():
+    """Such a candidate is in the numbers of significant errors alone."""
+    experts = table([[1, 0, 0], [1, 0, 0]], minor=1)
+    told = table([[1, 0, 0], [1, 0, 0]], minor=1)
+    told.counts[0, ..., 1] = NA
+    options = {"name": "j", "patients": None, "resamples": 9, "seed": 0}
+    serious, every = agree_with_and_without(told, experts, **options)
+    assert (serious.candidates, serious.unanswered) == (2, 0)
+    assert (every.candidates, every.unanswered) == (1, 1)
+    assert every.total.judge[:3] == (4, 4, 4)
+    assert every.total.difference.value == 0
+    told.counts[..., 1] = NA
+    (alone,) = agree_with_and_without(told, experts, **options)
+    assert not alone.all_errors and alone.candidates == 2
 
 
 def test_the_interval_is_that_of_the_plain_loop():
@@ -256,3 +273,28 @@ def test_errors_of_wording_stand_apart(tmp_path):
     assert "Errors of wording (category g): the experts count 4 in 1 candidate." in said
     every = agree_on_errors(judge, with_g, **{**named, "all_errors": True})
     assert every.wording == (5, 2, None)
+
+
+def test_errors_of_wording_that_a_judge_counts_are_of_all_candidates():
+    """Its number is not one of the candidates in which the experts count any."""
+    names = ("omission", "wording")
+
+    def counted(*rows):
+        serious = np.array(rows, dtype=float)[:, None, :]
+        return ErrorTable(
+            keys=(("a", "x"), ("b", "x")),
+            raters=("r",),
+            categories=names,
+            counts=np.stack([serious, 0 * serious], axis=3),
+        )
+
+    found = agree_on_errors(
+        counted((1, 0), (0, 3)),
+        counted((1, 2), (0, 0)),
+        name="j",
+        all_errors=False,
+        resamples=9,
+    )
+    assert found.wording == (2, 1, 3)
+    said = " ".join(errors_said(found))
+    assert "count 2 in 1 candidate; the judge counts 3 in all candidates." in said

@@ -53,16 +53,18 @@ def test_insignificant_errors_count_on_request(experts):
     np.testing.assert_array_equal(totals, [[0, np.nan], [2, 0]])
 
 
-def test_without_a_weighing_all_errors_are_the_significant_ones():
-    """NaN throughout the insignificant ones is no missing judgement."""
+def test_insignificant_errors_of_which_nothing_is_said_are_not_none():
+    """All errors are then not known, the significant ones are."""
     table = ErrorTable(
-        keys=(("a", ""), ("b", "")),
+        keys=(("a", ""), ("b", ""), ("c", "")),
         raters=("judge",),
         categories=("omission",),
-        counts=np.array([[[[2, np.nan]]], [[[np.nan, np.nan]]]]),
+        counts=np.array([[[[2, np.nan]]], [[[np.nan, np.nan]]], [[[2, 0]]]]),
     )
-    totals = table.totals(("omission",), all_errors=True)
-    np.testing.assert_array_equal(totals, [[2], [np.nan]])
+    every = table.totals(("omission",), all_errors=True)
+    np.testing.assert_array_equal(every, [[np.nan], [np.nan], [2]])
+    serious = table.totals(("omission",), all_errors=False)
+    np.testing.assert_array_equal(serious, [[2], [np.nan], [2]])
 
 
 def test_fewer_significant_errors_are_more_points(experts):
@@ -138,6 +140,17 @@ def test_a_judge_that_does_not_weigh_says_so(tmp_path):
     found = read_judge_counts(write(tmp_path / "counts.csv", ["a,2"], header))
     assert found.signature == "significance:none"
     assert found.totals(("omission",), all_errors=True).tolist() == [[2]]
+
+
+def test_a_row_without_insignificant_counts_says_nothing_of_them(tmp_path):
+    """Where another row has them; where none has, the judge does not weigh."""
+    rows = ["a,x,answered,4,2,", "b,x,answered,4,2,1"]
+    found = read_judge_counts(write(tmp_path / "counts.csv", rows, JUDGED))
+    assert found.signature == ""
+    np.testing.assert_array_equal(found.counts[:, 0, 0], [[2, np.nan], [2, 1]])
+    found = read_judge_counts(write(tmp_path / "counts.csv", rows[:1], JUDGED))
+    assert found.signature == "significance:none"
+    np.testing.assert_array_equal(found.counts[:, 0, 0], [[2, 0]])
 
 
 @pytest.mark.parametrize(

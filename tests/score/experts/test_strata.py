@@ -16,7 +16,8 @@ def written(tmp_path, *lines):
 
 def test_every_case_has_what_the_file_says_of_it(tmp_path):
     """In the order asked for; what it says nothing of is in no stratum of its own."""
-    path = written(tmp_path, "id,modality,anatomy", "b,CT,chest", "a,MR,knee", "z,US,x")
+    rows = ("b,CT,chest,", "a,MR,knee,", "z,US,x,")
+    path = written(tmp_path, "id,modality,anatomy,", *rows)
     found = read_strata(path, ["a", "b", "c"])
     assert found.names == ("modality", "anatomy")
     assert found.values == (("MR", "knee"), ("CT", "chest"), ("", ""))
@@ -27,9 +28,10 @@ def test_every_case_has_what_the_file_says_of_it(tmp_path):
     [
         (("modality", "CT"), "need one column id"),
         (("id", "a"), "need one column id"),
+        (("id,", "a,"), "need one column id"),
         (("id,case_id,m", "a,a,CT"), "need one column id"),
-        (("id,m", "a,CT", "a,MR"), "case 'a' is in two strata"),
-        (("id,m", "z,CT"), "no row is of a case that is measured here"),
+        (("id,m", "a,CT", "a,MR"), "case 'a' has another row with other strata"),
+        (("id,m", "z,CT"), "no row belongs to a case that is measured here"),
         (("id,m", "a," + "x" * 61), "more than 60 characters"),
     ],
 )
