@@ -93,14 +93,16 @@ class Taxonomy:
     where this is ``"chest"``."""
 
     _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
+    _ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_names", _name_table(self.labels))
+        object.__setattr__(self, "_ids", tuple(one.id for one in self.labels))
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Label ids in published order."""
-        return tuple(label.id for label in self.labels)
+        return self._ids
 
     @property
     def extracted(self) -> tuple[str, ...]:

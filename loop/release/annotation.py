@@ -33,7 +33,7 @@ from loop.engines.base import ignore_progress
 from loop.labels.cohort import REPORT_INPUTS
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.source import ImportOptions, SourceCase, check_length
-from loop.labels.language import guess_language, has_words
+from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_known
 from loop.prompts.version import PromptVersion
@@ -105,7 +105,7 @@ class CorpusSize(NamedTuple):
     rows: int
     shards: int
     digest: str
-    """Over id, language and text of every row."""
+    """Over id, given language and text of every row."""
 
 
 class AnnotatedCorpus(NamedTuple):
@@ -277,11 +277,7 @@ def _row(case: SourceCase, reading: ImportOptions) -> CorpusRow:
     language = case.language
     if reading.language != "auto":
         language = reading.language
-    return CorpusRow(
-        _encodable(reading.id_prefix + case.case_id),
-        text,
-        language or guess_language(text),
-    )
+    return CorpusRow(_encodable(reading.id_prefix + case.case_id), text, language)
 
 
 def _encodable(text: str) -> str:

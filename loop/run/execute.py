@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import chain, islice, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.clock import Clock, utc_now
@@ -35,10 +36,10 @@ from loop.engines.base import Engine
 from loop.prompts.outputs.base import Contract
 from loop.prompts.render import PromptPlan
 from loop.prompts.stages import write_input
-from loop.run.database import FieldEncoder, decode_fields
+from loop.run.database import FieldEncoder
 from loop.run.prune import starting
 from loop.run.spec import RunSpec, run_id, spec_data
-from loop.run.store import CompletionRow, OutcomeRow, RunRecord, Store, Writer
+from loop.run.store import CompletionRow, RunRecord, Store, Writer
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -406,19 +407,15 @@ def execute(
 
 
 class _Aside(Writer):
-    """Hands outcomes back instead of storing them; stores answers only where told."""
+    """Stores answers only where told."""
 
     def __init__(self, store: Store, *, keep: bool) -> None:
         super().__init__(store)
         self._keep = keep
-        self.rows: list[OutcomeRow] = []
 
     def add_completion(self, row: CompletionRow) -> None:
         if self._keep:
             super().add_completion(row)
-
-    def add_outcome(self, row: OutcomeRow) -> None:
-        self.rows.append(row)
 
 
 def ask_aside(
@@ -440,20 +437,11 @@ def ask_aside(
     StoreError
         The store cannot be read or written.
     """
-    writer = _Aside(store, keep=keep)
-    with writer:
+    with _Aside(store, keep=keep) as writer:
         keys = KeyMaker(spec, engine.identity())
-        _Runner(0, work, keys, writer, store).run(engine)
-    return tuple(
-        Outcome(
-            item_id=item_id,
-            status=Status(status),
-            fields=decode_fields(fields),
-            repairs=tuple(json.loads(repairs)) if repairs else (),
-            problem=problem,
-        )
-        for _, _, item_id, status, fields, repairs, problem, _ in sorted(writer.rows)
-    )
+        runner = _AsideRunner(0, work, keys, writer, store)
+        runner.run(engine)
+    return tuple(outcome for _, outcome in sorted(runner.ended, key=itemgetter(0)))
 
 
 _ONLY_IF_ANY = frozenset({"retried", "recovered", "unanswered"})
@@ -801,16 +789,41 @@ class _Runner:
         problem = "; ".join(slot.problems)
         if status:
             self._problems.add(problem, slot.item.id)
+        self._keep(slot, problem)
+
+    def _keep(self, slot: Slot, problem: str) -> None:
+        """Store the outcome of an item."""
         repairs = json.dumps(slot.repairs, ensure_ascii=False) if slot.repairs else ""
         self._writer.add_outcome(
             (
                 self._number,
                 slot.seq,
                 slot.item.id,
-                _WORDS[status],
+                _WORDS[slot.status],
                 self._encoder.encode(slot.ordered()),
                 repairs,
                 problem,
                 slot.keys,
             )
         )
+
+
+class _AsideRunner(_Runner):
+    """Hands outcomes back instead of storing them."""
+
+    def __init__(
+        self, number: int, work: Work, keys: KeyMaker, writer: Writer, store: Store
+    ) -> None:
+        super().__init__(number, work, keys, writer, store)
+        self.ended: list[tuple[int, Outcome]] = []
+        """Place of each item, and its outcome."""
+
+    def _keep(self, slot: Slot, problem: str) -> None:
+        outcome = Outcome(
+            item_id=slot.item.id,
+            status=STATUS[slot.status],
+            fields=dict(slot.ordered()),
+            repairs=tuple(slot.repairs),
+            problem=problem,
+        )
+        self.ended.append((slot.seq, outcome))

@@ -26,6 +26,7 @@ from loop.core.files import write_atomic, write_error
 from loop.core.records import Item, Outcome
 from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import ANNOTATION, COMPLETE
+from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 
 NO_TEXT: Final = "no_text"
@@ -100,7 +101,7 @@ class AnnotationManifest(_ManifestPart):
     """Name of what was read."""
 
     source_digest: str
-    """Sha256 over id, language and text of every row."""
+    """Sha256 over id, given language and text of every row."""
 
     rows: int
     statuses: dict[str, int]
@@ -129,10 +130,11 @@ class CorpusRow(NamedTuple):
     case_id: str
     text: str
     language: str
+    """ISO 639-1 code as given; empty where it is to be guessed from the text."""
 
 
 def digest_rows(rows: Iterable[CorpusRow]) -> str:
-    """Return a sha256 over id, language and text of each row, in their order."""
+    """Return a sha256 over id, given language and text of each row, in their order."""
     total = hashlib.sha256()
     for one in rows:
         total.update(framed((one.case_id, one.language, one.text)))
@@ -153,7 +155,11 @@ def shard_name(number: int) -> str:
 def as_items(rows: Sequence[CorpusRow]) -> list[Item]:
     """Return rows as a prompt of one text is asked about them."""
     return [
-        Item(id=one.case_id, variables={TEXT: one.text}, language=one.language)
+        Item(
+            id=one.case_id,
+            variables={TEXT: one.text},
+            language=one.language or guess_language(one.text),
+        )
         for one in rows
     ]
 
@@ -199,12 +205,20 @@ def write_shard(
         The disk is full, read-only, or permission is missing.
     """
     cells: dict[str, list[Any]] = {name: [] for name in _schema(plan).names}
+    labels = [(one.id, cells[one.name]) for one in taxonomy.labels]
+    derives = taxonomy.derives
     for row, outcome in zip(rows, outcomes, strict=True):
         cells[CASE_ID].append(row.case_id)
         cells[STATUS].append(outcome.status.value if outcome else NO_TEXT)
-        words = _words(outcome, taxonomy)
-        for one in taxonomy.labels:
-            cells[one.name].append(words.get(one.id))
+        values = (
+            {name: one.value for name, one in outcome.fields.items()} if outcome else {}
+        )
+        if derives and outcome:
+            # The words compare like the values they spell.
+            words: Any = values
+            words[NO_FINDING] = taxonomy.derive_no_finding(words)
+        for name, column in labels:
+            column.append(values.get(name))
         cells[_EVIDENCE].append(_spans(outcome))
         cells[_REPAIRS].append(list(outcome.repairs) if outcome else [])
         cells[_PROBLEM].append(outcome.problem if outcome else "")
@@ -228,18 +242,6 @@ def write_shard(
 
 def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, _MODE)
-
-
-def _words(outcome: Outcome | None, taxonomy: Taxonomy) -> dict[str, str | None]:
-    """Return each label's value; None where nobody answered."""
-    if outcome is None:
-        return {}
-    values = {name: found.value for name, found in outcome.fields.items()}
-    words: dict[str, str | None] = {name: str(value) for name, value in values.items()}
-    if NO_FINDING in taxonomy.ids and taxonomy.derives:
-        derived = taxonomy.derive_no_finding(values)  # type: ignore[arg-type]
-        words[NO_FINDING] = derived.value if derived is not None else None
-    return words
 
 
 def _spans(outcome: Outcome | None) -> list[dict[str, Any]]:
