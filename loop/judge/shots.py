@@ -32,11 +32,11 @@ from loop.prompts.shot_records import (
 )
 from loop.prompts.version import PromptVersion
 from loop.run.pool_shots import (
+    NOTHING_SHARED,
     PairToJudge,
     SharedPairs,
     find_shared,
     make_shot,
-    with_shots,
 )
 from loop.run.task_fields import task_of
 from loop.score.joining import pick_cases
@@ -402,7 +402,7 @@ def find_shared_pairs(
     """
     texts = joined.reference.texts
     if version.shots is None or texts is None:
-        return find_shared(workspace, replace(version, shots=None, shown=()), ())
+        return NOTHING_SHARED
     hide: Callable[[str], str] = str
     key = ""
     if workspace is not None and joined.patients is not None:
@@ -413,9 +413,7 @@ def find_shared_pairs(
         PairToJudge(case, text or "", hide(patient) if patient else "")
         for case, text, patient in zip(joined.case_ids, texts, patients, strict=True)
     ]
-    return find_shared(
-        workspace, with_shots(workspace, version), pairs, pseudonym_key=key
-    )
+    return find_shared(workspace, version, pairs, pseudonym_key=key)
 
 
 class Sampled(NamedTuple):

@@ -259,7 +259,7 @@ def _read_shipped() -> ShotPool:
     categories = read_errors(bundled() / "labels").ids
     ids = [one.id for one in file.pairs]
     if len(set(ids)) < len(ids):
-        raise DataError(f"{path}: a pair stands twice. Give each its own id.")
+        raise DataError(f"{path}: a pair is listed twice. Give each its own id.")
     pairs = []
     for one in file.pairs:
         unknown = {*one.significant, *one.insignificant} - {*categories}

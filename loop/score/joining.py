@@ -574,6 +574,7 @@ def pick_cases(joined: Joined, case_ids: frozenset[str]) -> Joined:
         coverage=tuple(_pick_coverage(one, case_ids) for one in joined.coverage),
         patients=None if joined.patients is None else pick(joined.patients),
         languages=pick(joined.languages) if joined.languages else (),
+        contexts=pick(joined.contexts) if joined.contexts else (),
     )
 
 

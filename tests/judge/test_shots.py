@@ -170,9 +170,12 @@ def test_an_impossible_request(wrong):
 def test_the_same_shots_in_every_process():
     """By digest of seed and id: no hash seed, no order of a set."""
     code = (
-        "from tests.judge.test_shots import composed\n"
+        "from loop.core.paths import WorkspacePaths, bundled\n"
+        "from loop.judge.shots import add_shots, request_shots\n"
+        "from loop.prompts.catalog import read_version\n"
+        "green = read_version(WorkspacePaths(bundled()), 'green@v1')\n"
         "for one in ('random:5', 'per_error', 'injected:4', 'assessed:5'):\n"
-        "    print(composed(one).digest)"
+        "    print(add_shots(None, green, request_shots(one)).digest)"
     )
     told = {
         subprocess.run(
@@ -184,9 +187,9 @@ def test_the_same_shots_in_every_process():
         ).stdout
         for seed in ("0", "1")
     }
-    here = [composed(one).digest for one in ("random:5", "per_error", "injected:4")]
+    words = ("random:5", "per_error", "injected:4", "assessed:5")
     (said,) = told
-    assert said.split()[:3] == here and len(said.split()) == 4
+    assert said.split() == [composed(one).digest for one in words]
 
 
 def test_rules_answers_as_without_shots_and_says_so():

@@ -79,7 +79,7 @@ def test_another_assessment_is_refused(pooled, tmp_path):
     )
     assert call(pooled, "cohort", "ratings", "pool", "--ratings", points).exit_code == 0
     said = refused(pooled, pinned)
-    assert "was edited, or is assessed otherwise" in said
+    assert "was edited, or is rated differently" in said
     assert "`ranloop prompt shots mine random:2 --pool pool --seed 0`" in said
 
 
@@ -160,6 +160,30 @@ def test_a_shared_reference_patient_or_id_is_found(pooled):
     assert not shared(pooled, named, "another").patients_compared
     assert shared(pooled, pairs, "another").patients == frozenset()
     assert shared(pooled, pairs[3:]).ids == frozenset()
+
+
+@pytest.mark.parametrize("id", ["q1", "q9"])
+def test_injected_shots_of_a_pool_that_is_another_one_now_are_refused(
+    pooled, tmp_path, id
+):
+    """Their texts outlive the pool; whose they are, only the pool says."""
+    shown, pinned = judge_with(pooled, "injected:1")
+    keep_injected(pooled, shown)
+    other = table(
+        tmp_path / "other.csv",
+        ("id", "reference", "candidate"),
+        [(id, "Another text altogether.", "B.")],
+    )
+    options = ("--role", "shots", "--source", "made up", "--licence", "none")
+    done = call(
+        pooled, "cohort", "import", other, "--name", "pool", *options, "--replace"
+    )
+    assert done.exit_code == 0, done.output
+    assert with_shots(pooled, pinned) == shown
+    reference = shown.shown[0].reference
+    with pytest.raises(DataError, match="has other pairs by now") as said:
+        find_shared(pooled, pinned, [PairToJudge("a", reference)])
+    assert "ebra" not in str(said.value)
 
 
 def test_only_what_is_shown_counts_and_not_the_whole_pool(pooled):
