@@ -29,7 +29,7 @@ from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
 from loop.judge.score_bins import ScoreBin, bins_data, score_bins
 from loop.judge.shots import find_shared_pairs, shot_notes, shots_data
 from loop.prompts.outputs.base import Contract
-from loop.run.pool_shots import require_apart
+from loop.run.pool_shots import UNKNOWN_PATIENTS, require_apart
 from loop.run.runner import Watch
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
@@ -396,11 +396,7 @@ def notes(document: JudgeDocument) -> list[str]:
     if document.facts.shots is not None:
         told += shot_notes(document.facts.shots, document.facts.engine)
         if not document.patients_compared:
-            told.append(
-                "Whether a patient of these pairs is one of the shots is not known: "
-                "patients are not named for all of both. References and ids were "
-                "compared."
-            )
+            told.append(UNKNOWN_PATIENTS)
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (

@@ -246,8 +246,8 @@ class SharedPairs:
     """Equal references, or nearly so: see `loop.labels.overlap.NEAR`."""
 
     patients_compared: bool = True
-    """False where patients are not named for all pairs and shots, or under other
-    keys."""
+    """False where patients are not named for all pairs and shots, or have pseudonyms
+    of different keys."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -264,6 +264,13 @@ class SharedPairs:
         )
         return ", ".join(f"{len(ids)} {what}" for ids, what in kinds if ids)
 
+
+UNKNOWN_PATIENTS: Final = (
+    "Whether a patient of these pairs is also one of the shots is not known: patients "
+    "are not named for all of both, or have pseudonyms of different keys. References "
+    "and ids were compared."
+)
+"""What to say where `SharedPairs.patients_compared` is false."""
 
 NOTHING_SHARED: Final = SharedPairs(
     cases=frozenset(), patients=frozenset(), references=frozenset()

@@ -12,6 +12,7 @@ from loop.labels.cohort import texts_path
 from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.prompts.catalog import read_version
 from loop.prompts.shot_records import ShotKind
+from loop.run.asking import EngineOptions
 from loop.run.pool_shots import (
     PairToJudge,
     find_shared,
@@ -219,9 +220,10 @@ def test_the_refusal_counts_and_names_nobody(pooled):
 
 
 def test_a_run_on_the_pool_or_on_what_shares_with_it_is_refused(pooled, tmp_path):
-    """Before anything is asked."""
+    """Before anything is asked; neither is one of them tried."""
     shown, pinned = judge_with(pooled, "random:2")
     version = replace(pinned, number=0, draft="d1")
+    told = []
     with pytest.raises(OverlapError, match="This cohort is the pool"):
         prepare_run(pooled, version, "pool")
     same = table(
@@ -234,7 +236,17 @@ def test_a_run_on_the_pool_or_on_what_shares_with_it_is_refused(pooled, tmp_path
     assert done.exit_code == 0, done.output
     with pytest.raises(OverlapError, match=r"1 of the pairs .*Import same again"):
         prepare_run(pooled, version, "same")
-    task = prepare_run(pooled, version, "rp")
+    drafted = call(
+        pooled,
+        *("prompt", "shots", "mine", "random:2", "--pool", "pool", "--cohort", "same"),
+    )
+    assert drafted.exit_code == 0, drafted.output
+    tried = call(pooled, "try", "mine@draft", "--case", "z1")
+    assert isinstance(tried.exception, OverlapError)
+    tried = call(pooled, "try", "mine@draft", "--case", "z2")
+    assert tried.exit_code == 0, tried.output
+    task = prepare_run(pooled, version, "rp", asking=EngineOptions(tell=told.append))
+    assert len(told) == 1 and "is not known: patients are not named" in told[0]
     (frame,) = task.plan.frames
     assert shown.shown[0].reference in frame.messages[1].content
 
