@@ -186,8 +186,12 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
 
 def _usual_score(pool: ShotPool, kind: ShotKind) -> ShotScore:
     overall = kind in (ShotKind.RANDOM, ShotKind.ASSESSED)
-    rated = any(pair.rating is not None for pair in pool.pairs)
+    rated = any(_rating(pair, kind) is not None for pair in pool.pairs)
     return ShotScore.RATING if overall and rated else ShotScore.LINEAR
+
+
+def _rating(pair: PoolPair, kind: ShotKind) -> float | None:
+    return pair.assessed_rating if kind is ShotKind.ASSESSED else pair.rating
 
 
 def _number(request: ShotRequest, categories: Sequence[str]) -> int:
@@ -214,7 +218,8 @@ def _usable(pool: ShotPool, kind: ShotKind, score: ShotScore) -> list[PoolPair]:
 
     def holds(pair: PoolPair) -> bool:
         counts = pair.assessed if kind is ShotKind.ASSESSED else pair.counts
-        return not (rated and pair.rating is None) and not (counted and counts is None)
+        unrated = _rating(pair, kind) is None
+        return not (rated and unrated) and not (counted and counts is None)
 
     found = [pair for pair in pool.pairs if holds(pair)]
     if not found:

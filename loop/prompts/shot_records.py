@@ -45,7 +45,8 @@ class ShotScore(StrEnum):
     """``1 / (1 + S)``."""
 
     RATING = "rating"
-    """Mean of the raters' points, from 0 for the least to 1 for the most."""
+    """Mean of the raters' points, from 0 for the least to 1 for the most; of
+    `ShotKind.ASSESSED` the points of that rater."""
 
 
 def score_errors(errors: int, score: ShotScore) -> float:

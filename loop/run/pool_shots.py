@@ -46,15 +46,16 @@ def make_shot(
     """
     single = kind is ShotKind.ASSESSED
     counts = pair.assessed if single else pair.counts
+    rating = pair.assessed_rating if single else pair.rating
     if counts is None and (kind is not ShotKind.RANDOM or score is not _RATING):
         raise DataError(
             f"a pair of the pool has no error counts, which shots {kind} with score "
             f"{score} need."
         )
     if score is _RATING:
-        if pair.rating is None:
+        if rating is None:
             raise DataError("a pair of the pool has no rating, which the score needs.")
-        value = pair.rating
+        value = rating
     else:
         value = score_errors(_significant(counts, categories), score)
     shown = counts is not None and kind is not ShotKind.RANDOM

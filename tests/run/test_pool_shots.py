@@ -52,6 +52,20 @@ def test_what_was_pinned_is_found_again(pooled, words):
     assert with_shots(pooled, mine) is mine
 
 
+def test_an_assessed_shot_is_all_of_one_rater(pooled):
+    """Counts, words and score; the mean of all raters is for other kinds."""
+    mine = read_version(pooled, "mine@v1")
+    side = replace(mine, guides=tuple(g for g in mine.guides if g.label == "location"))
+    made = add_shots(pooled, side, request_shots("assessed:1", "pool"))
+    assert [pin.id for pin in made.shots.pins] == ["q1", "q3"]
+    first, other = made.shown
+    assert (first.score, first.explanation) == (0.25, "location, significant: zebra side")
+    assert (other.score, other.significant) == (1.0, ())
+    drawn, _ = judge_with(pooled, "random:2")
+    scores = {p.id: s.score for p, s in zip(drawn.shots.pins, drawn.shown, strict=True)}
+    assert scores["q3"] == 1.0 and scores.get("q1", 0.375) == 0.375
+
+
 def refused(workspace, version):
     """Return why the shots of a version cannot be looked up; no text is in it."""
     with pytest.raises(DataError) as said:
