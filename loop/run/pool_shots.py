@@ -267,9 +267,9 @@ class SharedPairs:
 
 
 UNKNOWN_PATIENTS: Final = (
-    "Whether a patient of these pairs is also one of the shots is not known: patients "
-    "are not named for all of both, or have pseudonyms of different keys. References "
-    "and ids were compared."
+    "Whether these pairs share a patient with the shots is not known: patients are not "
+    "named for all of both, or have pseudonyms of different keys. References and ids "
+    "were compared."
 )
 """What to say where `SharedPairs.patients_compared` is false."""
 

@@ -353,7 +353,7 @@ def test_a_model_sees_the_shots_before_each_pair(workspace, tmp_path, server):
     )
     assert "`rules` does not read shots" not in done.output
     told = " ".join(done.output.split())
-    assert "Whether a patient of these pairs is one of the shots is not known" in told
+    assert "Whether these pairs share a patient with the shots is not known" in told
     written = done.output + "".join(path.read_text("utf-8") for path in out.iterdir())
     assert "ebra" not in written
     assert "mine@v1+random:2" in (out / "judge.json").read_text()

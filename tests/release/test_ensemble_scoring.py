@@ -539,7 +539,7 @@ def test_pairs_that_a_judge_shows_as_examples_are_not_graded(rated, tmp_path):
     (column,) = grade_texts(texts(), rated, asked, options)
     assert "shots:pool:random:2" in column.signature
     assert [one.split(":")[0] for one in told] == ["shown@v1"]
-    assert "a patient of these pairs is also one of the shots is not known" in told[0]
+    assert "share a patient with the shots is not known" in told[0]
 
 
 def test_a_patient_of_the_shots_is_in_no_ensemble(rated, tmp_path):
