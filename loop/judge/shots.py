@@ -397,8 +397,8 @@ def find_shared_pairs(
 ) -> SharedPairs:
     """Return which cases share an id, a patient or a reference with the shots.
 
-    Patients are compared where both sides name them: those of `joined` under the key
-    of the workspace.
+    Patients are compared as far as both sides name them: those of `joined` under the
+    key of the workspace.
 
     Raises
     ------
@@ -410,10 +410,10 @@ def find_shared_pairs(
         return NOTHING_SHARED
     hide: Callable[[str], str] = str
     key = ""
-    if workspace is not None and joined.patients is not None:
+    if workspace is not None and joined.named_patients:
         pseudonyms = open_pseudonyms(workspace)
         hide, key = pseudonyms.of, pseudonyms.fingerprint
-    patients = joined.patients or ("",) * len(joined.case_ids)
+    patients = joined.named_patients or ("",) * len(joined.case_ids)
     pairs = [
         PairToJudge(case, text or "", hide(patient) if patient else "")
         for case, text, patient in zip(joined.case_ids, texts, patients, strict=True)

@@ -396,7 +396,9 @@ def _require_apart(
         ForeignPairs(
             cases,
             texts.references,
-            {name: keys.of(one) for name, one in patients.items()} if keys else {},
+            {name: keys.of(one) for name, one in patients.items() if one}
+            if keys
+            else {},
             keys.fingerprint if keys else "",
         ),
     )
@@ -496,7 +498,7 @@ def score_joined(
             candidates.append(text)
             languages.append(joined.languages[place] if joined.languages else "en")
             contexts.append(joined.contexts[place] if joined.contexts else "")
-    owners = dict(zip(joined.case_ids, joined.patients or (), strict=False))
+    owners = dict(zip(joined.case_ids, joined.named_patients, strict=False))
     # Pairs of several systems share the id of their case.
     scores = score_ensemble(
         workspace,

@@ -31,7 +31,7 @@ from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.shot_records import ShotKind, ShotScore
-from loop.score.joining import join_texts
+from loop.score.joining import join_pairs, join_texts
 from tests.judge.scenes import CANDIDATES, REFERENCES, as_pool, call, rate, table
 from tests.servers.answers import models, plain_answer
 
@@ -245,6 +245,16 @@ def test_patients_of_a_file_are_compared_by_the_key_of_the_workspace(
     joined = joined_with({"a": "One text.", "b": "Other."}, {"a": "x2", "b": "x9"})
     found = find_shared_pairs(workspace, version, joined)
     assert (found.patients, found.references) == ({"a"}, frozenset())
+    assert found.patients_compared
+    path = table(
+        tmp_path / "partly.csv",
+        ("id", "reference", "candidate", "patient"),
+        [("a", "One text.", "None.", "x2"), ("b", "Other.", "None.", "")],
+    )
+    partly = join_pairs(path, LABELS)
+    assert partly.patients is None
+    found = find_shared_pairs(workspace, version, partly)
+    assert (found.patients, found.patients_compared) == ({"a"}, False)
 
 
 def test_a_sample_is_drawn_after_the_shots_are_taken_out():
