@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import wrap
@@ -69,6 +70,7 @@ from loop.judge.pairwise import (
     compare_pairwise,
     is_pairwise,
     pairwise_data,
+    pairwise_notes,
     pairwise_rows,
 )
 from loop.judge.rubric import read_rubric, with_rubric
@@ -285,7 +287,9 @@ def judge(
     request = _request_shots(shots, pool, shots_seed, shots_score)
     progress = ProgressBar("judge", quiet=as_json)
     if is_pairwise(version):
-        _refuse_scores(version, out, weights, sample, request)
+        _refuse_scores(version, out, weights, sample)
+        if request is not None:
+            version = add_shots(place, version, request)
         _judge_pairwise(place, given, reading, version, asked.engine, asking, progress)
         return
     with progress.shown(), ExitStack() as stack:
@@ -375,12 +379,17 @@ def _judge_phrases(
             ],
         )
         say()
-        for text in grounded_notes(found):
-            for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-                say(("      " if number else "note: ") + part)
+        _say_notes(grounded_notes(found))
     if not found.answered:
         note("no pair was judged: see above why.")
         raise typer.Exit(1)
+
+
+def _say_notes(texts: Iterable[str]) -> None:
+    """Print what a reader of the numbers must know, wrapped."""
+    for text in texts:
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)
 
 
 def _interval(one: Estimate) -> str:
@@ -403,8 +412,8 @@ def _refuse_scores(version: PromptVersion, *given: object) -> None:
     """Refuse what is about scores of a judge that compares."""
     if any(one is not None for one in given):
         raise typer.BadParameter(
-            f"--out, --weights, --sample and --shots: {version.ref} scores no pair; "
-            "leave them out, and use --json"
+            f"--out, --weights and --sample: {version.ref} scores no pair; leave them "
+            "out, and use --json"
         )
 
 
@@ -442,8 +451,7 @@ def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
                 f"{first} preferred in {share(share_of.value)} {interval(share_of)} of "
                 "the decided cases (exact 95 % limits, over cases)"
             )
-        for one in found.problems[:3]:
-            say(f"note: {one.text} ({one.cases:,} prompts)")
+        _say_notes(pairwise_notes(found))
     if found.unanswered == len(found.case_ids):
         note("no case was compared: see above why, or `problems` of the JSON.")
         raise typer.Exit(1)
@@ -565,9 +573,7 @@ def _show(document: JudgeDocument) -> None:
             ],
         )
         say()
-    for text in notes(document):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+    _say_notes(notes(document))
     first = document.sheet.results[:1]
     for one in first:
         say(f"signature of {one.metric.title}, {one.system}: {one.signature}")
@@ -668,6 +674,4 @@ def _show_evaluation(found: JudgeEvaluation) -> None:
         rows = [tuple(one) for one in judge_gate_rows(found.gate)]
         print_table(tuple(GATE_HEADER), rows)
         say()
-    for text in judge_evaluation_notes(found):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+    _say_notes(judge_evaluation_notes(found))

@@ -283,6 +283,12 @@ def test_a_patient_and_a_nearly_equal_reference_are_an_overlap(workspace, tmp_pa
         ("patient", (("x", "b"),))
     ]
     assert found.not_checked == ()
+    more = ForeignPairs(
+        ("x", "y"), ("One.", "Two."), {"x": joe, "y": ""}, cohort.pseudonym_key
+    )
+    partly = compare_pairs(workspace, cohort, more)
+    assert partly.shared == found.shared
+    assert partly.not_checked == ("patients: not named for every case of the pairs",)
     foreign = compare_pairs(workspace, cohort, other._replace(pseudonym_key="else"))
     assert foreign.shared == ()
     assert foreign.not_checked == (
