@@ -283,19 +283,15 @@ def judge(
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
-    version = _version(place, asked, rubric)
     request = _request_shots(shots, pool, shots_seed, shots_score)
+    version = _version(place, asked, rubric, request)
     progress = ProgressBar("judge", quiet=as_json)
     if is_pairwise(version):
         _refuse_scores(version, out, weights, sample)
-        if request is not None:
-            version = add_shots(place, version, request)
         _judge_pairwise(place, given, reading, version, asked.engine, asking, progress)
         return
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
-        if request is not None:
-            version = add_shots(place, version, request)
         joined = _draw_cases(place, version, joined, sample, seed)
         ours, *others = [
             stack.enter_context(
@@ -401,11 +397,16 @@ def _interval(one: Estimate) -> str:
 
 
 def _version(
-    place: WorkspacePaths | None, asked: RunRequest, rubric: Path | None
+    place: WorkspacePaths | None,
+    asked: RunRequest,
+    rubric: Path | None,
+    shots: ShotRequest | None,
 ) -> PromptVersion:
-    """Return the version that is asked, with another rubric if one is given."""
+    """Return the version that is asked, with the rubric and shots that are given."""
     version = find_judge(place, asked.prompt)
-    return version if rubric is None else with_rubric(version, read_rubric(rubric))
+    if rubric is not None:
+        version = with_rubric(version, read_rubric(rubric))
+    return version if shots is None else add_shots(place, version, shots)
 
 
 def _refuse_scores(version: PromptVersion, *given: object) -> None:
