@@ -193,7 +193,7 @@ def judge(
         typer.Option("--pool", help="Cohort with the role shots to choose them from."),
     ] = SYNTHETIC,
     shots_seed: Annotated[
-        int, typer.Option("--shots-seed", min=0, help="Of the choice of shots.")
+        int, typer.Option("--shots-seed", min=0, help="Seed of the choice of shots.")
     ] = 0,
     shots_score: Annotated[
         ShotScore | None,
@@ -209,7 +209,7 @@ def judge(
         typer.Option(
             "--sample",
             min=1,
-            help="Judge so many cases, drawn by --seed from those that share nothing "
+            help="Judge this many cases, drawn by --seed from those that share nothing "
             "with the shots.",
         ),
     ] = None,
@@ -322,12 +322,13 @@ def _refuse_files(*given: object) -> None:
     """Refuse files of texts beside phrases."""
     if any(given):
         raise typer.BadParameter(
-            "--phrases is a file of both reports: leave other files and --out out"
+            "--phrases names the phrases of both reports: leave out other files and "
+            "--out"
         )
 
 
 def _refuse_unused(*given: object) -> None:
-    """Refuse options that say nothing of phrases."""
+    """Refuse options that do not apply to phrases."""
     if any(given):
         raise typer.BadParameter(
             "--phrases takes no --rubric, --weights, --sample, --shots or --parser"
@@ -410,7 +411,7 @@ def _version(
 
 
 def _refuse_scores(version: PromptVersion, *given: object) -> None:
-    """Refuse what is about scores of a judge that compares."""
+    """Refuse options about scores, which a judge that compares does not give."""
     if any(one is not None for one in given):
         raise typer.BadParameter(
             f"--out, --weights and --sample: {version.ref} scores no pair; leave them "
@@ -499,7 +500,7 @@ def _request_shots(
         return request_shots(shots, pool, seed, score)
     if pool != SYNTHETIC or seed or score:
         raise typer.BadParameter(
-            "--pool, --shots-seed and --shots-score are of --shots: give that, too"
+            "--pool, --shots-seed and --shots-score need --shots: give that, too"
         )
     return None
 

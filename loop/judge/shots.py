@@ -164,8 +164,8 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
     if kind is ShotKind.INJECTED:
         if score is ShotScore.RATING:
             raise DataError(
-                "nobody rated injected errors: score them by their number, linear or "
-                "inverse."
+                "nobody rated the injected errors: score them by their number, with "
+                "linear or inverse."
             )
         return _Chosen(n, score, _inject(pool, n, request.seed, score, categories))
     usable = _usable(pool, kind, score)
@@ -272,8 +272,8 @@ def _one_each(
     known = {name for pair in pairs for table in pair.counts or () for name in table}
     if not known & {*categories}:
         raise DataError(
-            "the judge asks for no category of errors, so that no pair can stand for "
-            "each. Ask for random shots."
+            "the judge asks for no category of errors, so there is no pair to choose "
+            "for each. Ask for random shots."
         )
     chosen: list[PoolPair] = []
     for category in categories:

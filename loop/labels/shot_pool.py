@@ -123,9 +123,9 @@ def read_pool(workspace: WorkspacePaths | None, name: str) -> ShotPool:
         sealed = role is CohortRole.HOLDOUT
         why = "its pairs stay unseen" if sealed else "its pairs are measured on"
         raise DataError(
-            f"cohort {name} has the role {role}: {why}, so that they cannot be "
-            "examples. Import other pairs with --role shots, for example one --part of "
-            "the source, and name that cohort."
+            f"cohort {name} has the role {role}: {why}, so they cannot be examples. "
+            "Import other pairs with --role shots, for example one --part of the "
+            "source, and name that cohort."
         )
     cohort = read_cohort(workspace, name)
     if not cohort.holds_pairs:
@@ -276,8 +276,8 @@ def _read_shipped() -> ShotPool:
         unknown = {*one.significant, *one.insignificant} - {*categories}
         if unknown:
             raise DataError(
-                f"{path}, {one.id}: {', '.join(sorted(unknown))} is no category of "
-                "errors.yaml. Correct it."
+                f"{path}, {one.id}: errors.yaml has no category "
+                f"{', '.join(sorted(unknown))}. Correct it."
             )
         counts = MarkedCounts(
             *(

@@ -582,7 +582,7 @@ def require_unseen(
         "choose shots of another pool."
     )
     if members.name == version.shots.pool:
-        way = "This cohort is the pool: name the one to be measured on."
+        way = "This cohort is the pool itself: name the cohort to measure on."
     require_apart(version, shared, way)
     if not shared.patients_compared:
         tell(f"{version.ref}: {UNKNOWN_PATIENTS}")

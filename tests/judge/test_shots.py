@@ -135,7 +135,7 @@ def test_what_a_pool_cannot_give(words, why):
 
 def test_injected_shots_are_not_rated():
     """Nobody saw them."""
-    with pytest.raises(DataError, match="nobody rated injected errors"):
+    with pytest.raises(DataError, match="nobody rated the injected errors"):
         composed("injected:2", score=ShotScore.RATING)
     with pytest.raises(DataError, match="does not ask for omission"):
         composed("injected:2", replace(GREEN, guides=GREEN.guides[:1]))
