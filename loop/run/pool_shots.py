@@ -127,7 +127,12 @@ def with_shots(
     shown = []
     for number, (pin, shot) in enumerate(zip(shots.pins, found, strict=True), 1):
         if shot is None or shot.digest != pin.digest:
-            why = "is gone" if shot is None else "was edited, or is rated differently"
+            why = (
+                "is gone"
+                if shot is None
+                else "was edited or is rated differently, or the version asks for "
+                "other categories than when it was chosen"
+            )
             raise DataError(
                 f"{version.ref}: shot {number} of {len(shots.pins)}, from the pool "
                 f"{shots.pool}, {why}: the version pins it with the digest "

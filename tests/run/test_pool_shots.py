@@ -11,7 +11,7 @@ from loop.judge.shots import add_shots, request_shots
 from loop.labels.cohort import texts_path
 from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.prompts.catalog import read_version
-from loop.prompts.shot_records import ShotKind
+from loop.prompts.shot_records import ShotKind, ShotScore
 from loop.run.asking import EngineOptions
 from loop.run.pool_shots import (
     PairToJudge,
@@ -95,8 +95,16 @@ def test_another_assessment_is_refused(pooled, tmp_path):
     )
     assert call(pooled, "cohort", "ratings", "pool", "--ratings", points).exit_code == 0
     said = refused(pooled, pinned)
-    assert "was edited, or is rated differently" in said
+    assert "was edited or is rated differently" in said
     assert "`ranloop prompt shots mine random:2 --pool pool --seed 0`" in said
+
+
+def test_a_version_of_other_categories_needs_shots_of_its_own(pooled):
+    """Errors that it does not ask for would neither be shown nor count."""
+    _, pinned = judge_with(pooled, "random:2", score=ShotScore.LINEAR)
+    fewer = tuple(one for one in pinned.guides if one.label == "comparison")
+    said = refused(pooled, replace(pinned, guides=fewer))
+    assert "the version asks for other categories" in said
 
 
 def test_a_shot_that_is_gone_is_refused(pooled, tmp_path):
