@@ -305,7 +305,7 @@ def decide_marked_gate(
     missing = max((float(1 - one.mean()) for one in kinds if one.size), default=1.0)
     answers = _hold_answers(missing, 0.0, rules)
     if answers.needs:
-        needs = "give the command again: what has no answer is asked again"
+        needs = "run the command again: what has no answer is asked again"
         answers = replace(answers, needs=needs)
     enough = (
         answers,
