@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import wrap
@@ -69,6 +70,7 @@ from loop.judge.pairwise import (
     compare_pairwise,
     is_pairwise,
     pairwise_data,
+    pairwise_notes,
     pairwise_rows,
 )
 from loop.judge.rubric import read_rubric, with_rubric
@@ -191,7 +193,7 @@ def judge(
         typer.Option("--pool", help="Cohort with the role shots to choose them from."),
     ] = SYNTHETIC,
     shots_seed: Annotated[
-        int, typer.Option("--shots-seed", min=0, help="Of the choice of shots.")
+        int, typer.Option("--shots-seed", min=0, help="Seed of the choice of shots.")
     ] = 0,
     shots_score: Annotated[
         ShotScore | None,
@@ -207,7 +209,7 @@ def judge(
         typer.Option(
             "--sample",
             min=1,
-            help="Judge so many cases, drawn by --seed from those that share nothing "
+            help="Judge this many cases, drawn by --seed from those that share nothing "
             "with the shots.",
         ),
     ] = None,
@@ -281,17 +283,15 @@ def judge(
     reading = ReadingOptions(
         encoding=encoding, language=language, duplicates=duplicates
     )
-    version = _version(place, asked, rubric)
     request = _request_shots(shots, pool, shots_seed, shots_score)
+    version = _version(place, asked, rubric, request)
     progress = ProgressBar("judge", quiet=as_json)
     if is_pairwise(version):
-        _refuse_scores(version, out, weights, sample, request)
+        _refuse_scores(version, out, weights, sample)
         _judge_pairwise(place, given, reading, version, asked.engine, asking, progress)
         return
     with progress.shown(), ExitStack() as stack:
         joined = join_given(given, read_taxonomy(material(place).labels), reading)
-        if request is not None:
-            version = add_shots(place, version, request)
         joined = _draw_cases(place, version, joined, sample, seed)
         ours, *others = [
             stack.enter_context(
@@ -322,12 +322,13 @@ def _refuse_files(*given: object) -> None:
     """Refuse files of texts beside phrases."""
     if any(given):
         raise typer.BadParameter(
-            "--phrases is a file of both reports: leave other files and --out out"
+            "--phrases names the phrases of both reports: leave out other files and "
+            "--out"
         )
 
 
 def _refuse_unused(*given: object) -> None:
-    """Refuse options that say nothing of phrases."""
+    """Refuse options that do not apply to phrases."""
     if any(given):
         raise typer.BadParameter(
             "--phrases takes no --rubric, --weights, --sample, --shots or --parser"
@@ -375,12 +376,17 @@ def _judge_phrases(
             ],
         )
         say()
-        for text in grounded_notes(found):
-            for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-                say(("      " if number else "note: ") + part)
+        _say_notes(grounded_notes(found))
     if not found.answered:
         note("no pair was judged: see above why.")
         raise typer.Exit(1)
+
+
+def _say_notes(texts: Iterable[str]) -> None:
+    """Print what a reader of the numbers must know, wrapped."""
+    for text in texts:
+        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
+            say(("      " if number else "note: ") + part)
 
 
 def _interval(one: Estimate) -> str:
@@ -392,19 +398,24 @@ def _interval(one: Estimate) -> str:
 
 
 def _version(
-    place: WorkspacePaths | None, asked: RunRequest, rubric: Path | None
+    place: WorkspacePaths | None,
+    asked: RunRequest,
+    rubric: Path | None,
+    shots: ShotRequest | None,
 ) -> PromptVersion:
-    """Return the version that is asked, with another rubric if one is given."""
+    """Return the version that is asked, with the rubric and shots that are given."""
     version = find_judge(place, asked.prompt)
-    return version if rubric is None else with_rubric(version, read_rubric(rubric))
+    if rubric is not None:
+        version = with_rubric(version, read_rubric(rubric))
+    return version if shots is None else add_shots(place, version, shots)
 
 
 def _refuse_scores(version: PromptVersion, *given: object) -> None:
-    """Refuse what is about scores of a judge that compares."""
+    """Refuse options about scores, which a judge that compares does not give."""
     if any(one is not None for one in given):
         raise typer.BadParameter(
-            f"--out, --weights, --sample and --shots: {version.ref} scores no pair; "
-            "leave them out, and use --json"
+            f"--out, --weights and --sample: {version.ref} scores no pair; leave them "
+            "out, and use --json"
         )
 
 
@@ -442,8 +453,7 @@ def _show_pairwise(found: PairwiseResult, *, as_json: bool) -> None:
                 f"{first} preferred in {share(share_of.value)} {interval(share_of)} of "
                 "the decided cases (exact 95 % limits, over cases)"
             )
-        for one in found.problems[:3]:
-            say(f"note: {one.text} ({one.cases:,} prompts)")
+        _say_notes(pairwise_notes(found))
     if found.unanswered == len(found.case_ids):
         note("no case was compared: see above why, or `problems` of the JSON.")
         raise typer.Exit(1)
@@ -490,7 +500,7 @@ def _request_shots(
         return request_shots(shots, pool, seed, score)
     if pool != SYNTHETIC or seed or score:
         raise typer.BadParameter(
-            "--pool, --shots-seed and --shots-score are of --shots: give that, too"
+            "--pool, --shots-seed and --shots-score need --shots: give that, too"
         )
     return None
 
@@ -565,9 +575,7 @@ def _show(document: JudgeDocument) -> None:
             ],
         )
         say()
-    for text in notes(document):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+    _say_notes(notes(document))
     first = document.sheet.results[:1]
     for one in first:
         say(f"signature of {one.metric.title}, {one.system}: {one.signature}")
@@ -668,6 +676,4 @@ def _show_evaluation(found: JudgeEvaluation) -> None:
         rows = [tuple(one) for one in judge_gate_rows(found.gate)]
         print_table(tuple(GATE_HEADER), rows)
         say()
-    for text in judge_evaluation_notes(found):
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+    _say_notes(judge_evaluation_notes(found))

@@ -418,7 +418,8 @@ def join_given(
             patients=found.patients,
             options=options,
         )
-        return replace(joined, files=found.files)
+        contexts = tuple(found.contexts.get(one, "") for one in joined.case_ids)
+        return replace(joined, contexts=contexts, files=found.files)
     if given.pairs is not None:
         return join_pairs(given.pairs, taxonomy, options=options)
     if given.reference is None:

@@ -29,7 +29,7 @@ from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts, judge_metrics
 from loop.judge.score_bins import ScoreBin, bins_data, score_bins
 from loop.judge.shots import find_shared_pairs, shot_notes, shots_data
 from loop.prompts.outputs.base import Contract
-from loop.run.pool_shots import require_apart
+from loop.run.pool_shots import UNKNOWN_PATIENTS, require_apart
 from loop.run.runner import Watch
 from loop.score.documents.sentences import WAYS
 from loop.score.experts.error_counts import Empty
@@ -400,11 +400,7 @@ def notes(document: JudgeDocument) -> list[str]:
     if document.facts.shots is not None:
         told += shot_notes(document.facts.shots, document.facts.engine)
         if not document.patients_compared:
-            told.append(
-                "Whether a patient of these pairs is one of the shots is not known: "
-                "patients are not named for all of both. References and ids were "
-                "compared."
-            )
+            told.append(UNKNOWN_PATIENTS)
     for one in document.systems:
         counts = one.answers.counts
         unread, failed = (
@@ -439,7 +435,7 @@ def _undefined(document: JudgeDocument, system: JudgedSystem) -> Iterator[str]:
         if one.system == name and one.n and more > 0:
             yield (
                 f"{system.system}: {one.metric.title} is not defined for {more:,} "
-                "pairs that were answered; they are not in it."
+                "pairs that were answered; they are left out of it."
             )
 
 

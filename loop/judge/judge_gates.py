@@ -275,7 +275,9 @@ def decide_marked_gate(
 
     Each share that the protocol names must reach its floor with the one-sided lower
     limit, exact for as many pairs as their references are worth. As in
-    `decide_judge_gate`, missing answers or too few references leave it undecided.
+    `decide_judge_gate`, missing answers or too few references leave it undecided; the
+    share of missing answers is that of the significant pairs or that of the others,
+    whichever is larger.
 
     Parameters
     ----------
@@ -298,10 +300,12 @@ def decide_marked_gate(
     if not len(evidence.flags) == len(evidence.significant) == len(evidence.units):
         raise ValueError("need a flag, a mark and a unit for each pair")
     given = ~np.isnan(evidence.flags)
-    missing = float(1 - given.mean()) if given.size else 1.0
+    # Few missing answers of all may be most of those about one kind of pairs.
+    kinds = (given[evidence.significant], given[~evidence.significant])
+    missing = max((float(1 - one.mean()) for one in kinds if one.size), default=1.0)
     answers = _hold_answers(missing, 0.0, rules)
     if answers.needs:
-        needs = "give the command again: what has no answer is asked again"
+        needs = "run the command again: what has no answer is asked again"
         answers = replace(answers, needs=needs)
     enough = (
         answers,

@@ -11,14 +11,14 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.judge.judge import FOLDER
-from loop.judge.shots import find_shared_pairs, shots_data
+from loop.judge.shots import find_shared_pairs, shot_notes, shots_data
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.rubric_rating import PREFERENCE, SIDES, RubricPreference
 from loop.prompts.shot_records import Shots
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
 from loop.run.execute import Problem
-from loop.run.pool_shots import require_apart
+from loop.run.pool_shots import UNKNOWN_PATIENTS, require_apart
 from loop.run.runner import ItemAnswer, PromptRunner, RunnerOptions, Watch
 from loop.score.records import Joined
 from loop.stats.intervals import Estimate, clopper_pearson
@@ -48,6 +48,9 @@ class PairwiseResult:
 
     shots: Shots | None = None
     """Which examples the judge is shown."""
+
+    patients_compared: bool = True
+    """Whether the patients of the cases could be compared with those of the shots."""
 
     @property
     def unanswered(self) -> int:
@@ -191,6 +194,7 @@ def compare_pairwise(
         ),
         problems=asked.problems,
         shots=version.shots,
+        patients_compared=shared.patients_compared,
     )
 
 
@@ -218,6 +222,17 @@ def pairwise_rows(found: PairwiseResult) -> list[tuple[str, str]]:
         ("of these, whichever was second", str(changed - to_first)),
         ("without a readable answer", str(found.unanswered)),
     ]
+
+
+def pairwise_notes(found: PairwiseResult) -> list[str]:
+    """Return what a reader of the numbers must know, as sentences."""
+    told = []
+    if found.shots is not None:
+        told += shot_notes(found.shots, found.engine)
+        if not found.patients_compared:
+            told.append(UNKNOWN_PATIENTS)
+    told += [f"{one.text} ({one.cases:,} prompts)" for one in found.problems[:3]]
+    return told
 
 
 def pairwise_data(found: PairwiseResult) -> dict[str, Any]:

@@ -32,11 +32,11 @@ from loop.prompts.shot_records import (
 )
 from loop.prompts.version import PromptVersion
 from loop.run.pool_shots import (
+    NOTHING_SHARED,
     PairToJudge,
     SharedPairs,
     find_shared,
     make_shot,
-    with_shots,
 )
 from loop.run.task_fields import task_of
 from loop.score.joining import pick_cases
@@ -164,8 +164,8 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
     if kind is ShotKind.INJECTED:
         if score is ShotScore.RATING:
             raise DataError(
-                "nobody rated injected errors: score them by their number, linear or "
-                "inverse."
+                "nobody rated the injected errors: score them by their number, with "
+                "linear or inverse."
             )
         return _Chosen(n, score, _inject(pool, n, request.seed, score, categories))
     usable = _usable(pool, kind, score)
@@ -186,8 +186,12 @@ def _choose(pool: ShotPool, request: ShotRequest, categories: Sequence[str]) -> 
 
 def _usual_score(pool: ShotPool, kind: ShotKind) -> ShotScore:
     overall = kind in (ShotKind.RANDOM, ShotKind.ASSESSED)
-    rated = any(pair.rating is not None for pair in pool.pairs)
+    rated = any(_rating(pair, kind) is not None for pair in pool.pairs)
     return ShotScore.RATING if overall and rated else ShotScore.LINEAR
+
+
+def _rating(pair: PoolPair, kind: ShotKind) -> float | None:
+    return pair.assessed_rating if kind is ShotKind.ASSESSED else pair.rating
 
 
 def _number(request: ShotRequest, categories: Sequence[str]) -> int:
@@ -214,7 +218,8 @@ def _usable(pool: ShotPool, kind: ShotKind, score: ShotScore) -> list[PoolPair]:
 
     def holds(pair: PoolPair) -> bool:
         counts = pair.assessed if kind is ShotKind.ASSESSED else pair.counts
-        return not (rated and pair.rating is None) and not (counted and counts is None)
+        unrated = _rating(pair, kind) is None
+        return not (rated and unrated) and not (counted and counts is None)
 
     found = [pair for pair in pool.pairs if holds(pair)]
     if not found:
@@ -267,8 +272,8 @@ def _one_each(
     known = {name for pair in pairs for table in pair.counts or () for name in table}
     if not known & {*categories}:
         raise DataError(
-            "the judge asks for no category of errors, so that no pair can stand for "
-            "each. Ask for random shots."
+            "the judge asks for no category of errors, so there is no pair to choose "
+            "for each. Ask for random shots."
         )
     chosen: list[PoolPair] = []
     for category in categories:
@@ -392,8 +397,8 @@ def find_shared_pairs(
 ) -> SharedPairs:
     """Return which cases share an id, a patient or a reference with the shots.
 
-    Patients are compared where both sides name them: those of `joined` under the key
-    of the workspace.
+    Patients are compared as far as both sides name them: those of `joined` under the
+    key of the workspace.
 
     Raises
     ------
@@ -402,20 +407,18 @@ def find_shared_pairs(
     """
     texts = joined.reference.texts
     if version.shots is None or texts is None:
-        return find_shared(workspace, replace(version, shots=None, shown=()), ())
+        return NOTHING_SHARED
     hide: Callable[[str], str] = str
     key = ""
-    if workspace is not None and joined.patients is not None:
+    if workspace is not None and joined.named_patients:
         pseudonyms = open_pseudonyms(workspace)
         hide, key = pseudonyms.of, pseudonyms.fingerprint
-    patients = joined.patients or ("",) * len(joined.case_ids)
+    patients = joined.named_patients or ("",) * len(joined.case_ids)
     pairs = [
         PairToJudge(case, text or "", hide(patient) if patient else "")
         for case, text, patient in zip(joined.case_ids, texts, patients, strict=True)
     ]
-    return find_shared(
-        workspace, with_shots(workspace, version), pairs, pseudonym_key=key
-    )
+    return find_shared(workspace, version, pairs, pseudonym_key=key)
 
 
 class Sampled(NamedTuple):

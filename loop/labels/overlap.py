@@ -174,7 +174,8 @@ def compare_pairs(
 ) -> PairOverlap:
     """Return what pairs share with a cohort of pairs: cases, patients, references.
 
-    Candidates may be alike, as between cohorts.
+    Patients are compared as far as both sides name them. Candidates may be alike, as
+    between cohorts.
 
     Raises
     ------
@@ -185,20 +186,18 @@ def compare_pairs(
     cases |= {one.reference_id: one.case_id for one in reversed(cohort.cases)}
     cases.pop("", None)
     found = [_share(OverlapKind.CASE, {one: one for one in pairs.case_ids}, cases)]
+    key = pairs.pseudonym_key
+    own: dict[Hashable, str] = {
+        (key, patient): case for case, patient in pairs.patients.items() if patient
+    }
+    found.append(_share(OverlapKind.PATIENT, own, _by_patient(cohort)))
     skipped = []
-    if not pairs.patients or not cohort.patients_known:
-        unknown = "the pairs" if not pairs.patients else cohort.name
+    named = all(pairs.patients.get(case) for case in pairs.case_ids)
+    if not named or not cohort.patients_known:
+        unknown = cohort.name if named else "the pairs"
         skipped.append(f"patients: not named for every case of {unknown}")
-    elif pairs.pseudonym_key != cohort.pseudonym_key:
+    elif key != cohort.pseudonym_key:
         skipped.append("patients: pseudonymised with another key than here")
-    else:
-        theirs: dict[Hashable, str] = {
-            one.patient: one.case_id for one in reversed(cohort.cases)
-        }
-        own: dict[Hashable, str] = {
-            patient: case for case, patient in pairs.patients.items()
-        }
-        found.append(_share(OverlapKind.PATIENT, own, theirs))
     if has_texts(workspace, cohort.name):
         found.extend(_share_references(workspace, cohort, pairs))
     else:

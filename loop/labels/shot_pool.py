@@ -70,6 +70,9 @@ class PoolPair:
     assessed: MarkedCounts | None = None
     """What one rater found: the first by name who looked; None without any."""
 
+    assessed_rating: float | None = None
+    """The same rater's points, from 0 to 1; None without any."""
+
     explanation: str = ""
     """The same rater's words; empty without any, or where they are not here."""
 
@@ -120,9 +123,9 @@ def read_pool(workspace: WorkspacePaths | None, name: str) -> ShotPool:
         sealed = role is CohortRole.HOLDOUT
         why = "its pairs stay unseen" if sealed else "its pairs are measured on"
         raise DataError(
-            f"cohort {name} has the role {role}: {why}, so that they cannot be "
-            "examples. Import other pairs with --role shots, for example one --part of "
-            "the source, and name that cohort."
+            f"cohort {name} has the role {role}: {why}, so they cannot be examples. "
+            "Import other pairs with --role shots, for example one --part of the "
+            "source, and name that cohort."
         )
     cohort = read_cohort(workspace, name)
     if not cohort.holds_pairs:
@@ -156,6 +159,7 @@ def _read_pairs(workspace: WorkspacePaths, cohort: Cohort) -> tuple[PoolPair, ..
             counts=one.counts,
             rating=one.rating,
             assessed=one.assessed,
+            assessed_rating=one.assessed_rating,
             explanation=one.explanation,
         )
         for case, item, one in zip(
@@ -168,6 +172,7 @@ class _Assessment(NamedTuple):
     counts: MarkedCounts | None = None
     rating: float | None = None
     assessed: MarkedCounts | None = None
+    assessed_rating: float | None = None
     explanation: str = ""
 
 
@@ -178,11 +183,14 @@ def _no_assessments(number: int) -> list[_Assessment]:
 def _assess(experts: ExpertRatings, categories: ErrorCategories) -> list[_Assessment]:
     """Return what experts say of each pair, in the order of the cohort."""
     found = _no_assessments(len(experts.case_ids))
+    by_rater: dict[str, NDArray[np.float64]] = {}
     if OVERALL in experts.dimensions:
         points = experts.points()
         low, high = points.scale
         if isfinite(high):
-            for place, row in enumerate((points.points - low) / (high - low)):
+            shares = (points.points - low) / (high - low)
+            by_rater = dict(zip(points.raters, shares.T, strict=True))
+            for place, row in enumerate(shares):
                 given = row[~np.isnan(row)]
                 if given.size:
                     mean = round(float(given.mean()), 6)
@@ -196,13 +204,16 @@ def _assess(experts: ExpertRatings, categories: ErrorCategories) -> list[_Assess
         looked = [n for n in range(len(cells)) if not np.isnan(cells[n]).all()]
         if looked:
             first = looked[0]
+            rater = counted.raters[first]
+            own = by_rater[rater][place] if rater in by_rater else np.nan
             median = np.floor(np.median(cells[looked], axis=0) + 0.5)
             found[place] = found[place]._replace(
                 counts=_counts(median, counted.categories, counted.significances),
                 assessed=_counts(
                     cells[first], counted.categories, counted.significances
                 ),
-                explanation=words.get((case, counted.raters[first]), ""),
+                assessed_rating=None if np.isnan(own) else round(float(own), 6),
+                explanation=words.get((case, rater), ""),
             )
     return found
 
@@ -259,14 +270,14 @@ def _read_shipped() -> ShotPool:
     categories = read_errors(bundled() / "labels").ids
     ids = [one.id for one in file.pairs]
     if len(set(ids)) < len(ids):
-        raise DataError(f"{path}: a pair stands twice. Give each its own id.")
+        raise DataError(f"{path}: a pair is listed twice. Give each its own id.")
     pairs = []
     for one in file.pairs:
         unknown = {*one.significant, *one.insignificant} - {*categories}
         if unknown:
             raise DataError(
-                f"{path}, {one.id}: {', '.join(sorted(unknown))} is no category of "
-                "errors.yaml. Correct it."
+                f"{path}, {one.id}: errors.yaml has no category "
+                f"{', '.join(sorted(unknown))}. Correct it."
             )
         counts = MarkedCounts(
             *(
@@ -283,6 +294,7 @@ def _read_shipped() -> ShotPool:
                 counts=counts,
                 rating=one.score,
                 assessed=counts,
+                assessed_rating=one.score,
                 explanation=one.explanation,
             )
         )

@@ -14,7 +14,8 @@ from loop.core.errors import DataError
 from loop.core.numbered_lines import number_lines
 from loop.core.records import Guide, Item, Message, Prompt, PromptFrame, Reading
 from loop.core.safe_text import quoted
-from loop.prompts.outputs.base import Contract, get_contract
+from loop.prompts.outputs.base import CONTRACTS, Contract, get_contract
+from loop.prompts.outputs.rubric_rating import POINTS, Rating
 from loop.prompts.shot_records import BLOCK, Shot
 from loop.prompts.stages import STAGES, stage_item
 from loop.prompts.version import CallPlan, PromptVersion
@@ -297,7 +298,11 @@ def _call(
     user = _render(version, "user.jinja", version.user, shared | marks)
     first, pieces = _cut(version, user, marks)
     if version.shown and not _inserts_shots(version):
-        first = _compiled(BLOCK).render(shots=version.shown) + first
+        lowest, highest = _score_scale(version)
+        block = _compiled(BLOCK).render(
+            shots=version.shown, lowest=lowest, highest=highest
+        )
+        first = block + first
     return Call(
         frame=PromptFrame(
             call=name,
@@ -321,6 +326,13 @@ def _marks(inputs: Sequence[str], shots: Sequence[Shot]) -> dict[str, str]:
     while any(sign in text for shot in shots for text in shot.texts):
         sign += "\ue000"
     return {name: f"{sign}{name}\ue001" for name in inputs}
+
+
+def _score_scale(version: PromptVersion) -> tuple[int, int]:
+    """Return the least and the best score of an answer, on which shots show theirs."""
+    if isinstance(CONTRACTS.get(version.contract), Rating):
+        return POINTS[0], POINTS[-1]
+    return 0, 1
 
 
 def _inserts_shots(version: PromptVersion) -> bool:

@@ -45,7 +45,8 @@ class ShotScore(StrEnum):
     """``1 / (1 + S)``."""
 
     RATING = "rating"
-    """Mean of the raters' points, from 0 for the least to 1 for the most."""
+    """Mean of the raters' points, from 0 for the least to 1 for the most; of
+    `ShotKind.ASSESSED` the points of that rater."""
 
 
 def score_errors(errors: int, score: ShotScore) -> float:
@@ -141,7 +142,7 @@ class Shots:
         if self.seed < 0:
             raise ValueError(f"the seed of shots must be >= 0, got {self.seed}")
         if len({pin.id for pin in self.pins}) < len(self.pins):
-            raise ValueError("an example stands twice among the shots")
+            raise ValueError("an example is listed twice among the shots")
 
     @property
     def identity(self) -> dict[str, object]:
@@ -246,7 +247,8 @@ insignificant errors: {% for one in shot.insignificant %}{{ one.category }} \
 
 {% endif %}
 {% if shot.score is not none %}
-overall score, from 0 to 1: {{ "%.2f" | format(shot.score) }}
+overall score, from {{ lowest }} to {{ highest }}: \
+{{ "%.2f" | format(lowest + (highest - lowest) * shot.score) }}
 {% endif %}
 {% if shot.explanation %}
 {{ shot.explanation }}
@@ -256,5 +258,5 @@ overall score, from 0 to 1: {{ "%.2f" | format(shot.score) }}
 {% endfor %}
 
 """
-"""How examples are shown where the templates of a version do not show them: before the
-user message. Other templates may begin with it."""
+"""How examples are shown where no template of a version inserts them: before the user
+message, with scores on the scale of the judge's own answers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,6 +171,8 @@ def _cohort_texts(workspace: WorkspacePaths, cohort: Cohort) -> GradedTexts:
         candidates=tuple(one.variables["candidate"] for one in items),
         languages=tuple(one.language for one in items),
         contexts=tuple(one.variables.get(CONTEXT, "") for one in items),
+        patients=tuple(one.patient for one in cohort.cases),
+        pseudonym_key=cohort.pseudonym_key,
     )
 
 
@@ -264,6 +266,14 @@ def score_ensemble(
     """
     version = read_ensemble(workspace, ref)
     skipped = _require_apart(workspace, version, texts, patients or {})
+    if patients:
+        keys = open_pseudonyms(workspace)
+        owners = [patients.get(case, "") for case in texts.cases or texts.ids]
+        texts = replace(
+            texts,
+            patients=tuple(keys.of(one) if one else "" for one in owners),
+            pseudonym_key=keys.fingerprint,
+        )
     columns = _ask_members(workspace, version, texts, asking or EngineOptions(), watch)
     _require_pinned(version, columns)
     members = {name: one.values for name, one in columns.items()}
@@ -386,7 +396,9 @@ def _require_apart(
         ForeignPairs(
             cases,
             texts.references,
-            {name: keys.of(one) for name, one in patients.items()} if keys else {},
+            {name: keys.of(one) for name, one in patients.items() if one}
+            if keys
+            else {},
             keys.fingerprint if keys else "",
         ),
     )
@@ -486,7 +498,7 @@ def score_joined(
             candidates.append(text)
             languages.append(joined.languages[place] if joined.languages else "en")
             contexts.append(joined.contexts[place] if joined.contexts else "")
-    owners = dict(zip(joined.case_ids, joined.patients or (), strict=False))
+    owners = dict(zip(joined.case_ids, joined.named_patients, strict=False))
     # Pairs of several systems share the id of their case.
     scores = score_ensemble(
         workspace,

@@ -34,7 +34,12 @@ from loop.release.extractors import (
     score_texts,
 )
 from loop.run.asking import EngineOptions
-from loop.run.pool_shots import PairToJudge, find_shared, require_apart
+from loop.run.pool_shots import (
+    UNKNOWN_PATIENTS,
+    PairToJudge,
+    find_shared,
+    require_apart,
+)
 from loop.run.runner import Watch
 from loop.score.experts.error_counts import Empty
 from loop.score.joining import join_texts
@@ -146,6 +151,12 @@ class GradedTexts:
 
     cases: tuple[str, ...] = ()
     """Id of the case of each pair, which several share; empty where the ids are."""
+
+    patients: tuple[str, ...] = ()
+    """Pseudonym of the patient of each pair; empty where none is known."""
+
+    pseudonym_key: str = ""
+    """Fingerprint of the key of these pseudonyms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +287,7 @@ def judge_texts(
     DataError
         A version is not there.
     OverlapError
-        A pair shares its case or its reference with a shot of a judge.
+        A pair shares its case, its patient or its reference with a shot of a judge.
     EngineError
         The engine failed as a whole.
     """
@@ -291,7 +302,7 @@ def judge_texts(
                 opened[key] = stack.enter_context(
                     Judge.open(place, *key, options.asking)
                 )
-                _require_unseen(place, opened[key].version, texts)
+                _require_unseen(place, opened[key].version, texts, options)
             # What it was asked before it still knows.
             judge = opened[key]
             said = judge.judge(
@@ -313,13 +324,19 @@ def judge_texts(
 
 
 def _require_unseen(
-    place: WorkspacePaths | None, version: PromptVersion, texts: GradedTexts
+    place: WorkspacePaths | None,
+    version: PromptVersion,
+    texts: GradedTexts,
+    options: GraderOptions,
 ) -> None:
-    """Refuse pairs whose reference stands in the prompt of a judge as an example."""
+    """Refuse pairs that share something with the shots of a judge."""
     names = texts.cases or texts.ids
-    pairs = map(PairToJudge, names, texts.references)
-    shared = find_shared(place, version, pairs)
+    patients = texts.patients or ("",) * len(names)
+    pairs = map(PairToJudge, names, texts.references, patients)
+    shared = find_shared(place, version, pairs, pseudonym_key=texts.pseudonym_key)
     require_apart(version, shared, "Leave these pairs out, or choose other shots.")
+    if not shared.patients_compared:
+        options.asking.tell(f"{version.ref}: {UNKNOWN_PATIENTS}")
 
 
 def measure_metrics(

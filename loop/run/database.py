@@ -422,7 +422,7 @@ def _advice(path: Path, error: sqlite3.Error) -> str:
         return (
             f"{path} is damaged or not a ranloop store. Move it aside "
             f"(mv {path.name} {path.name}.damaged, with its -wal and -shm files) and "
-            "run the command again: completions and runs are made anew by running. "
+            "run the command again: completions and runs are rebuilt by running. "
             "Case texts, prompts and the ledger are not in it. Clinicians' verdicts "
             "kept in it are: to rescue those, keep the moved file and use "
             f"`sqlite3 {path.name}.damaged .recover`."
@@ -445,5 +445,5 @@ def _advice(path: Path, error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return (
         f"cannot use {path} ({name}). Check the disk and run the same command again; "
-        "if it persists, move the file aside: runs are made anew by running."
+        "if it persists, move the file aside: runs are rebuilt by running."
     )

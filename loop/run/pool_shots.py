@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loop.core.errors import DataError, OverlapError
 from loop.core.files import make_folder, write_atomic
@@ -14,7 +14,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.labels.language import fold_text, shingles
 from loop.labels.overlap import near_duplicates
-from loop.labels.shot_pool import MarkedCounts, PoolPair, read_pool
+from loop.labels.shot_pool import MarkedCounts, PoolPair, ShotPool, read_pool
 from loop.prompts.shot_records import (
     CategoryCount,
     Shot,
@@ -46,15 +46,16 @@ def make_shot(
     """
     single = kind is ShotKind.ASSESSED
     counts = pair.assessed if single else pair.counts
+    rating = pair.assessed_rating if single else pair.rating
     if counts is None and (kind is not ShotKind.RANDOM or score is not _RATING):
         raise DataError(
             f"a pair of the pool has no error counts, which shots {kind} with score "
             f"{score} need."
         )
     if score is _RATING:
-        if pair.rating is None:
+        if rating is None:
             raise DataError("a pair of the pool has no rating, which the score needs.")
-        value = pair.rating
+        value = rating
     else:
         value = score_errors(_significant(counts, categories), score)
     shown = counts is not None and kind is not ShotKind.RANDOM
@@ -126,12 +127,17 @@ def with_shots(
     shown = []
     for number, (pin, shot) in enumerate(zip(shots.pins, found, strict=True), 1):
         if shot is None or shot.digest != pin.digest:
-            why = "is gone" if shot is None else "was edited, or is assessed otherwise"
+            why = (
+                "is gone"
+                if shot is None
+                else "was edited or is rated differently, or the version asks for "
+                "other categories than when it was chosen"
+            )
             raise DataError(
                 f"{version.ref}: shot {number} of {len(shots.pins)}, from the pool "
-                f"{shots.pool}, {why}: it has not the digest {pin.digest[:12]} that "
-                "the version pins. Restore the pool and its ratings as they were, "
-                "words of findings included, or choose shots anew: "
+                f"{shots.pool}, {why}: the version pins it with the digest "
+                f"{pin.digest[:12]}. Restore the pool and its ratings as they were, "
+                "including the words of findings, or choose shots again: "
                 f"{_again(version, shots)}."
             )
         shown.append(shot)
@@ -246,8 +252,8 @@ class SharedPairs:
     """Equal references, or nearly so: see `loop.labels.overlap.NEAR`."""
 
     patients_compared: bool = True
-    """False where patients are not named for all pairs and shots, or under other
-    keys."""
+    """False where patients are not named for all pairs and shots, or have pseudonyms
+    of different keys."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -265,7 +271,16 @@ class SharedPairs:
         return ", ".join(f"{len(ids)} {what}" for ids, what in kinds if ids)
 
 
-_NOTHING = SharedPairs(cases=frozenset(), patients=frozenset(), references=frozenset())
+UNKNOWN_PATIENTS: Final = (
+    "Whether these pairs share a patient with the shots is not known: patients are not "
+    "named for all of both, or have pseudonyms of different keys. References and ids "
+    "were compared."
+)
+"""What to say where `SharedPairs.patients_compared` is false."""
+
+NOTHING_SHARED: Final = SharedPairs(
+    cases=frozenset(), patients=frozenset(), references=frozenset()
+)
 
 
 def find_shared(
@@ -282,8 +297,6 @@ def find_shared(
 
     Parameters
     ----------
-    version
-        With its shots looked up, see `with_shots`.
     pseudonym_key
         Fingerprint of the key of the patients' pseudonyms: other keys' patients cannot
         be compared.
@@ -291,14 +304,16 @@ def find_shared(
     Raises
     ------
     DataError
-        The pool cannot be read.
+        The pool or the shots are not here, or the pool has other pairs by now than the
+        shots were made of.
     """
     shots = version.shots
     if shots is None:
-        return _NOTHING
+        return NOTHING_SHARED
+    version = with_shots(workspace, version)
     pool = read_pool(workspace, shots.pool)
-    wanted = {source_id(shots.kind, pin.id) for pin in shots.pins}
-    sources = [pair for pair in pool.pairs if pair.id in wanted]
+    sources = _find_sources(pool, version, shots)
+    wanted = {pair.id for pair in sources}
     told = list(pairs)
     texts = {fold_text(pair.reference) for pair in sources}
     equal = {one.id for one in told if fold_text(one.reference) in texts}
@@ -314,6 +329,26 @@ def find_shared(
         references=frozenset(equal | near),
         patients_compared=pool.shipped or (same_key and named),
     )
+
+
+def _find_sources(
+    pool: ShotPool, version: PromptVersion, shots: Shots
+) -> list[PoolPair]:
+    """Return the pairs of the pool that the examples of a version were made of."""
+    known = {pair.id: pair for pair in pool.pairs}
+    found = []
+    for pin, shot in zip(shots.pins, version.shown, strict=True):
+        pair = known.get(source_id(shots.kind, pin.id))
+        # Texts with injected errors are kept apart, and outlive the pair of the pool.
+        if pair is None or pair.reference != shot.reference:
+            raise DataError(
+                f"{version.ref}: the pool {shots.pool} has other pairs by now than its "
+                "shots were made of, so nothing says which patients these are of. "
+                "Restore the pool as it was, or choose shots again: "
+                f"{_again(version, shots)}."
+            )
+        found.append(pair)
+    return found
 
 
 def require_apart(version: PromptVersion, shared: SharedPairs, way: str) -> None:

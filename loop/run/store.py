@@ -327,7 +327,7 @@ class Store:
     def _altered(self, what: str) -> StoreError:
         return StoreError(
             f"{self.path}: {what} cannot be read; something other than ranloop "
-            "changed it. Run the same `ranloop run` again to make it anew."
+            "changed it. Run the same `ranloop run` again to rebuild it."
         )
 
     def count_completions(self) -> int:
@@ -480,7 +480,7 @@ def read_values(store: Store, run: RunRecord) -> Iterator[Values]:
                 raise StoreError(
                     f"{store.path}: the outcome of case {item_id} in run {run.id} "
                     "cannot be read; something other than ranloop changed it. Run the "
-                    "same `ranloop run` again to make it anew."
+                    "same `ranloop run` again to rebuild it."
                 ) from error
         last = rows[-1][0]
 

@@ -16,7 +16,13 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Accounting, Engine, LanguageBound, Redrawing
+from loop.engines.base import (
+    Accounting,
+    Engine,
+    LanguageBound,
+    Redrawing,
+    ignore_progress,
+)
 from loop.labels.cohort import (
     Cohort,
     CohortRole,
@@ -51,6 +57,7 @@ from loop.run.manifest import (
     write_manifest,
 )
 from loop.run.pool_shots import (
+    UNKNOWN_PATIENTS,
     PairToJudge,
     find_shared,
     require_apart,
@@ -269,7 +276,8 @@ def prepare_run(
     require_fields(workspace, version)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
     items = _CohortItems(workspace, members, limit)
-    _require_unseen(workspace, version, members, items)
+    tell = (asking or EngineOptions()).tell
+    require_unseen(workspace, version, members, items, tell=tell)
     unread = require_language(chosen, members, items)
     if again and not has_chance(chosen.engine):
         raise EngineError(
@@ -539,13 +547,28 @@ def check_open(cohort: Cohort) -> None:
         )
 
 
-def _require_unseen(
+def require_unseen(
     workspace: WorkspacePaths,
     version: PromptVersion,
     members: Cohort,
     items: Iterable[Item],
+    *,
+    tell: Callable[[str], None] = ignore_progress,
 ) -> None:
-    """Refuse pairs that the version shows as examples, or that are like these."""
+    """Refuse pairs of a cohort that share something with the shots of a version.
+
+    Parameters
+    ----------
+    tell
+        Told where it cannot be known whether they share a patient.
+
+    Raises
+    ------
+    DataError
+        The pool or the shots are not here.
+    OverlapError
+        A pair shares its id, its patient or its reference with a shot.
+    """
     if version.shots is None:
         return
     patients = {case.case_id: case.patient for case in members.cases}
@@ -559,8 +582,10 @@ def _require_unseen(
         "choose shots of another pool."
     )
     if members.name == version.shots.pool:
-        way = "This cohort is the pool: name the one to be measured on."
+        way = "This cohort is the pool itself: name the cohort to measure on."
     require_apart(version, shared, way)
+    if not shared.patients_compared:
+        tell(f"{version.ref}: {UNKNOWN_PATIENTS}")
 
 
 def _find_cohort(

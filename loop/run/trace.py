@@ -363,7 +363,9 @@ class _Tracer:
         inputs = dict(item.variables)
         for stage, prompt, key in zip(plan.stages, asked, keys, strict=False):
             answer = answers.get(key)
-            found = stage.read(answer.text, prompt.item).fields if answer else None
+            if answer is None or answer.finish_reason != "stop":
+                return asked
+            found = stage.read(answer.text, prompt.item).fields
             if found is None:
                 return asked
             inputs[stage.name] = write_input(stage.name, found, prompt.item)

@@ -81,7 +81,8 @@ def assemble(sides: Sides, *, language: str = "") -> Joined:
         )
     for system, entries in sides.systems.items():
         _require_common(system, entries, sides.reference)
-    patients, lacking = _patients(case_ids, references)
+    named = tuple(references[case_id].content.patient for case_id in case_ids)
+    patients, lacking = _patients(named)
     contexts = tuple(references[case_id].content.context for case_id in case_ids)
     return Joined(
         case_ids=case_ids,
@@ -96,6 +97,7 @@ def assemble(sides: Sides, *, language: str = "") -> Joined:
         ),
         empty_references=silent,
         patients=patients,
+        named_patients=named if any(named) else (),
         contexts=contexts if any(contexts) else (),
         languages=tuple(language or _language(case_id, sides) for case_id in case_ids),
         repeated_references=sides.reference.repeated,
@@ -195,10 +197,9 @@ def _coverage(
 
 
 def _patients(
-    case_ids: Sequence[str], references: Mapping[str, SideRow]
+    found: tuple[str, ...],
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Return the patient of each case if all are known; else None, and a note."""
-    found = tuple(references[case_id].content.patient for case_id in case_ids)
     known = sum(map(bool, found))
     if known == len(found):
         return found, ()
@@ -573,7 +574,9 @@ def pick_cases(joined: Joined, case_ids: frozenset[str]) -> Joined:
         systems=tuple(map(side, joined.systems)),
         coverage=tuple(_pick_coverage(one, case_ids) for one in joined.coverage),
         patients=None if joined.patients is None else pick(joined.patients),
+        named_patients=pick(joined.named_patients) if joined.named_patients else (),
         languages=pick(joined.languages) if joined.languages else (),
+        contexts=pick(joined.contexts) if joined.contexts else (),
     )
 
 

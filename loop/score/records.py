@@ -115,6 +115,9 @@ class Joined:
     patients: tuple[str, ...] | None = None
     """Patient of each case; None when not known for every case."""
 
+    named_patients: tuple[str, ...] = ()
+    """Patient of each case where known, else empty; empty as a whole without any."""
+
     languages: tuple[str, ...] = ()
     """Language of each case, as said or found, for example ``"en"``."""
 

@@ -8,7 +8,10 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from tests.judge.scenes import CANDIDATES, REFERENCES, tell
+from loop.core.records import Completion
+from loop.engines import base
+from tests.judge.scenes import CANDIDATES, REFERENCES, ToldJudge, tell
+from tests.score.experts.radpref_folder import candidate, case, write_folder
 
 
 @pytest.fixture
@@ -93,6 +96,43 @@ def test_two_parsers_stand_side_by_side(pairs, monkeypatch):
     assert "A, published parser" in done.stdout
     (line,) = (one for one in done.stdout.splitlines() if one.startswith("GREEN of"))
     assert "0.500" in line and "1.000" in line
+
+
+def test_a_judge_that_reads_context_is_told_of_the_patients_of_radpref(
+    tmp_path, monkeypatch
+):
+    """Age, sex and indication reach the prompt; a sample keeps them with their case."""
+    monkeypatch.chdir(tmp_path)
+    cases = [
+        {**case(name, 1), "PatientAge": age, "PatientSex": "F", "Indication": "Cough"}
+        for name, age in (("one", "072Y"), ("two", "031Y"), ("three", "005Y"))
+    ]
+    rated = {one["id"]: {"C1": candidate(5), "C2": candidate(2)} for one in cases}
+    write_folder(tmp_path / "radpref", cases, {1: rated})
+    seen = {}
+
+    class Seeing(ToldJudge):
+        def complete(self, prompts):
+            for index, prompt in enumerate(prompts):
+                texts = prompt.item.variables
+                seen[texts["reference"]] = texts["context"]
+                lists = ("matched_findings", "missed_findings", "false_findings")
+                yield index, Completion(json.dumps({name: [] for name in lists}))
+
+    monkeypatch.setitem(base._FACTORIES, "seeing", lambda *_: Seeing({}, []))
+    done = call("crimson", "--radpref", "radpref", "-e", "seeing")
+    assert done.exit_code == 0, done.output
+    assert "judged without context" not in done.stdout
+    assert {name: known.splitlines()[0] for name, known in seen.items()} == {
+        "Reference one.": "Age: 72 years",
+        "Reference two.": "Age: 31 years",
+        "Reference three.": "Age: 5 years",
+    }
+    everyone = dict(seen)
+    seen.clear()
+    done = call("crimson", "--radpref", "radpref", "-e", "seeing", "--sample", "2")
+    assert done.exit_code == 0, done.output
+    assert len(seen) == 2 and seen.items() <= everyone.items()
 
 
 def test_what_cannot_be_judged_is_no_success(pairs):

@@ -99,6 +99,16 @@ def test_who_does_not_answer_cannot_pass():
     """Nor where there are too few references."""
     silent = discrimination(evidence(200, missing=10))
     assert silent.verdict is OPEN and "answers are missing" in silent.reason
+    # 10 of 1,010 answers are missing, and these are half of the significant pairs.
+    own, others = evidence(10, missing=10), evidence(990, mark=False)
+    both = MarkedEvidence(
+        flags=np.concatenate([own.flags, others.flags]),
+        significant=np.concatenate([own.significant, others.significant]),
+        units=np.arange(1010),
+    )
+    hidden = decide_marked_gate(both, rules(max_unanswered=0.01))
+    assert check(hidden, JudgeAspect.ANSWERS).observed == 0.5
+    assert hidden.verdict is OPEN
     few = decide_marked_gate(evidence(19, each=20), rules())
     assert few.verdict is OPEN
     assert check(few, JudgeAspect.UNITS).reason == "19 of at least 20 references"

@@ -1,6 +1,7 @@
 """Two systems compared by a judge in both orders, and rubrics of one's own."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +12,12 @@ from loop.core.paths import bundled
 from loop.core.records import Completion
 from loop.engines import base
 from loop.judge.judge import Judge, find_judge
-from loop.judge.pairwise import compare_pairwise, pairwise_data, pairwise_rows
+from loop.judge.pairwise import (
+    compare_pairwise,
+    pairwise_data,
+    pairwise_notes,
+    pairwise_rows,
+)
 from loop.judge.rubric import read_rubric, with_rubric
 from loop.judge.shots import add_shots, request_shots
 from loop.labels.shot_pool import SYNTHETIC, read_pool
@@ -30,6 +36,9 @@ descriptions:
   4: short
   5: as short as it can be {% raw %}
 """
+
+
+SHOTS = ("--shots", "random:3")
 
 
 class Choosing:
@@ -145,6 +154,12 @@ def test_the_verb_compares_two_files(asked, tmp_path, monkeypatch):
     assert "A preferred in 1.000 [0.158, 1.000] of the decided cases" in done.stdout
     refused = CliRunner().invoke(app, [*arguments, "--out", "x"])
     assert refused.exit_code == 2 and "scores no pair" in refused.output
+    asked.clear()
+    shown = CliRunner().invoke(app, [*arguments, "-e", "choosing", *SHOTS])
+    assert shown.exit_code == 0, shown.output
+    assert "note: Examples in the prompt: 3 of pool synthetic" in shown.stdout
+    texts = [one.frame.messages[1].content for one in asked]
+    assert texts and all(one.count("overall score, from 1 to 5:") == 3 for one in texts)
 
 
 def test_where_nothing_is_decided_the_verb_says_so(asked, tmp_path, monkeypatch):
@@ -226,3 +241,7 @@ def test_a_case_of_the_shots_is_not_compared(asked):
         join_texts(REFERENCES, others, taxonomy), None, version, "choosing"
     )
     assert pairwise_data(found)["judge"]["shots"]["kind"] == "random"
+    (told,) = pairwise_notes(found)
+    assert told.startswith("Examples in the prompt: 2 of pool synthetic (random:2")
+    unknown = replace(found, patients_compared=False)
+    assert "share a patient with the shots" in pairwise_notes(unknown)[1]

@@ -31,7 +31,7 @@ from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.shot_records import ShotKind, ShotScore
-from loop.score.joining import join_texts
+from loop.score.joining import join_pairs, join_texts
 from tests.judge.scenes import CANDIDATES, REFERENCES, as_pool, call, rate, table
 from tests.servers.answers import models, plain_answer
 
@@ -135,7 +135,7 @@ def test_what_a_pool_cannot_give(words, why):
 
 def test_injected_shots_are_not_rated():
     """Nobody saw them."""
-    with pytest.raises(DataError, match="nobody rated injected errors"):
+    with pytest.raises(DataError, match="nobody rated the injected errors"):
         composed("injected:2", score=ShotScore.RATING)
     with pytest.raises(DataError, match="does not ask for omission"):
         composed("injected:2", replace(GREEN, guides=GREEN.guides[:1]))
@@ -170,9 +170,12 @@ def test_an_impossible_request(wrong):
 def test_the_same_shots_in_every_process():
     """By digest of seed and id: no hash seed, no order of a set."""
     code = (
-        "from tests.judge.test_shots import composed\n"
+        "from loop.core.paths import WorkspacePaths, bundled\n"
+        "from loop.judge.shots import add_shots, request_shots\n"
+        "from loop.prompts.catalog import read_version\n"
+        "green = read_version(WorkspacePaths(bundled()), 'green@v1')\n"
         "for one in ('random:5', 'per_error', 'injected:4', 'assessed:5'):\n"
-        "    print(composed(one).digest)"
+        "    print(add_shots(None, green, request_shots(one)).digest)"
     )
     told = {
         subprocess.run(
@@ -184,9 +187,9 @@ def test_the_same_shots_in_every_process():
         ).stdout
         for seed in ("0", "1")
     }
-    here = [composed(one).digest for one in ("random:5", "per_error", "injected:4")]
+    words = ("random:5", "per_error", "injected:4", "assessed:5")
     (said,) = told
-    assert said.split()[:3] == here and len(said.split()) == 4
+    assert said.split() == [composed(one).digest for one in words]
 
 
 def test_rules_answers_as_without_shots_and_says_so():
@@ -242,6 +245,16 @@ def test_patients_of_a_file_are_compared_by_the_key_of_the_workspace(
     joined = joined_with({"a": "One text.", "b": "Other."}, {"a": "x2", "b": "x9"})
     found = find_shared_pairs(workspace, version, joined)
     assert (found.patients, found.references) == ({"a"}, frozenset())
+    assert found.patients_compared
+    path = table(
+        tmp_path / "partly.csv",
+        ("id", "reference", "candidate", "patient"),
+        [("a", "One text.", "None.", "x2"), ("b", "Other.", "None.", "")],
+    )
+    partly = join_pairs(path, LABELS)
+    assert partly.patients is None
+    found = find_shared_pairs(workspace, version, partly)
+    assert (found.patients, found.patients_compared) == ({"a"}, False)
 
 
 def test_a_sample_is_drawn_after_the_shots_are_taken_out():
@@ -350,7 +363,7 @@ def test_a_model_sees_the_shots_before_each_pair(workspace, tmp_path, server):
     )
     assert "`rules` does not read shots" not in done.output
     told = " ".join(done.output.split())
-    assert "Whether a patient of these pairs is one of the shots is not known" in told
+    assert "Whether these pairs share a patient with the shots is not known" in told
     written = done.output + "".join(path.read_text("utf-8") for path in out.iterdir())
     assert "ebra" not in written
     assert "mine@v1+random:2" in (out / "judge.json").read_text()

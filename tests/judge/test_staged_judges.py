@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Item, Outcome, Status
+from loop.core.records import Completion, Item, Outcome, Status
 from loop.engines import base
 from loop.judge import Judge, judge_pairs
 from loop.judge.document import notes
@@ -24,7 +24,7 @@ from loop.prompts.outputs.base import get_contract
 from loop.review.pair_verdicts import read_judged
 from loop.run.store import open_store
 from tests.judge.scenes import CANDIDATES, REFERENCES, call, errors, rate
-from tests.run.staged_judge import StagedAnswers
+from tests.run.staged_judge import StagedAnswers, take_apart
 
 
 class PassingJudge(StagedAnswers):
@@ -160,6 +160,25 @@ def test_a_run_in_stages_is_evaluated_shown_and_replayed(workspace, tmp_path, ju
         one["requests"] for one in json.loads(dry.stdout)["layouts"] if one["chosen"]
     )
     assert requests == 8 * len(calls)
+
+
+def test_a_trace_ends_where_a_first_stage_was_cut_off(workspace, tmp_path, monkeypatch):
+    """What it wrote may look whole; the run asked nothing about it."""
+    cut = StagedAnswers({"reference_phrases": Completion(take_apart("a."), "length")})
+    monkeypatch.setitem(base._FACTORIES, "cut", lambda *_: cut)
+    rate(workspace, tmp_path)
+    made = call(workspace, "prompt", "new", "radfact", "--from", "radfact@v1")
+    assert made.exit_code == 0, made.output
+    done = call(workspace, "run", "radfact", "--cohort", "rp", "-e", "cut", "--json")
+    run = json.loads(done.stdout)
+    assert run["unparsed"] == 8
+    shown = call(workspace, "show", run["run_id"], "p1", "--json")
+    trace = json.loads(shown.stdout)
+    assert [one["call"] for one in trace["calls"]] == [
+        "reference_phrases",
+        "candidate_phrases",
+    ]
+    assert not trace["remarks"]
 
 
 def test_the_shares_of_phrases_in_place():

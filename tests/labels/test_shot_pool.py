@@ -94,9 +94,11 @@ def test_a_pool_has_what_raters_say(workspace, tmp_path):
     # The median of none and one is a half, which is rounded up.
     assert first.counts.insignificant["severity"] == 1
     assert first.assessed.insignificant["severity"] == 0
+    assert (first.assessed_rating, third.assessed_rating) == (0.25, 1.0)
     assert first.explanation == "location, significant: zebra side"
     assert second.counts.significant["omission"] == 1
     assert not any(third.counts.significant.values()) and third.explanation == ""
+    assert second.assessed_rating == 0.0
     assert first.reference_id == second.reference_id != third.reference_id
     assert first.patient == second.patient != third.patient
 

@@ -129,6 +129,17 @@ def test_shots_stand_before_the_pair_and_after_what_is_asked():
     assert user.count("<example>") == 2
 
 
+@pytest.mark.parametrize("name", ["rating@v1", "rating_pairwise@v1"])
+def test_a_judge_that_answers_in_points_is_shown_points(name):
+    """From 1 to 5: a score of 0.85 beside a rubric of five points would mislead."""
+    version = showing(version=read_version(SHIPPED, name))
+    texts = dict.fromkeys(version.inputs, "Effusion.")
+    _, user = messages(version, Item(id="a", variables=texts))
+    assert "overall score, from 1 to 5: 4.40\n" in user
+    assert "overall score, from 1 to 5: 5.00\n" in user
+    assert "from 0 to 1" not in user
+
+
 def test_a_template_says_itself_where_shots_stand():
     """Then there is no block."""
     own = "{% for one in shots %}{{ one.reference }} -> {{ one.score }}\n{% endfor %}"

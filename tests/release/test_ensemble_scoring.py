@@ -30,6 +30,7 @@ from loop.release.graders import (
     grade_texts,
     resolve_graders,
 )
+from loop.run.asking import EngineOptions
 from loop.score.joining import join_pairs
 from tests.judge.scenes import TEXTS, as_pool, call, errors, rate, table, tell
 
@@ -282,6 +283,12 @@ def test_a_patient_and_a_nearly_equal_reference_are_an_overlap(workspace, tmp_pa
         ("patient", (("x", "b"),))
     ]
     assert found.not_checked == ()
+    more = ForeignPairs(
+        ("x", "y"), ("One.", "Two."), {"x": joe, "y": ""}, cohort.pseudonym_key
+    )
+    partly = compare_pairs(workspace, cohort, more)
+    assert partly.shared == found.shared
+    assert partly.not_checked == ("patients: not named for every case of the pairs",)
     foreign = compare_pairs(workspace, cohort, other._replace(pseudonym_key="else"))
     assert foreign.shared == ()
     assert foreign.not_checked == (
@@ -533,5 +540,39 @@ def test_pairs_that_a_judge_shows_as_examples_are_not_graded(rated, tmp_path):
     seen = texts((*OTHER, ("Zebra nodule on the left.", "A nodule.")))
     with pytest.raises(OverlapError, match="1 of the pairs to judge shares"):
         grade_texts(seen, rated, asked, GraderOptions())
-    (column,) = grade_texts(texts(), rated, asked, GraderOptions())
+    told = []
+    options = GraderOptions(asking=EngineOptions(tell=told.append))
+    (column,) = grade_texts(texts(), rated, asked, options)
     assert "shots:pool:random:2" in column.signature
+    assert [one.split(":")[0] for one in told] == ["shown@v1"]
+    assert "share a patient with the shots is not known" in told[0]
+
+
+def test_a_patient_of_the_shots_is_in_no_ensemble(rated, tmp_path):
+    """By pseudonym, neither where it is fitted nor where it scores."""
+    assert as_pool(rated, tmp_path).exit_code == 0
+    new = ("prompt", "new", "shown", "--from", "green@v1", "--shots", "random:2")
+    assert call(rated, *new, "--pool", "pool").exit_code == 0
+    fit(rated, "shown", "rouge_1")
+    header = ("id", "reference", "candidate", "patient")
+    owners = ("x7", "x1", "x8")
+    rows = [
+        (f"z{n}", *both, owner)
+        for n, (both, owner) in enumerate(zip(OTHER, owners, strict=True))
+    ]
+    path = table(tmp_path / "owned.csv", header, rows)
+    joined = join_pairs(path, read_taxonomy(rated.labels))
+    with pytest.raises(OverlapError, match="1 by the patient") as said:
+        score_joined(rated, "ensemble", joined)
+    assert "x1" not in str(said.value)
+    points = table(
+        tmp_path / "owned-points.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [(one[0], "r1", "overall", 3, "1-5") for one in rows],
+    )
+    options = ("--role", "dev", "--source", "made up", "--licence", "none")
+    named = ("--name", "owned", "--ratings", points)
+    done = call(rated, "cohort", "import", path, *named, *options)
+    assert done.exit_code == 0, done.output
+    with pytest.raises(OverlapError, match="1 by the patient"):
+        fit_cohort_ensemble(rated, "owned", ("shown", "rouge_1"), ANN)

@@ -11,7 +11,8 @@ from loop.judge.shots import add_shots, request_shots
 from loop.labels.cohort import texts_path
 from loop.labels.shot_pool import SYNTHETIC, read_pool
 from loop.prompts.catalog import read_version
-from loop.prompts.shot_records import ShotKind
+from loop.prompts.shot_records import ShotKind, ShotScore
+from loop.run.asking import EngineOptions
 from loop.run.pool_shots import (
     PairToJudge,
     find_shared,
@@ -51,6 +52,21 @@ def test_what_was_pinned_is_found_again(pooled, words):
     assert with_shots(pooled, mine) is mine
 
 
+def test_an_assessed_shot_is_all_of_one_rater(pooled):
+    """Counts, words and score; the mean of all raters is for other kinds."""
+    mine = read_version(pooled, "mine@v1")
+    side = replace(mine, guides=tuple(g for g in mine.guides if g.label == "location"))
+    made = add_shots(pooled, side, request_shots("assessed:1", "pool"))
+    assert [pin.id for pin in made.shots.pins] == ["q1", "q3"]
+    first, other = made.shown
+    assert first.score == 0.25
+    assert first.explanation == "location, significant: zebra side"
+    assert (other.score, other.significant) == (1.0, ())
+    drawn, _ = judge_with(pooled, "random:2")
+    scores = {p.id: s.score for p, s in zip(drawn.shots.pins, drawn.shown, strict=True)}
+    assert scores["q3"] == 1.0 and scores.get("q1", 0.375) == 0.375
+
+
 def refused(workspace, version):
     """Return why the shots of a version cannot be looked up; no text is in it."""
     with pytest.raises(DataError) as said:
@@ -79,8 +95,16 @@ def test_another_assessment_is_refused(pooled, tmp_path):
     )
     assert call(pooled, "cohort", "ratings", "pool", "--ratings", points).exit_code == 0
     said = refused(pooled, pinned)
-    assert "was edited, or is assessed otherwise" in said
+    assert "was edited or is rated differently" in said
     assert "`ranloop prompt shots mine random:2 --pool pool --seed 0`" in said
+
+
+def test_a_version_of_other_categories_needs_shots_of_its_own(pooled):
+    """Errors that it does not ask for would neither be shown nor count."""
+    _, pinned = judge_with(pooled, "random:2", score=ShotScore.LINEAR)
+    fewer = tuple(one for one in pinned.guides if one.label == "comparison")
+    said = refused(pooled, replace(pinned, guides=fewer))
+    assert "the version asks for other categories" in said
 
 
 def test_a_shot_that_is_gone_is_refused(pooled, tmp_path):
@@ -162,6 +186,30 @@ def test_a_shared_reference_patient_or_id_is_found(pooled):
     assert shared(pooled, pairs[3:]).ids == frozenset()
 
 
+@pytest.mark.parametrize("id", ["q1", "q9"])
+def test_injected_shots_of_a_pool_that_is_another_one_now_are_refused(
+    pooled, tmp_path, id
+):
+    """Their texts outlive the pool; whose they are, only the pool says."""
+    shown, pinned = judge_with(pooled, "injected:1")
+    keep_injected(pooled, shown)
+    other = table(
+        tmp_path / "other.csv",
+        ("id", "reference", "candidate"),
+        [(id, "Another text altogether.", "B.")],
+    )
+    options = ("--role", "shots", "--source", "made up", "--licence", "none")
+    done = call(
+        pooled, "cohort", "import", other, "--name", "pool", *options, "--replace"
+    )
+    assert done.exit_code == 0, done.output
+    assert with_shots(pooled, pinned) == shown
+    reference = shown.shown[0].reference
+    with pytest.raises(DataError, match="has other pairs by now") as said:
+        find_shared(pooled, pinned, [PairToJudge("a", reference)])
+    assert "ebra" not in str(said.value)
+
+
 def test_only_what_is_shown_counts_and_not_the_whole_pool(pooled):
     """One shot of two references: the other one may be judged."""
     shown, _ = judge_with(pooled, "random:1")
@@ -195,9 +243,10 @@ def test_the_refusal_counts_and_names_nobody(pooled):
 
 
 def test_a_run_on_the_pool_or_on_what_shares_with_it_is_refused(pooled, tmp_path):
-    """Before anything is asked."""
+    """Before anything is asked; neither is one of them tried."""
     shown, pinned = judge_with(pooled, "random:2")
     version = replace(pinned, number=0, draft="d1")
+    told = []
     with pytest.raises(OverlapError, match="This cohort is the pool"):
         prepare_run(pooled, version, "pool")
     same = table(
@@ -210,7 +259,17 @@ def test_a_run_on_the_pool_or_on_what_shares_with_it_is_refused(pooled, tmp_path
     assert done.exit_code == 0, done.output
     with pytest.raises(OverlapError, match=r"1 of the pairs .*Import same again"):
         prepare_run(pooled, version, "same")
-    task = prepare_run(pooled, version, "rp")
+    drafted = call(
+        pooled,
+        *("prompt", "shots", "mine", "random:2", "--pool", "pool", "--cohort", "same"),
+    )
+    assert drafted.exit_code == 0, drafted.output
+    tried = call(pooled, "try", "mine@draft", "--case", "z1")
+    assert isinstance(tried.exception, OverlapError)
+    tried = call(pooled, "try", "mine@draft", "--case", "z2")
+    assert tried.exit_code == 0, tried.output
+    task = prepare_run(pooled, version, "rp", asking=EngineOptions(tell=told.append))
+    assert len(told) == 1 and "is not known: patients are not named" in told[0]
     (frame,) = task.plan.frames
     assert shown.shown[0].reference in frame.messages[1].content
 

@@ -546,9 +546,10 @@ def test_a_nul_is_no_text_in_any_encoding(tmp_path, taxonomy):
 
 
 def test_some_cases_of_a_join(tmp_path, taxonomy):
-    """Every system keeps the same; what it lacks among them is counted anew."""
+    """Every system keeps the same; what it lacks among them is counted again."""
     reference = tmp_path / "r.csv"
-    reference.write_text("id,text\n" + "".join(f"{k},{v}\n" for k, v in TEXTS.items()))
+    rows = [f"{k},{v},Known of {k}.\n" for k, v in TEXTS.items()]
+    reference.write_text("id,text,context\n" + "".join(rows))
     ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.csv"
     ours.write_text("id,text\na,One.\nb,Two.\nc,Three.\nd,Four.\nx,Five.\n")
     theirs.write_text("id,text\nb,Two.\nc,Three.\n")
@@ -557,6 +558,7 @@ def test_some_cases_of_a_join(tmp_path, taxonomy):
     some = pick_cases(joined, frozenset("ac"))
     assert some.case_ids == ("a", "c")
     assert some.reference.texts == (TEXTS["a"], TEXTS["c"])
+    assert some.contexts == ("Known of a.", "Known of c.")
     named = dict(zip((one.system for one in some.coverage), some.coverage, strict=True))
     assert (named["theirs"].paired, named["theirs"].missing) == (1, ("a",))
     assert (named["ours"].paired, named["ours"].extra) == (2, ("x",))

@@ -459,20 +459,22 @@ class VariantChecker:
             kind=wanted.kind,
             number=wanted.number,
         )
-        if not placed.problem and self._reads_otherwise(report, wanted.kind, placed):
+        if not placed.problem and self._reads_otherwise(report, wanted, placed):
             return PlacedChanges("", (), READ_OTHERWISE)
         return placed
 
     def _reads_otherwise(
-        self, report: LinedReport, kind: str, placed: PlacedChanges
+        self, report: LinedReport, wanted: Wanted, placed: PlacedChanges
     ) -> bool:
         """Whether a reader finds a change in what should have stayed.
 
-        A model writes about findings that the reader need not know: an error itself it
-        does not have to see. A false finding takes none away, an omission brings none,
-        and where a finding stays it keeps its name and how certain it is. A rewriting
-        reads the same in everything.
+        A model writes about findings that the reader need not know, so the reader need
+        not see the error itself. A false finding takes none away, an omission brings
+        none, and neither is more findings than were asked for. Where a finding stays,
+        it keeps its name and how certain it is. A rewriting reads the same in
+        everything.
         """
+        kind = wanted.kind
         try:
             after = read_findings(self._reader, placed.candidate)
         except EngineError:
@@ -481,9 +483,9 @@ class VariantChecker:
             return after != report.read
         before, now = _names(report.read), _names(after)
         if kind == GreenCategory.FALSE_FINDING:
-            return not before <= now
+            return not before <= now or (now - before).total() > wanted.number
         if kind == GreenCategory.OMISSION:
-            return not now <= before
+            return not now <= before or (before - now).total() > wanted.number
         return before != now
 
 

@@ -29,7 +29,6 @@ NO_SENTENCE: Final = "a sentence that is not there"
 TWICE: Final = "two changes in one sentence"
 NOT_THERE: Final = "words that are not in their sentence"
 SOMETHING_ELSE: Final = "report and changes do not agree"
-UNCHANGED: Final = "nothing is changed"
 
 _MOST_WAYS: Final = 512
 _SPACE = re.compile(r"\s+")

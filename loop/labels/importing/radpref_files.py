@@ -334,7 +334,7 @@ def open_radpref(folder: Path) -> Source:
                 pair={
                     "reference": one.case.ground_truth_report.strip(),
                     "candidate": one.case.text(one.slot).strip(),
-                    CONTEXT: _context(one.case),
+                    CONTEXT: describe_patient(one.case),
                 },
                 system=one.system,
                 reference_id=one.case.id,
@@ -360,7 +360,8 @@ def _pair_id(one: RadPrefCandidate) -> str:
     return f"{one.case.id}-{one.slot}"
 
 
-def _context(case: Case) -> str:
+def describe_patient(case: Case) -> str:
+    """Return age, sex and indication of a case; empty where none is given."""
     given = (case.PatientAge or "").strip()
     age = _AGE.fullmatch(given)
     words = f"{age[1]} {_UNITS[age[2]]}" if age else given

@@ -219,7 +219,7 @@ def _explain_request(verdicts: Sequence[Verdict], request: DraftRequest) -> str:
     if verdicts or request.contract or not (shots or request.drop_shots):
         return explain(verdicts, request.contract)
     if shots is None:
-        return "shows no examples any more"
+        return "no longer shows examples"
     return f"shows {shots.kind} examples of the pool {shots.pool}"
 
 

@@ -57,6 +57,7 @@ from loop.review.verdict import Verdict
 from loop.run.aside import AskedAside, Heard, ask_version
 from loop.run.asking import HeldEngine, has_chance
 from loop.run.store import Store
+from loop.run.task import require_unseen
 from loop.run.trace import texts_data
 
 PASTED = "pasted"
@@ -247,6 +248,8 @@ def try_case(
     DataError
         There is no such prompt or case, the prompt's parent is gone, or its cohort is
         none to revise on; a case of a holdout is refused for everybody.
+    OverlapError
+        The case shares its id, its patient or its reference with a shot.
     EngineError
         The engine failed, or repeats itself and is to be asked several times.
     StoreError
@@ -255,6 +258,8 @@ def try_case(
     sides = _find_sides(workspace, request)
     cohort = _require_dev(workspace, sides)
     item = find_item(workspace, cohort.name, case_id)
+    for version in sides.versions:
+        require_unseen(workspace, version, cohort, (item,))
     asked = _ask(workspace, store, sides, (item,), engine, request.draws, heard=heard)
     verdicts = _verdicts(store, sides)
     _note(workspace, sides, (case_id,), engine, actor, now)
@@ -337,6 +342,8 @@ def try_pairs(
     ------
     DataError
         There is no such draft, or it has neither verdicts nor pinned cases.
+    OverlapError
+        A case shares its id, its patient or its reference with a shot.
     EngineError
         The engine failed, or repeats itself and is to be asked several times.
     StoreError
@@ -364,6 +371,8 @@ def try_pairs(
             "case is pinned there. Try one case with --case."
         )
     items = [find_item(workspace, cohort.name, one) for one in ids]
+    for version in sides.versions:
+        require_unseen(workspace, version, cohort, items)
     asked = _ask(workspace, store, sides, items, engine, request.draws, heard=heard)
     _note(workspace, sides, ids, engine, actor, now)
     before, after = (_align(workspace, cohort, one.draws) for one in asked)

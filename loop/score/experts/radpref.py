@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from loop.labels.importing.radpref_files import (
     Judged,
     RadPrefCandidate,
     check_raters,
+    describe_patient,
     digest_file,
     find_cases,
     find_patients,
@@ -52,6 +53,10 @@ class RadPref:
 
     patients: Mapping[str, str] | None = None
     """Patient by case id; None unless every id names one."""
+
+    contexts: Mapping[str, str] = field(default_factory=dict)
+    """What is known of the patient by case id: age, sex and indication; may be
+    empty."""
 
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
@@ -118,6 +123,7 @@ def read_radpref(folder: Path) -> RadPref:
             ),
         ),
         patients=find_patients(cases),
+        contexts={case.id: describe_patient(case) for case in cases},
         files=tuple(
             (path.name, digest_file(path)) for path in (cases_path, *rater_paths)
         ),

@@ -170,7 +170,7 @@ def _find_run(
     if not get_contract(version.contract).counts_errors:
         return None, (
             f"{version.name} names no errors by category, so nothing of it is shown "
-            "here. How it agrees with the readers stands in `ranloop evaluate`."
+            "here. `ranloop evaluate` shows how it agrees with the readers."
         )
     again = f"start a run on the page Runs, or with `ranloop run {version.name} "
     try:
