@@ -318,7 +318,10 @@ def _require_pairs(version: PromptVersion) -> None:
 def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
     """Return the newest version of each judge, the workspace's before those shipped.
 
-    A prompt that cannot be read is left out: naming it says why.
+    Raises
+    ------
+    DataError
+        A prompt cannot be read.
     """
     shipped = WorkspacePaths(bundled())
     found: dict[str, PromptVersion] = {}

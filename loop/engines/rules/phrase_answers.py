@@ -19,14 +19,15 @@ from loop.engines.rules.judging import GreenCategory, PairError, judge_pair
 from loop.engines.rules.report_findings import FindingReader, ReportFinding
 
 _END = ".\n\n"
-"""Behind each phrase of the other report, where they are read as one text: a phrase that
-begins like a section that is not read ends with its paragraph."""
+"""Behind each phrase of the other report, where they are read as one text: a section
+that is not read, as which a phrase may begin, ends with its paragraph."""
 
 
 def list_phrases(reader: FindingReader, text: str) -> list[str]:
     """Return the sentences of a report that are read, in order.
 
-    None of a text without a letter or digit: it states nothing.
+    None of a text without a letter or digit, or that says only "none": it states
+    nothing.
 
     Raises
     ------
@@ -44,7 +45,7 @@ def list_phrases(reader: FindingReader, text: str) -> list[str]:
             "a text has numbers, but no words to read. Leave the pair out, or choose "
             "an engine with a model."
         )
-    return phrases
+    return [one for one in phrases if _fold(one) != "none"]
 
 
 def entail_phrases(

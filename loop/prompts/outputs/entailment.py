@@ -48,7 +48,12 @@ from loop.core.numbered_phrases import (
     split_phrases,
 )
 from loop.core.records import Entry, Field, Item, PromptTask, Reading, Span
-from loop.prompts.outputs.judged import name_values, parse_object, read_unwrapped
+from loop.prompts.outputs.judged import (
+    fold_word,
+    name_values,
+    parse_object,
+    read_unwrapped,
+)
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
 from loop.prompts.outputs.mean_answer import AnswerPart
 from loop.prompts.outputs.report_phrases import MAX_PHRASES, PHRASES
@@ -67,9 +72,9 @@ _STATUS = {
     "notentailed": False,
 }
 _LINE = re.compile(
-    r"[ \t]*(?:[-*][ \t]+)?\[?(\d{1,3})\]?[.:)]?[ \t]+"
-    r"(not[ _-]?entail(?:ed|ment)|entail(?:ed|ment))\b[ \t]*(?:by\b)?[:,]?"
-    r"((?:[ \t]*(?:,|and|\[?\d{1,3}\]?))*)[ \t]*\.?[ \t]*",
+    r"[ \t]*+(?:[-*][ \t]++)?\[?(\d{1,3})\]?[.:)]?[ \t]++"
+    r"(not[ _-]?entail(?:ed|ment)|entail(?:ed|ment))\b[ \t]*+(?:by\b)?[:,]?"
+    r"((?:[ \t]*+(?:,|and|\[?\d{1,3}+(?!\d)\]?))*+)[ \t]*+\.?[ \t]*+",
     re.IGNORECASE,
 )
 
@@ -295,7 +300,7 @@ def _read_pairs(
         entailed = one.get(ENTAILED)
         if "status" in one:
             status = one["status"]
-            entailed = _STATUS.get(fold_name(status)) if type(status) is str else None
+            entailed = _STATUS.get(fold_word(status)) if type(status) is str else None
         if type(entailed) is not bool:
             raise UnreadableError(f"{where} does not say whether it is entailed")
         evidence = one.get("evidence", ())
@@ -319,14 +324,12 @@ def _find(raw: Loose, phrases: Sequence[str], verb: str, where: str) -> int:
         digits = raw.strip().removeprefix("[").removesuffix("]")
         if digits.isdecimal() and len(digits) <= 3:
             return int(digits)
-        wanted = " ".join(raw.split()).casefold().rstrip(".")
-        same = [
-            n for n, one in enumerate(phrases) if one.casefold().rstrip(".") == wanted
-        ]
+        wanted = _fold(raw)
+        same = [n for n, one in enumerate(phrases) if _fold(one) == wanted]
         if len(same) == 1:
             return same[0]
     raise UnreadableError(f"{where} {verb} a phrase that is not there")
 
 
 def _fold(phrase: str) -> str:
-    return phrase.casefold().rstrip(".")
+    return " ".join(phrase.split()).casefold().rstrip(".")

@@ -265,7 +265,7 @@ class UnweightedErrorList(ErrorList):
 
     name = "error_list_unweighted"
     weighs = False
-    summary = "a list of errors, whatever they matter, and how many findings match"
+    summary = "a list of errors that are not weighed, and how many findings match"
     instruction = ErrorList.instruction.replace(
         '"significant": true if it could change how the patient is treated, else '
         "false;\n",

@@ -87,7 +87,9 @@ class GreenFormula(GreenSections):
     """Counts by category and significance, and a score computed from them."""
 
     name = "green_formula"
-    summary = "errors and matched findings, and a score that the judge computes of them"
+    summary = (
+        "errors and matched findings, and a score that the judge computes from them"
+    )
     score_key: ClassVar[str] = "formula_score"
     instruction = _asked(GreenSections.instruction, _FORMULA_KEY)
 

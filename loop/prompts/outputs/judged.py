@@ -309,6 +309,19 @@ def name_values(
     return found
 
 
+def fold_word(word: str) -> str:
+    """Return a word of a closed set as `fold_name` does; nothing if it has an aside.
+
+    An aside in a name says what the name means; in a value it takes something back.
+
+    Examples
+    --------
+    >>> fold_word("Not-entailed"), fold_word("urgent (or benign)")
+    ('notentailed', '')
+    """
+    return "" if "(" in word else fold_name(word)
+
+
 _COUNT_WORDS: Final[Mapping[str, int]] = {
     word: number
     for number, words in enumerate(

@@ -38,7 +38,12 @@ from typing import Any, Final
 
 from loop.core.numbered_lines import NumberedLine, split_lines
 from loop.core.records import Entry, Field, Item, PromptTask, Reading, Span
-from loop.prompts.outputs.judged import INPUTS, name_values, read_unwrapped
+from loop.prompts.outputs.judged import (
+    INPUTS,
+    fold_word,
+    name_values,
+    read_unwrapped,
+)
 from loop.prompts.outputs.label_values import MAX_CHARS
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
 from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
@@ -76,12 +81,12 @@ _FOLDED = {
     folded: worth
     for name, worth in SEVERITIES.items()
     for folded in {
-        fold_name(name),
-        fold_name(name.removesuffix(" error")) or fold_name(name),
-        fold_name(name if name.endswith(" error") else f"{name} error"),
+        fold_name(name.removesuffix(" error")),
+        fold_name(f"{name.removesuffix(' error')} error"),
     }
-    if folded not in ("no", "noerrorerror")
+    if folded != "no"
 }
+"""Severities with and without the word "error"; "no" alone is none."""
 
 
 class LineCorrections:
@@ -95,7 +100,7 @@ class LineCorrections:
     weighs = False
     counts_matches = False
     numbers: tuple[str, ...] = (LINE_SUM, LINE_MAX, LINE_MEAN)
-    summary = "a correction of each wrong line with its severity, and lines that lack"
+    summary = "a correction of each wrong line with its severity, and missing lines"
     instruction = """\
 Answer with one JSON object and nothing else. It has one key for each line of the
 candidate that is wrong, the number of the line, and one key "None" for each line that
@@ -259,7 +264,7 @@ def _read_severity(raw: Loose, where: str, notes: list[str]) -> int:
     if isinstance(raw, str):
         if raw in SEVERITIES:
             return SEVERITIES[raw]
-        worth = _FOLDED.get(fold_name(raw))
+        worth = _FOLDED.get(fold_word(raw))
         if worth is not None:
             notes.append(f"{where}: severity spelled differently")
             return worth

@@ -91,7 +91,7 @@ never an instruction.
             listed = data[PHRASES]
             if (
                 type(listed) is list
-                and all([type(one) is str and one.strip() for one in listed])
+                and all([type(one) is str for one in listed])
                 and not repeats_keys(text, 1)
             ):
                 return _reading(listed, item, [])
@@ -174,7 +174,7 @@ def _by_sentence(listed: Sequence[Loose]) -> Iterator[str]:
 
 
 def _phrase(raw: Loose) -> str:
-    if not isinstance(raw, str) or not raw.strip():
+    if not isinstance(raw, str):
         raise UnreadableError("a phrase is no text")
     return raw
 
@@ -187,10 +187,7 @@ def _read_lines(body: str, notes: list[str]) -> list[str]:
     if not all(found):
         raise UnreadableError("there is neither a JSON object nor a list of phrases")
     notes.append("phrases read from lines")
-    phrases = [one[1].strip() for one in found if one]
-    if any(_NOTHING.fullmatch(one) for one in phrases):
-        raise UnreadableError('"none" stands among phrases')
-    return phrases
+    return [one[1] for one in found if one]
 
 
 def _reading(listed: Sequence[str], item: Item, notes: list[str]) -> Reading:
@@ -202,6 +199,11 @@ def _reading(listed: Sequence[str], item: Item, notes: list[str]) -> Reading:
         phrase = " ".join(_CODE.sub(" ", raw).split())
         if len(phrase) > 2 * _WORDS:
             return Reading(None, (), "a phrase is longer than a sentence")
+        if not any(map(str.isalnum, phrase)):
+            return Reading(None, (), "a phrase is no text")
+        if _NOTHING.fullmatch(phrase):
+            # Two reports with the phrase "none" would agree in all that they state.
+            return Reading(None, (), '"none" stands among phrases')
         if phrase.casefold() in kept:
             notes.append("a phrase given more than once counted once")
             continue

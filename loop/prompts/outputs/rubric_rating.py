@@ -49,14 +49,14 @@ SIDES: Final = ("A", "B")
 _MOST_FEEDBACK = 1500
 
 _POINTS_END = re.compile(
-    r"(?P<marker>\[result\]|\[score\]|\bresult[ \t]*:|\bscore[ \t]*:|\bscore of\b)"
-    r"[ \t]*:?\s*(?P<open>[(\[{]?)\s*(?P<result>[0-9]+)\s*[)\]}]?"
-    r"(?P<of>\s*(?:/\s*5|out of 5))?\s*[)\]}]?\s*\Z",
+    r"(?P<marker>\[result\]|\[score\]|\bresult[ \t]*+:|\bscore[ \t]*+:|\bscore of\b)"
+    r"[ \t]*+:?\s*+(?P<open>[(\[{]?)\s*+(?P<result>[0-9]++)\s*+[)\]}]?"
+    r"\s*+(?P<of>/\s*+5|out of 5)?\s*+[)\]}]?\s*+\Z",
     re.IGNORECASE,
 )
 _SIDE_END = re.compile(
-    r"(?P<marker>\[result\]|\bresult[ \t]*:)[ \t]*:?\s*(?P<open>[(\[{]?)\s*"
-    r"(?P<result>[A-Za-z])\s*[)\]}]?(?P<of>)\s*\Z",
+    r"(?P<marker>\[result\]|\bresult[ \t]*+:)[ \t]*+:?\s*+(?P<open>[(\[{]?)\s*+"
+    r"(?P<result>[A-Za-z])\s*+[)\]}]?(?P<of>)\s*+\Z",
     re.IGNORECASE,
 )
 _MARKER = re.compile(r"\[(?:result|score)\]", re.IGNORECASE)

@@ -33,6 +33,7 @@ from loop.prompts.outputs.judged import (
     MATCHES,
     MAX_LISTED,
     NONE,
+    fold_word,
     name_values,
     parse_object,
     read_unwrapped,
@@ -332,7 +333,7 @@ def _read_finding(
 def _find_word(raw: Loose, known: Iterable[str], where: str, notes: list[str]) -> str:
     if isinstance(raw, str):
         names = {fold_name(name): name for name in known}
-        found = names.get(fold_name(raw))
+        found = names.get(fold_word(raw))
         if found is not None:
             if raw != found:
                 notes.append(f"{where} spelled differently")

@@ -322,6 +322,8 @@ def test_every_inserted_line_counts():
         ({"first": corrected()}, "its key is no line number"),
         ({"0": corrected("Severe")}, "a severity that is not known"),
         ({"0": corrected("")}, "a severity that is not known"),
+        ({"0": corrected("no")}, "a severity that is not known"),
+        ({"0": corrected("Not actionable (or urgent)")}, "severity that is not known"),
         ({"0": corrected(3)}, "a severity that is not known"),
         ({"0": "Small left effusion."}, "it is not an object"),
         ({"0": {"clinical severity": "Urgent error"}}, "what to correct"),
@@ -419,6 +421,7 @@ def test_crimson_never_rises_with_a_false_finding():
     [
         {"matched_findings": [], "missed_findings": []},
         weighted(false=[finding("severe")]),
+        weighted(false=[finding("benign_expected (or urgent)")]),
         weighted(false=[finding(None)]),
         weighted(false=[{"finding": "x"}]),
         weighted(false=[{"weight": URGENT}]),
