@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from loop.core.records import Entry, Field, Item, Reading, Span
+from loop.core.records import Entry, Field, Item, PromptTask, Reading, Span
 from loop.prompts.outputs.label_values import MAX_CHARS
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
 from loop.prompts.outputs.tolerant import UnreadableError, strip_fences
@@ -52,6 +52,36 @@ MAX_COUNT: Final = 999
 
 NONE = Field(0)
 """One shared field for what does not occur."""
+
+
+class JudgeForm:
+    """A contract of a judge that counts nothing: what others do, they say."""
+
+    version = "1"
+    task = PromptTask.JUDGE
+    inputs: tuple[str, ...] = INPUTS
+    counts_errors = False
+    weighs = False
+    counts_matches = False
+    numbers: tuple[str, ...] = ()
+
+
+class FreeText:
+    """A contract that is asked for as free text."""
+
+    def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
+        """Return nothing: no schema holds."""
+        return {}
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def error_field(category: str, weight: str = "") -> str:

@@ -132,6 +132,11 @@ def test_a_formula_is_computed_again(score, remark):
     for found in (in_json, in_text):
         assert values(found, "score") == (score,)
         assert ("score: it is not what its counts give" in found.repairs) is remark
+    nothing = {**SECTIONS, "significant_errors": EMPTY, "insignificant_errors": EMPTY}
+    nothing = {**nothing, "matched_findings": [], "formula_score": score}
+    told = read("green_formula", nothing)
+    assert values(told, "score") == (score,) and told.repairs
+    assert not read("green_formula", {**nothing, "formula_score": 1.0}).repairs
     silent = answer("(c) Place: 1. the side", "3. a; b; c", "") + f"{SCORE}0.60"
     assert any("not computed again" in one for one in read("green_formula", silent)[1])
 
