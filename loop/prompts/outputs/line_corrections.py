@@ -78,6 +78,9 @@ _NAMES = {fold_name(key): key for key in _KEYS}
 _MOST = 200
 """Most corrections of one candidate."""
 
+_EMPTY: Final = "{} \t\r\n\ufeff"
+"""What an answer may consist of that corrects nothing."""
+
 _LINE = re.compile(r"(?:line\s*)?\[?([0-9]{1,3})\]?", re.IGNORECASE)
 _FOLDED = {
     folded: worth
@@ -211,6 +214,9 @@ def _read_body(
     body: str, fields: Sequence[str], candidate: str, notes: list[str]
 ) -> dict[str, Field]:
     answer = find_object(body, notes, alone=True)
+    if not answer.pairs and body.strip(_EMPTY):
+        # "[{}]" may be a list of one correction that says nothing.
+        raise UnreadableError("there is more than an empty object")
     if len(answer.pairs) > _MOST:
         raise UnreadableError(f"there are more than {_MOST} corrections")
     lines = split_lines(candidate)

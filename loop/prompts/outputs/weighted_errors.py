@@ -233,12 +233,12 @@ def _take(raw: Any, keys: frozenset[str]) -> WeightedFinding | None:
     words, weight = raw[_FINDING], raw[_WEIGHT]
     if type(words) is not str or type(weight) is not str or weight not in WEIGHTS:
         return None
-    listed = raw.get(_ATTRIBUTES)
-    if not listed and (listed is None or type(listed) is list):
+    listed = raw.get(_ATTRIBUTES, [])
+    if type(listed) is not list or not words or words.isspace():
+        return None
+    if not listed:
         # A named tuple's own `__new__` is Python code and takes three times as long.
         return _new(WeightedFinding, (words, weight, ()))
-    if type(listed) is not list:
-        return None
     attributes: list[tuple[str, str]] = []
     for one in listed:
         if type(one) is not dict or one.keys() != _ERROR_KEYS:

@@ -285,6 +285,7 @@ def test_nothing_to_correct_is_no_error():
     assert values(read("line_corrections", "{}", CANDIDATE), *LINE_NUMBERS) == (0, 0, 0)
     assert read("line_corrections", "", CANDIDATE).fields is None
     assert read("line_corrections", "{} but see below", CANDIDATE).fields is None
+    assert read("line_corrections", "[{}]", CANDIDATE).fields is None
     assert read("line_corrections", "{", CANDIDATE).fields is None
 
 
@@ -432,6 +433,9 @@ def test_crimson_never_rises_with_a_false_finding():
         weighted(false=[{"weight": URGENT}]),
         weighted(false=["x"]),
         weighted(matched=[finding(URGENT)]),
+        weighted(matched=[{**finding(URGENT), "attribute_errors": None}]),
+        weighted(matched=[finding(URGENT, " ", [])]),
+        weighted(missed=[finding(URGENT, "")]),
         weighted(matched=[finding(URGENT, "a", [("colour", "significant")])]),
         weighted(matched=[finding(URGENT, "a", [("location", "grave")])]),
         weighted(false=[finding(URGENT), finding(MINOR)]),
@@ -478,6 +482,12 @@ def test_weights_are_found_however_they_are_spelled():
         ("Good. [RESULT] 4 is what I give", None),
         ("Good. [RESULT] 4.", None),
         ("[RESULT] 2 or rather [RESULT] 4", None),
+        ("[RESULT] 2 The last one had a score of 4", None),
+        ("Score: 2\nScore: 4", None),
+        ("Score of the side: 2. [RESULT] 4", 4),
+        ("This is not a score of 4", None),
+        ("I can't give it a score: 4", None),
+        ("Nothing that is not said. Score: 4", 4),
         ("Good. 4", None),
         ("Good. [RESULT] -4", None),
         ("", None),
@@ -504,6 +514,8 @@ def test_a_rating_ends_the_text(text, rating):
         ("The second is better.\n[RESULT] B\n", "B"),
         ("The second is better. Result: (B)", "B"),
         ("Neither. [RESULT] C", None),
+        ("[RESULT] A\nResult: B", None),
+        ("Result: A. Result: B", None),
         ("Both. [RESULT] AB", None),
         ("Both. [RESULT] A or B", None),
         ("The first. [RESULT] a", None),
