@@ -106,7 +106,7 @@ class GroundedScores(NamedTuple):
     unparsed: int
     failed: int
     not_asked: int
-    """Pairs in whose phrases there is no word."""
+    """Pairs whose phrases have no words."""
 
     scores: tuple[PhraseScore, ...]
     problems: tuple[Problem, ...] = ()

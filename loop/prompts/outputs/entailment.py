@@ -6,17 +6,17 @@ Both lists are inputs, a phrase a line with its number (see `loop.prompts.stages
     [0] small left pleural effusion     [0] left pleural effusion
     [1] no pneumothorax                 [1] enlarged heart
 
-Asked for ``precision``, the phrases of the candidate are held against those of the
+For ``precision``, the phrases of the candidate are held against those of the
 reference; for ``recall``, the other way round. The answer is a JSON object with each
-phrase of the list that is held, once::
+of the phrases that are asked about, once::
 
     {"phrases": [{"phrase": 0, "entailed": true, "evidence": [0]},
                  {"phrase": 1, "entailed": false, "evidence": []}]}
 
 The field of an answer, ``precision`` or ``recall``, is the share of the phrases that
 are entailed, with an entry for each, whose spans are its evidence in the input of the
-other report. Of a list without phrases nothing can be said: the
-answer has no field then, whatever it says.
+other report. A list without phrases has no share: the answer then has no field,
+whatever it says.
 
 An entailed phrase without evidence, evidence that names a phrase that is not there, a
 phrase left out or given twice make an answer unreadable. A phrase may be given in its
@@ -201,7 +201,7 @@ def _take(one: Any, place: int, against: int) -> _HeldPhrase | None:
 
 
 def _lines(name: str, phrases: Sequence[str]) -> tuple[Span, ...]:
-    """Return where each phrase stands in the input `name`."""
+    """Return where each phrase is in the input `name`."""
     found, start = [], 0
     for number, phrase in enumerate(phrases):
         end = start + len(f"[{number}] ") + len(phrase)
@@ -254,7 +254,9 @@ def _read_lines(body: str, notes: list[str]) -> list[_HeldPhrase]:
     lines = [line for line in body.splitlines() if line.strip()]
     found = [_LINE.fullmatch(line) for line in lines]
     if not lines or not all(found):
-        raise UnreadableError("there is neither a JSON object nor a line a phrase")
+        raise UnreadableError(
+            "there is neither a JSON object nor a line for each phrase"
+        )
     notes.append("phrases read from lines")
     return [
         _HeldPhrase(
@@ -281,7 +283,9 @@ def _read_pairs(
             raise UnreadableError(f"{where} is not an object")
         one = name_values(raw, _NAMES, where, notes)
         if (ENTAILED in one) == ("status" in one):
-            raise UnreadableError(f"{where} does not say once whether it is entailed")
+            raise UnreadableError(
+                f"{where} does not say exactly once whether it is entailed"
+            )
         entailed = one.get(ENTAILED)
         if "status" in one:
             status = one["status"]

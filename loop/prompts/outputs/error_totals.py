@@ -11,9 +11,9 @@ the first category asked for::
     Number of clinically significant errors by type: [(A, 1), (B, 0)]
     Number of clinically insignificant errors by type: [(A, 0), (B, 2)]
 
-Brackets may be round or square. All from the word "Explanation" on is dropped, as
-published. A line that is missing, and a category that is missing or stands there twice,
-make the answer unreadable: nothing that is not said is taken for 0.
+Brackets may be round or square. Everything from the word "Explanation" on is dropped,
+as published. A line that is missing, and a category that is missing or is listed twice,
+make the answer unreadable: what is not said is never taken for 0.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _read_body(body: str, fields: Sequence[str], notes: list[str]) -> dict[str, 
         return _read_pairs(find_object(body, notes, alone=True), fields, notes)
     if cut := _EXPLANATION.search(body):
         body = body[: cut.start()]
-        notes.append("all from the explanation on dropped")
+        notes.append("everything from the explanation on dropped")
     lines = _cut(body, notes)
     answered: dict[str, Field] = {}
     for weight in _KEYS:
@@ -196,7 +196,9 @@ def _read_line(line: str, size: int, weight: str, notes: list[str]) -> list[int]
     while at < len(line):
         pair = _PAIR.match(line, at)
         if pair is None:
-            raise UnreadableError(f"{weight}: something that is no count of a category")
+            raise UnreadableError(
+                f"{weight}: something that is not a count of a category"
+            )
         letter = pair["letter"].upper()
         if letter in found:
             raise UnreadableError(f"{weight}: a category occurs twice")
@@ -213,7 +215,7 @@ def _read_line(line: str, size: int, weight: str, notes: list[str]) -> list[int]
 
 
 def _skip(line: str, at: int) -> int:
-    """Return where the next thing begins that is no bracket, comma or space."""
+    """Return where the next thing begins after brackets, commas and spaces."""
     found = _AROUND.match(line, at)
     return at if found is None else found.end()
 

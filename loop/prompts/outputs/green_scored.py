@@ -8,7 +8,7 @@ sections with a fifth, ``[Overall Accuracy Score]:``. The score becomes the fiel
 ``green_formula`` and ``green_formula_text`` ask for a number that the judge computes
 from its counts, M / (M + 2S + 0.5I), under ``"formula_score"`` in JSON. It is computed
 again: a number that is off by more than 0.005 is a repair, and ``score`` is what the
-judge wrote. The score from the counts stands beside it.
+judge wrote. The score from the counts is shown beside it.
 
 An answer without its score, or with one out of range, is unreadable. A percentage is
 converted, and is a repair.

@@ -1,4 +1,4 @@
-"""The contract ``line_corrections``: what each line of a candidate has to become.
+"""The contract ``line_corrections``: what each line of a candidate has to say.
 
 The candidate is shown as numbered lines (``{{ candidate | numbered }}``). The answer is
 a JSON object with a key for each line that is wrong, and ``"None"`` for each line that
@@ -12,7 +12,7 @@ has to be inserted; this key may occur several times. ``{}`` says that nothing i
      "None": {"corrections": "There is a rib fracture.", ...}}
 
 ``"[delete]"`` as the correction takes the line out. This is the published form; there
-is no other one in free text.
+is no form in free text.
 
 Fields are three numbers, of which fewer is better. A severity is worth 0 to 4 (see
 `SEVERITIES`). ``line_sum`` is their sum and ``line_max`` the largest; ``line_mean`` is
@@ -249,7 +249,7 @@ def _read_body(
 def _line_number(key: str, where: str, lines: Sequence[NumberedLine]) -> int:
     found = _LINE.fullmatch(key.strip())
     if found is None:
-        raise UnreadableError(f"{where}: its key is no line number")
+        raise UnreadableError(f"{where}: its key is not a line number")
     number = int(found[1])
     if number >= len(lines):
         raise UnreadableError(f"{where}: the candidate has no such line")

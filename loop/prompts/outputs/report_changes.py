@@ -1,4 +1,4 @@
-"""The contract ``changes``: a report with something changed, and every change of it.
+"""The contract ``changes``: a report with something changed, and every change in it.
 
 The answer is the JSON object that is published for injected errors::
 
@@ -221,7 +221,7 @@ def _read_loosely(body: str, notes: list[str]) -> StatedRewrite:
         raise UnreadableError(f"{REPORT} is not a text")
     if isinstance(listed, JsonPairs):
         listed = (listed,)
-        notes.append("a change that stands alone read as a list")
+        notes.append("a single change read as a list")
     if not isinstance(listed, tuple):
         raise UnreadableError(f"{_CHANGES} is not a list")
     if len(listed) > MOST_CHANGES:

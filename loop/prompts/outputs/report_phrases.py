@@ -165,7 +165,7 @@ def _by_sentence(listed: Sequence[Loose]) -> Iterator[str]:
 
 def _phrase(raw: Loose) -> str:
     if not isinstance(raw, str):
-        raise UnreadableError("a phrase is no text")
+        raise UnreadableError("a phrase has no words")
     return raw
 
 
@@ -190,10 +190,10 @@ def _reading(listed: Sequence[str], item: Item, notes: list[str]) -> Reading:
         if len(phrase) > 2 * _WORDS:
             return Reading(None, (), "a phrase is longer than a sentence")
         if not any(map(str.isalnum, phrase)):
-            return Reading(None, (), "a phrase is no text")
+            return Reading(None, (), "a phrase has no words")
         if _NOTHING.fullmatch(phrase):
             # Two reports with the phrase "none" would agree in all that they state.
-            return Reading(None, (), '"none" stands among phrases')
+            return Reading(None, (), '"none" is listed as a phrase')
         if phrase.casefold() in kept:
             notes.append("a phrase given more than once counted once")
             continue

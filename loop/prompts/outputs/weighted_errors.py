@@ -1,4 +1,4 @@
-"""The contract ``error_list_weighted``: findings and errors by what they ask for.
+"""The contract ``error_list_weighted``: findings, errors, and the action they need.
 
 The answer is a JSON object; every list may be empty::
 
@@ -13,7 +13,7 @@ The answer is a JSON object; every list may be empty::
 Matched and missed findings are all that the reference reports. The field ``crimson`` is
 computed from the lists (see `crimson_score`), never read: a judge is asked for weights
 only. ``matched``, ``missed``, ``false`` and ``attribute`` are counts, each with what is
-listed. There is no other form in free text.
+listed. There is no form in free text.
 
 A weight, a type or a severity that is not known makes the answer unreadable, and so
 does a list that is missing: the published implementation takes 0.25 for each.
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from loop.core.records import Entry, Field, Item, Reading, Span
+from loop.core.records import Entry, Field, Item, Reading
 from loop.prompts.outputs.judged import (
     INPUTS,
     MATCHED,
@@ -34,6 +34,7 @@ from loop.prompts.outputs.judged import (
     MAX_LISTED,
     NONE,
     JudgeForm,
+    find_places,
     fold_word,
     name_values,
     object_schema,
@@ -57,7 +58,7 @@ WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
         "benign_expected": 0.0,
     }
 )
-"""What a finding weighs, by what it asks for."""
+"""What a finding weighs, by the action it needs."""
 
 ATTRIBUTE_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {"significant": 0.5, "negligible": 0.0}
@@ -97,7 +98,7 @@ class WeightedErrorList(JudgeForm):
     name = "error_list_weighted"
     inputs: tuple[str, ...] = (*INPUTS, "context")
     numbers: tuple[str, ...] = (CRIMSON,)
-    summary = "matched, missed and false findings, each with what it asks for"
+    summary = "matched, missed and false findings, each with the action it needs"
     instruction = """\
 Answer with one JSON object and nothing else. It has exactly three keys, and each holds
 a list, empty if there is nothing:
@@ -341,7 +342,7 @@ def _fields(
         field, sides = _FIELDS[name], _SIDES[name]
         entries = []
         for words, weight, attributes in listed:
-            places = _places(words, sides, texts)
+            places = find_places(words, sides, texts)
             entries.append(_new(Entry, (words, field, weight, places)))
             wrong += [
                 _new(Entry, (words, kind, severity, places))
@@ -350,18 +351,3 @@ def _fields(
         answered[field] = Field(len(entries), (), tuple(entries)) if entries else NONE
     answered["attribute"] = Field(len(wrong), (), tuple(wrong)) if wrong else NONE
     return answered
-
-
-def _places(
-    words: str, sides: Sequence[str], texts: Mapping[str, str]
-) -> tuple[Span, ...]:
-    """Return where a finding stands, where its very words occur once."""
-    return tuple(
-        [
-            _new(Span, (start, start + len(words), name))
-            for name in sides
-            if words
-            and (start := (text := texts.get(name, "")).find(words)) >= 0
-            and text.find(words, start + 1) < 0
-        ]
-    )

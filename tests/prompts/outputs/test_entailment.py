@@ -65,17 +65,17 @@ def test_phrases_are_read_as_they_are_meant(text, found):
         ("", "there is no answer"),
         ("The report states an effusion.", "neither a JSON object nor a list"),
         ("- a\nand more", "neither a JSON object nor a list"),
-        ("- a\n- none", '"none" stands among phrases'),
+        ("- a\n- none", '"none" is listed as a phrase'),
         ("[]", "neither a JSON object nor a list"),
         ("{}", "phrases is missing"),
         ('{"phrases": "a"}', "phrases is not a list"),
-        ('{"phrases": [""]}', "a phrase is no text"),
-        ('{"phrases": ["a", "\u200b"]}', "a phrase is no text"),
-        ("- a\n- ...", "a phrase is no text"),
-        ('{"phrases": ["none"]}', '"none" stands among phrases'),
-        ('{"phrases": ["None."]} ', '"none" stands among phrases'),
-        ('{"sentence_list": [{"new": ["none"]}]}', '"none" stands among phrases'),
-        ('{"phrases": [1]}', "a phrase is no text"),
+        ('{"phrases": [""]}', "a phrase has no words"),
+        ('{"phrases": ["a", "\u200b"]}', "a phrase has no words"),
+        ("- a\n- ...", "a phrase has no words"),
+        ('{"phrases": ["none"]}', '"none" is listed as a phrase'),
+        ('{"phrases": ["None."]} ', '"none" is listed as a phrase'),
+        ('{"sentence_list": [{"new": ["none"]}]}', '"none" is listed as a phrase'),
+        ('{"phrases": [1]}', "a phrase has no words"),
         ('{"phrases": ["a"], "phrases": []}', "given twice"),
         ('{"phrases": ["a"], "sentence_list": []}', "given twice"),
         ('{"phrases": ["a"], "more": []}', "a key that was not asked for"),
@@ -156,7 +156,7 @@ def test_the_share_of_entailed_phrases(text, value):
             judged(True, False, False).replace(
                 '"entailed": true', '"entailed": true, "status": "entailment"'
             ),
-            "does not say once",
+            "does not say exactly once",
         ),
         (
             judged(True, False, False).replace(
@@ -174,7 +174,10 @@ def test_the_share_of_entailed_phrases(text, value):
         ),
         ("All are entailed.", "neither a JSON object nor a line"),
         ("[0] entailed by [7]\n[1] not entailed\n[2] not entailed", "cites a phrase"),
-        ("[0] neither\n[1] not entailed\n[2] not entailed", "nor a line a phrase"),
+        (
+            "[0] neither\n[1] not entailed\n[2] not entailed",
+            "nor a line for each phrase",
+        ),
     ],
 )
 def test_evidence_must_be_there_and_no_phrase_is_left_out(text, problem):

@@ -190,7 +190,7 @@ SIGNIFICANT = [f"significant.{name}" for name in CATEGORIES]
     ],
 )
 def test_two_lines_of_counts(text, repaired):
-    """Round or square brackets; all from the explanation on is dropped."""
+    """Round or square brackets; everything from the explanation on is dropped."""
     found = read("error_counts_text", text)
     assert values(found, *SIGNIFICANT) == (1, 0, 2, 0, 0, 0)
     assert values(found, "insignificant.severity") == (1,)
@@ -207,12 +207,12 @@ def test_two_lines_of_counts(text, repaired):
         (LINES.replace(", (F, 0)", ""), "significant: nothing is said of F"),
         (LINES.replace("(B, 0)", "(A, 0)"), "significant: a category occurs twice"),
         (LINES.replace("(F, 0)", "(F, 0), (G, 1)"), "that was not asked for"),
-        (LINES.replace("(C, 2)", "(C, two)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, -2)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, 1-2)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, 2.5)"), "something that is no count"),
-        (LINES[:-5], "insignificant: something that is no count"),
-        (LINES + " and maybe one more", "insignificant: something that is no count"),
+        (LINES.replace("(C, 2)", "(C, two)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, -2)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, 1-2)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, 2.5)"), "something that is not a count"),
+        (LINES[:-5], "insignificant: something that is not a count"),
+        (LINES + " and maybe one more", "insignificant: something that is not a count"),
         (LINES + "\n" + LINES, "there are two such lines"),
         ("In all 3.\n" + LINES, "there are numbers before the two lines"),
     ],
@@ -324,8 +324,8 @@ def test_every_inserted_line_counts():
     ("text", "problem"),
     [
         ({"3": corrected()}, "the candidate has no such line"),
-        ({"-1": corrected()}, "its key is no line number"),
-        ({"first": corrected()}, "its key is no line number"),
+        ({"-1": corrected()}, "its key is not a line number"),
+        ({"first": corrected()}, "its key is not a line number"),
         ({"0": corrected("Severe")}, "a severity that is not known"),
         ({"0": corrected("")}, "a severity that is not known"),
         ({"0": corrected("no")}, "a severity that is not known"),
@@ -338,7 +338,7 @@ def test_every_inserted_line_counts():
             f'{{"0": {json.dumps(corrected())}, "0": {json.dumps(corrected())}}}',
             "its line is corrected twice",
         ),
-        (corrected(), "its key is no line number"),
+        (corrected(), "its key is not a line number"),
         (json.dumps({"0": corrected()})[:-1], "not readable as JSON"),
         ([], "there is no JSON object"),
     ],
