@@ -246,7 +246,7 @@ SCORES: Final = (
     JudgeScore(
         "line_mean",
         "FineRadScore (mean)",
-        "Severity of the corrections, summed, by candidate line and inserted line.",
+        "Severity of the corrections, 0 to 4 each, averaged over lines and insertions.",
         direction=Direction.LOWER,
         number="line_mean",
         high=4.0,

@@ -35,10 +35,12 @@ from loop.judge.radfact import (
     Box,
     PhraseShares,
     harmonic_of_means,
+    has_pixels,
     judged_phrases,
     radfact_parts,
     share_phrases,
 )
+from loop.labels.language import has_words
 from loop.prompts.outputs.report_phrases import MAX_PHRASES
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions
@@ -104,7 +106,7 @@ class GroundedScores(NamedTuple):
     unparsed: int
     failed: int
     not_asked: int
-    """Pairs in whose phrases there is no word."""
+    """Pairs whose phrases have no words."""
 
     scores: tuple[PhraseScore, ...]
     problems: tuple[Problem, ...] = ()
@@ -120,8 +122,8 @@ def read_grounded(path: Path) -> tuple[GroundedPair, ...]:
     Raises
     ------
     DataError
-        The file cannot be read, a line is no such object, a box has no area, an id
-        appears twice, or there is no pair.
+        The file cannot be read, a line is no such object, a phrase has no letter or
+        digit, a box covers no pixel, an id appears twice, or there is no pair.
     """
     try:
         size = path.stat().st_size
@@ -129,7 +131,8 @@ def read_grounded(path: Path) -> tuple[GroundedPair, ...]:
             raise DataError(
                 f"{path} has {size:,} bytes, more than {MAX_BYTES:,}. Split it."
             )
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        # JSON text may hold the other characters that end a line for `splitlines`.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8. Save it as UTF-8.") from error
     except OSError as error:
@@ -164,12 +167,16 @@ def _read_line(line: str, where: str) -> GroundedPair:
             f"{where}: no JSON object, or one with a key twice. Write one object a "
             "line."
         ) from None
-    for side in (pair.reference, pair.candidate):
-        for count, one in enumerate(side):
-            if any(left >= right or top >= low for left, top, right, low in one.boxes):
+    for side, phrases in (("reference", pair.reference), ("candidate", pair.candidate)):
+        for count, one in enumerate(phrases):
+            place = f"{where}: {side}.{count}"
+            if not has_words(one.phrase):
+                raise DataError(f"{place}.phrase has no letter or digit. Leave it out.")
+            if not all(map(has_pixels, one.boxes)):
                 raise DataError(
-                    f"{where}: phrase {count} has a box without area. Give left, top, "
-                    "right and bottom as shares of width and height, the smaller first."
+                    f"{place} has a box without area: it covers none of {PIXELS} x "
+                    f"{PIXELS} pixels. Give left, top, right and bottom as shares of "
+                    "width and height, the smaller first."
                 )
     return pair
 

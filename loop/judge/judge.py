@@ -54,7 +54,7 @@ FOLDER: Final = "judge"
 
 
 _SYSTEMS: Final = 64
-"""Systems whose answers are at hand."""
+"""Systems whose answers are kept in memory."""
 
 
 class JudgeAnswers(NamedTuple):
@@ -190,7 +190,7 @@ class Judge:
 
     @property
     def reads_context(self) -> bool:
-        """Whether it is told what is known of the patient, where anything is."""
+        """Whether its prompt has what is known of the patient."""
         return CONTEXT in self.version.inputs
 
     @property
@@ -318,7 +318,10 @@ def _require_pairs(version: PromptVersion) -> None:
 def list_judges(workspace: WorkspacePaths | None) -> tuple[PromptVersion, ...]:
     """Return the newest version of each judge, the workspace's before those shipped.
 
-    A prompt that cannot be read is left out: naming it says why.
+    Raises
+    ------
+    DataError
+        A prompt cannot be read.
     """
     shipped = WorkspacePaths(bundled())
     found: dict[str, PromptVersion] = {}

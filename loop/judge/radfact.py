@@ -151,11 +151,28 @@ def covered_share(boxes: Sequence[Box], cover: Sequence[Box]) -> float:
     return int((own & _mask(cover)).sum()) / area if area else 0.0
 
 
+def has_pixels(box: Box) -> bool:
+    """Whether a box covers a pixel of the mask.
+
+    Examples
+    --------
+    >>> has_pixels((0.5, 0.5, 0.6, 0.6)), has_pixels((0.5, 0.5, 0.501, 0.6))
+    (True, False)
+    """
+    left, top, right, bottom = _pixels(box)
+    return left < right and top < bottom
+
+
+def _pixels(box: Box) -> tuple[int, int, int, int]:
+    left, top, right, bottom = (round(side * PIXELS) for side in box)
+    return left, top, right, bottom
+
+
 def _mask(boxes: Sequence[Box]) -> NDArray[np.bool_]:
     """Return the pixels whose centres lie in a box, shape ``(PIXELS, PIXELS)``."""
     mask = np.zeros((PIXELS, PIXELS), dtype=bool)
     for box in boxes:
-        left, top, right, bottom = (round(side * PIXELS) for side in box)
+        left, top, right, bottom = _pixels(box)
         mask[max(top, 0) : bottom, max(left, 0) : right] = True
     return mask
 

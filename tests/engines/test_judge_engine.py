@@ -59,6 +59,36 @@ def test_both_forms_hold_what_was_found():
     assert 0 < told["rules_score"] < 1
 
 
+@pytest.mark.parametrize("name", ["one_pass", "two_pass_list"])
+@pytest.mark.parametrize(
+    ("reference", "candidate"),
+    [
+        ("Left lower lobe nodule. Right upper lobe nodule.", "The heart is normal."),
+        ("The heart is normal.", "Left lower lobe nodule. Right upper lobe nodule."),
+        ("Left upper lobe nodule, right lower lobe nodule.", "The heart is normal."),
+        ("Left effusion. Right effusion with loculation.", "Right rib fracture."),
+        ("Left rib fracture.\n" * 3 + "Right mass. " * 3, "The heart is normal."),
+    ],
+)
+def test_errors_about_the_same_words_are_all_listed(name, reference, candidate):
+    """A list with one error twice cannot be read, and its pair would be left out."""
+    version = shipped(name)
+    texts = {"reference": reference, "candidate": candidate}
+    item = Item(id="a", variables=texts)
+    listed = ask(version, reference, candidate).text
+    reading = get_contract(version.contract).read(listed, version.labels, item)
+    assert reading.problem == ""
+    green = json.loads(ask(shipped("green"), reference, candidate).text)
+    for category in version.labels:
+        errors = [
+            field.value
+            for key, field in reading.fields.items()
+            if key.rpartition(".")[2] == category
+        ]
+        weights = ("significant_errors", "insignificant_errors")
+        assert sum(errors) == sum(len(green[one][category]) for one in weights)
+
+
 def test_only_categories_that_are_asked_for_are_answered():
     """A judge of omissions says nothing of the rest."""
     green = shipped("green")

@@ -128,7 +128,15 @@ GOOD = '{"id": "a", "reference": [{"phrase": "x"}], "candidate": []}'
         (GOOD.replace('"x"', '""'), "line 1: reference.0.phrase"),
         (GOOD.replace('"x"', '" "'), "line 1: reference.0.phrase"),
         (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 2, 1]]'), "reference.0.boxes.0.2"),
-        (GOOD.replace('"x"', '"x", "boxes": [[0.5, 0, 0.5, 1]]'), "without area"),
+        (
+            GOOD.replace('"x"', '"x", "boxes": [[0.5, 0, 0.5, 1]]'),
+            r"line 1: reference\.0 has a box without area",
+        ),
+        (
+            GOOD.replace('"x"', '"x", "boxes": [[0.5, 0, 0.501, 1]]'),
+            "none of 224 x 224",
+        ),
+        (GOOD.replace('"x"', '"\u200b"'), r"reference\.0\.phrase has no letter"),
         (GOOD.replace('"x"', '"x", "boxes": [[0, 0, 1]]'), "reference.0.boxes.0"),
         ("[" * 100_000, "no JSON object"),
     ],
@@ -148,6 +156,8 @@ def test_a_file_of_phrases(tmp_path):
         "\ufeff" + GOOD + "\n\n" + json.dumps({**json.loads(GOOD), "id": "b"})
     )
     assert [one.id for one in read_grounded(path)] == ["a", "b"]
+    path.write_text(GOOD.replace("x", "left\u2028effusion"), encoding="utf-8")
+    assert len(read_grounded(path)) == 1
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         read_grounded(path)

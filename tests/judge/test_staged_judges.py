@@ -88,6 +88,17 @@ def test_radfact_of_a_system_is_the_f1_of_means_and_not_the_mean_of_f1(engine):
     assert "RadFact recall" not in told
 
 
+def test_a_copy_has_every_phrase_of_its_reference_for_rules():
+    """Also of sentences in which it finds nothing, and in which it finds too much."""
+    texts = {
+        "a": "IMPRESSION:\n1. Calcified granulomas noted.\n2. Clear.",
+        "b": "No stable cardiomegaly. PA view.",
+        "c": REFERENCES["b"],
+    }
+    table = judge_pairs(texts, dict(texts), "radfact").table
+    assert table["value"].tolist() == [1.0] * 3
+
+
 def test_two_passes_ask_twice_and_the_second_sees_the_list(engine):
     """Significance is the second pass's to say."""
     judge = engine(PassingJudge({"normal.": errors(("omission", False))}))

@@ -147,8 +147,9 @@ class RulesEngine:
         """
         if task is PromptTask.REWRITE:
             raise EngineError(
-                "rules is no language model and changes no text. `ranloop inject` "
-                "without --engine puts errors into reports by rules, or name a model."
+                "rules is not a language model and cannot change a text. Leave out "
+                "--engine of `ranloop inject` to put errors in by rules, or name a "
+                "model."
             )
         if task is not PromptTask.JUDGE:
             return self

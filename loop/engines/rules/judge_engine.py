@@ -408,21 +408,58 @@ def _distinct(findings: Iterable[dict[str, object]]) -> list[dict[str, object]]:
     return kept
 
 
+def _quotes(error: PairError, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield words of both texts that an error is about: its own, then ever more.
+
+    The last ones go to the end of the text, so that they differ wherever errors begin
+    at different places.
+    """
+    spans = (error.reference_span, error.candidate_span)
+    reference, candidate = map(_quote, spans, texts)
+    yield reference, candidate
+    wider = [
+        [] if span is None else [_sentence(span, text), text[span.start :].rstrip()]
+        for span, text in zip(spans, texts, strict=True)
+    ]
+    yield from ((more, candidate) for more in wider[0])
+    yield from ((reference, more) for more in wider[1])
+
+
+def _sentence(span: Span, text: str) -> str:
+    """Return the sentence in which a place begins; its own words outside any."""
+    return next(
+        (
+            text[line.start : line.end]
+            for line in split_lines(text)
+            if line.start <= span.start < line.end
+        ),
+        _quote(span, text),
+    )
+
+
 def _list_errors(
     judged: JudgedPair,
     errors: Sequence[PairError],
     texts: Sequence[str],
     frame: PromptFrame,
 ) -> str:
-    """Return the answer as a list of errors, with the words of both texts."""
+    """Return the answer as a list of errors, with the words of both texts.
+
+    No two errors of a category have the same words: these would be one error.
+    """
     weighs = "significant" in json.dumps(frame.schema)
     listed = []
+    seen: set[tuple[str, ...]] = set()
     for one in errors:
         said: dict[str, object] = {"category": one.category.value}
         if weighs:
             said["significant"] = one.significant
-        said["reference"] = _quote(one.reference_span, texts[0])
-        said["candidate"] = _quote(one.candidate_span, texts[1])
+        quotes = next(
+            (two for two in _quotes(one, texts) if (one.category, *two) not in seen),
+            ("", ""),
+        )
+        seen.add((one.category, *quotes))
+        said["reference"], said["candidate"] = quotes
         said["why"] = f"{one.category.value}: {one.label or 'by its words'}"
         listed.append(said)
     return json.dumps(

@@ -1,10 +1,11 @@
 """What `rules` answers to the two stages of a judge of phrases.
 
-A report is taken apart into its sentences. A phrase is entailed if every finding that
-it states matches one of the other report without an error of its own, or if it denies
-only what the other report denies. One in which nothing is found, such as "The heart is
-normal.", is entailed by another in which nothing is found and that speaks of the same
-part of the body, as far as they share the word for it.
+A report is taken apart into its sentences. A phrase is entailed by the same words.
+Else it is entailed if every finding that it states matches one of the other report
+without an error of its own, and the other report denies all that it denies. One in
+which nothing is found, such as "The heart is normal.", is entailed by another in which
+nothing is found and that is about the same part of the body, as far as they share the
+word for it.
 """
 
 from __future__ import annotations
@@ -13,24 +14,38 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from loop.core.errors import EngineError
 from loop.engines.rules.judging import GreenCategory, PairError, judge_pair
 from loop.engines.rules.report_findings import FindingReader, ReportFinding
 
-_END = ".\n"
+_END = ".\n\n"
+"""Behind each phrase of the other report, where they are read as one text: a section
+that is not read, as which a phrase may begin, ends with its paragraph."""
 
 
 def list_phrases(reader: FindingReader, text: str) -> list[str]:
-    """Return the sentences of a report that are read, in order; none of no report.
+    """Return the sentences of a report that are read, in order.
+
+    None of a text without a letter or digit, or that says only "none": it states
+    nothing.
 
     Raises
     ------
     EngineError
-        The text is not in the reader's language.
+        The text is not in the reader's language, or it has words and none is read.
     """
-    if not reader.speaks(text):
+    if not any(map(str.isalnum, text)):
         return []
     reader.read(text)
-    return [text[one.start : one.end].strip() for one in reader.read_sentences(text)]
+    read = (text[one.start : one.end].strip() for one in reader.read_sentences(text))
+    # The number of a list item is a sentence by itself.
+    phrases = [one for one in read if any(map(str.isalpha, one))]
+    if not phrases:
+        raise EngineError(
+            "a text has numbers, but no words to read. Leave the pair out, or choose "
+            "an engine with a model."
+        )
+    return [one for one in phrases if _fold(one) != "none"]
 
 
 def entail_phrases(
@@ -41,17 +56,20 @@ def entail_phrases(
     Raises
     ------
     EngineError
-        A phrase is not in the reader's language.
+        A phrase is not in the reader's language, or holds nothing that is read.
     """
     starts: list[int] = []
     whole = ""
     for one in against:
         starts.append(len(whole))
         whole += one.rstrip(" .") + _END
+    folded = [_fold(one) for one in against]
     said: list[dict[str, object]] = []
     for number, phrase in enumerate(held):
-        places = _find_evidence(reader, phrase, whole)
-        evidence = sorted({bisect_right(starts, place) - 1 for place in places})
+        evidence = [n for n, one in enumerate(folded) if one == _fold(phrase)]
+        if not evidence:
+            places = _find_evidence(reader, phrase, whole)
+            evidence = sorted({bisect_right(starts, place) - 1 for place in places})
         if not evidence and (words := _neutral_words(reader, phrase)):
             evidence = [
                 place
@@ -64,9 +82,13 @@ def entail_phrases(
     return said
 
 
+def _fold(phrase: str) -> str:
+    return " ".join(phrase.split()).casefold().rstrip(" .")
+
+
 def _find_evidence(reader: FindingReader, phrase: str, whole: str) -> list[int]:
     """Return where the other report states what `phrase` states; nowhere if not all."""
-    if not reader.speaks(phrase) or not reader.speaks(whole):
+    if not whole:
         return []
     said, given = reader.read(whole), reader.read(phrase)
     judged = judge_pair(reader, whole, phrase)
@@ -77,11 +99,10 @@ def _find_evidence(reader: FindingReader, phrase: str, whole: str) -> list[int]:
         if _says_more(one, given.findings) or one.reference_span is None:
             return []
         places.append(one.reference_span)
-    if given.findings:
-        return [one.start for one in places]
-    if given.denied and given.denied.keys() <= said.denied.keys():
-        return [said.denied[key].start for key in given.denied]
-    return []
+    if not given.denied.keys() <= said.denied.keys():
+        return []
+    places += [said.denied[key] for key in given.denied]
+    return [one.start for one in places] if given.findings or given.denied else []
 
 
 def _says_more(error: PairError, findings: Sequence[ReportFinding]) -> bool:

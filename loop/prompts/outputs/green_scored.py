@@ -8,7 +8,7 @@ sections with a fifth, ``[Overall Accuracy Score]:``. The score becomes the fiel
 ``green_formula`` and ``green_formula_text`` ask for a number that the judge computes
 from its counts, M / (M + 2S + 0.5I), under ``"formula_score"`` in JSON. It is computed
 again: a number that is off by more than 0.005 is a repair, and ``score`` is what the
-judge wrote. The score from the counts stands beside it.
+judge wrote. The score from the counts is shown beside it.
 
 An answer without its score, or with one out of range, is unreadable. A percentage is
 converted, and is a repair.
@@ -32,6 +32,9 @@ from loop.prompts.outputs.judged import (
 
 _TOLERANCE: Final = 0.005
 """Half of the last digit of two decimals."""
+
+_OF_NOTHING: Final = 1.0
+"""What a judge is told to write where all counts are 0."""
 
 _LAST = "What the two texts say to you"
 """How the last sentence of every instruction begins."""
@@ -83,58 +86,48 @@ class GreenTextScored(GreenText):
     instruction = _asked(GreenText.instruction, _HEADING)
 
 
-class GreenFormula(GreenSections):
-    """Counts by category and significance, and a score computed from them."""
+class _ComputedScore:
+    """A score that the judge computes from its counts, which is computed again."""
 
-    name = "green_formula"
-    summary = "errors and matched findings, and a score that the judge computes of them"
     score_key: ClassVar[str] = "formula_score"
-    instruction = _asked(GreenSections.instruction, _FORMULA_KEY)
 
     def check_score(
         self, answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
     ) -> None:
         """Compute the score again from the counts."""
-        _check_formula(answered, fields, notes)
+        if error_field(fields[0], INSIGNIFICANT) not in answered:
+            notes.append("score: not computed again, nothing is said of minor errors")
+            return
+        serious, minor = (
+            sum(
+                _number(answered[name].value)
+                for name in error_fields(tuple(fields), (weight,))
+            )
+            for weight in (SIGNIFICANT, INSIGNIFICANT)
+        )
+        wanted = formula_score(_number(answered[MATCHED].value), serious, minor)
+        if wanted is None:
+            wanted = _OF_NOTHING
+        if abs(_number(answered[OWN_SCORE].value) - wanted) > _TOLERANCE + 1e-9:
+            notes.append("score: it is not what its counts give")
 
 
-class GreenFormulaText(GreenText):
+class GreenFormula(_ComputedScore, GreenSections):
+    """Counts by category and significance, and a score computed from them."""
+
+    name = "green_formula"
+    summary = (
+        "errors and matched findings, and a score that the judge computes from them"
+    )
+    instruction = _asked(GreenSections.instruction, _FORMULA_KEY)
+
+
+class GreenFormulaText(_ComputedScore, GreenText):
     """The same, asked for in five sections."""
 
     name = "green_formula_text"
     summary = "the same in five sections, as free text"
-    score_key: ClassVar[str] = "formula_score"
     instruction = _asked(GreenText.instruction, _FORMULA_HEADING)
-
-    def check_score(
-        self, answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
-    ) -> None:
-        """Compute the score again from the counts."""
-        _check_formula(answered, fields, notes)
-
-
-def _check_formula(
-    answered: Mapping[str, Field], fields: Sequence[str], notes: list[str]
-) -> None:
-    asked = tuple(fields)
-    serious, minor = (
-        [answered[name].value for name in error_fields(asked, (weight,))]
-        if error_field(asked[0], weight) in answered
-        else None
-        for weight in (SIGNIFICANT, INSIGNIFICANT)
-    )
-    if serious is None or minor is None:
-        notes.append("score: not computed again, nothing is said of minor errors")
-        return
-    wanted = formula_score(
-        _number(answered[MATCHED].value),
-        sum(map(_number, serious)),
-        sum(map(_number, minor)),
-    )
-    if wanted is None:
-        return
-    if abs(_number(answered[OWN_SCORE].value) - wanted) > _TOLERANCE + 1e-9:
-        notes.append("score: it is not what its counts give")
 
 
 def formula_score(matched: float, significant: float, minor: float) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from loop.core.records import Entry, Field, Item, Reading, Span
+from loop.core.records import Entry, Field, Item, PromptTask, Reading, Span
 from loop.prompts.outputs.label_values import MAX_CHARS
 from loop.prompts.outputs.loose_json import JsonPairs, Loose
 from loop.prompts.outputs.tolerant import UnreadableError, strip_fences
@@ -54,6 +54,36 @@ NONE = Field(0)
 """One shared field for what does not occur."""
 
 
+class JudgeForm:
+    """A contract of a judge that counts nothing: what others do, they say."""
+
+    version = "1"
+    task = PromptTask.JUDGE
+    inputs: tuple[str, ...] = INPUTS
+    counts_errors = False
+    weighs = False
+    counts_matches = False
+    numbers: tuple[str, ...] = ()
+
+
+class FreeText:
+    """A contract that is asked for as free text."""
+
+    def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
+        """Return nothing: no schema holds."""
+        return {}
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 def error_field(category: str, weight: str = "") -> str:
     """Return the name of the field that counts errors of a category.
 
@@ -90,24 +120,34 @@ def listed_field(
     """
     if not words and not count:
         return NONE
-    texts = [(name, item.variables.get(name, "")) for name in INPUTS]
-    entries = []
-    for one in words:
-        # Only the very words count: a judge describes an error more than it quotes.
-        # Where they occur twice, nothing says which of the two is meant.
-        spans = tuple(
-            [
-                Span(start, start + len(one), name)
-                for name, text in texts
-                if (start := text.find(one)) >= 0 and text.find(one, start + 1) < 0
-            ]
-        )
-        # A named tuple's own `__new__` is Python code and takes three times as long.
-        entries.append(_new(Entry, (one, category, weight, spans)))
+    texts = item.variables
+    # A named tuple's own `__new__` is Python code and takes three times as long.
+    entries = [
+        _new(Entry, (one, category, weight, find_places(one, INPUTS, texts)))
+        for one in words
+    ]
     return Field(len(entries) if count is None else count, (), tuple(entries))
 
 
 _new = tuple.__new__
+
+
+def find_places(
+    words: str, names: Sequence[str], texts: Mapping[str, str]
+) -> tuple[Span, ...]:
+    """Return where words are in the texts called `names`, in each that has them once.
+
+    Only the very words count: a judge describes an error more than it quotes. Where
+    they occur twice, nothing says which of the two is meant.
+    """
+    return tuple(
+        [
+            _new(Span, (start, start + len(words), name))
+            for name in names
+            if (start := (text := texts.get(name, "")).find(words)) >= 0
+            and text.find(words, start + 1) < 0
+        ]
+    )
 
 
 _TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
@@ -187,8 +227,8 @@ _PERCENT = re.compile(r"[*_\s]*+(?P<number>[0-9]{1,3}(?:\.[0-9])?)[ \t]?%\.?[*_\
 def read_printed_score(printed: object, where: str, notes: list[str]) -> Field:
     """Return the field of a score from 0 to 1 as a judge writes it.
 
-    ``0.85``, also out of 1 or as a percentage, which are repairs. A bare 0 at the end
-    of a text may be what is left of another score, and is no score.
+    ``0.85``, also out of 1 or as a percentage, which are repairs. A bare 0 may
+    be the beginning of another score, and is not read.
 
     Raises
     ------
@@ -307,6 +347,19 @@ def name_values(
             notes.append(f"{where}: a key spelled differently")
         found[name] = value
     return found
+
+
+def fold_word(word: str) -> str:
+    """Return a word of a closed set as `fold_name` does; nothing if it has an aside.
+
+    An aside in a name says what the name means; in a value it takes something back.
+
+    Examples
+    --------
+    >>> fold_word("Not-entailed"), fold_word("urgent (or benign)")
+    ('notentailed', '')
+    """
+    return "" if "(" in word else fold_name(word)
 
 
 _COUNT_WORDS: Final[Mapping[str, int]] = {

@@ -15,7 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from loop.core.records import Entry, Field, Item, PromptTask, Reading
-from loop.prompts.outputs.judged import name_values, parse_object, read_unwrapped
+from loop.prompts.outputs.judged import (
+    name_values,
+    object_schema,
+    parse_object,
+    read_unwrapped,
+)
 from loop.prompts.outputs.mean_answer import EVIDENCE, AnswerPart
 from loop.prompts.outputs.strict import repeats_keys
 from loop.prompts.outputs.tolerant import UnreadableError, find_object
@@ -57,15 +62,8 @@ of them and never an instruction.
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
         """Return the JSON schema of an answer."""
-        return {
-            "type": "object",
-            "properties": {
-                PLAUSIBLE: {"type": "boolean"},
-                _REASON: {"type": "string", "maxLength": 300},
-            },
-            "required": list(_KEYS),
-            "additionalProperties": False,
-        }
+        reason = {"type": "string", "maxLength": 300}
+        return object_schema({PLAUSIBLE: {"type": "boolean"}, _REASON: reason})
 
     def read(self, text: str, fields: Sequence[str], item: Item) -> Reading:
         """Return whether the changes are plausible, or why it cannot be read.

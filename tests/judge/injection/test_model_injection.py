@@ -323,7 +323,7 @@ def test_at_most_so_many_are_asked_for():
 
 def test_rules_write_nothing():
     """They are no language model, and say what is."""
-    with pytest.raises(EngineError, match="without --engine"):
+    with pytest.raises(EngineError, match="not a language model"):
         ErrorWriter.open(None, ["severity"], "rules")
     with pytest.raises(ValueError, match="without a model"):
         inject_by_model({}, None, InjectionOptions(negated=True))
@@ -387,7 +387,7 @@ def test_the_command_writes_the_same_files(tell, workspace, tmp_path):
         (("--validator", "told:x"), "are for --engine"),
         (("--region", "chest"), "are for --engine"),
         (("--engine", "told:x", "--negated"), "without --engine"),
-        (("--engine", "rules"), "no language model"),
+        (("--engine", "rules"), "not a language model"),
         (("--engine", "nothing:x"), "nothing"),
         (("--engine", "openai:m@http://192.0.2.1/v1"), "192.0.2.1"),
     ],

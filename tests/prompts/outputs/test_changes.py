@@ -15,7 +15,13 @@ from loop.prompts.outputs.report_changes import (
     stated_rewrite,
 )
 from loop.run.database import FieldEncoder, decode_fields
-from tests.prompts.outputs.test_judge_fuzz import ANSWERS, JUNK, MARKS, damaged
+from tests.prompts.outputs.test_judge_fuzz import (
+    ANSWERS,
+    JUNK,
+    MARKS,
+    damaged,
+    scrawled,
+)
 
 CHANGES, PLAUSIBLE = get_contract("changes"), get_contract("plausible")
 FIELDS = ("severity",)
@@ -239,10 +245,7 @@ def test_nothing_that_is_written_raises(contract):
     draw = random.Random(5)
     for _ in range(ANSWERS):
         text = draw.choice([rewrites(draw)[0], '{"plausible": true, "reason": "ok"}'])
-        for _ in range(draw.randint(0, 6)):
-            at = draw.randrange(len(text) + 1)
-            end = min(at + draw.choice((0, 0, 1, 5, 40)), len(text))
-            text = text[:at] + draw.choice((*JUNK, *MARKS, LEFT)) + text[end:]
+        text = scrawled(text, draw, (*JUNK, *MARKS, LEFT))
         reading = contract.read(text, FIELDS, ITEM)
         assert isinstance(reading, Reading)
         assert (reading.fields is None) is bool(reading.problem)

@@ -10,7 +10,7 @@ from loop.core.numbered_phrases import number_phrases, split_phrases
 from loop.core.records import Item, Reading
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.report_phrases import MAX_PHRASES
-from tests.prompts.outputs.test_judge_fuzz import ANSWERS, JUNK, damaged
+from tests.prompts.outputs.test_judge_fuzz import ANSWERS, damaged, scrawled
 
 PHRASES, ENTAILED = get_contract("phrases"), get_contract("entailment")
 REPORT = Item(id="p", variables={"text": "Small left effusion. No pneumothorax."})
@@ -65,12 +65,17 @@ def test_phrases_are_read_as_they_are_meant(text, found):
         ("", "there is no answer"),
         ("The report states an effusion.", "neither a JSON object nor a list"),
         ("- a\nand more", "neither a JSON object nor a list"),
-        ("- a\n- none", '"none" stands among phrases'),
+        ("- a\n- none", '"none" is listed as a phrase'),
         ("[]", "neither a JSON object nor a list"),
         ("{}", "phrases is missing"),
         ('{"phrases": "a"}', "phrases is not a list"),
-        ('{"phrases": [""]}', "a phrase is no text"),
-        ('{"phrases": [1]}', "a phrase is no text"),
+        ('{"phrases": [""]}', "a phrase has no words"),
+        ('{"phrases": ["a", "\u200b"]}', "a phrase has no words"),
+        ("- a\n- ...", "a phrase has no words"),
+        ('{"phrases": ["none"]}', '"none" is listed as a phrase'),
+        ('{"phrases": ["None."]} ', '"none" is listed as a phrase'),
+        ('{"sentence_list": [{"new": ["none"]}]}', '"none" is listed as a phrase'),
+        ('{"phrases": [1]}', "a phrase has no words"),
         ('{"phrases": ["a"], "phrases": []}', "given twice"),
         ('{"phrases": ["a"], "sentence_list": []}', "given twice"),
         ('{"phrases": ["a"], "more": []}', "a key that was not asked for"),
@@ -151,7 +156,7 @@ def test_the_share_of_entailed_phrases(text, value):
             judged(True, False, False).replace(
                 '"entailed": true', '"entailed": true, "status": "entailment"'
             ),
-            "does not say once",
+            "does not say exactly once",
         ),
         (
             judged(True, False, False).replace(
@@ -161,9 +166,18 @@ def test_the_share_of_entailed_phrases(text, value):
         ),
         ("[0] entailed\n[1] not entailed\n[2] not entailed", "without evidence"),
         ("[0] entailed by [0]\n[1] not entailed", "leaves out a phrase"),
+        (
+            judged(True, False, False).replace(
+                '"entailed": true', '"status": "entailment (not of the side)"'
+            ),
+            "does not say whether",
+        ),
         ("All are entailed.", "neither a JSON object nor a line"),
         ("[0] entailed by [7]\n[1] not entailed\n[2] not entailed", "cites a phrase"),
-        ("[0] neither\n[1] not entailed\n[2] not entailed", "nor a line a phrase"),
+        (
+            "[0] neither\n[1] not entailed\n[2] not entailed",
+            "nor a line for each phrase",
+        ),
     ],
 )
 def test_evidence_must_be_there_and_no_phrase_is_left_out(text, problem):
@@ -245,11 +259,7 @@ def test_nothing_that_is_written_about_phrases_raises(name):
     field, item = ("phrases", REPORT) if name == "phrases" else ("precision", PAIR)
     draw = random.Random(7)
     for _ in range(ANSWERS):
-        text, _ = draw.choice((make_phrases, make_judged))(draw)
-        for _ in range(draw.randint(0, 6)):
-            at = draw.randrange(len(text) + 1)
-            end = min(at + draw.choice((0, 0, 1, 5, 40)), len(text))
-            text = text[:at] + draw.choice(JUNK) + text[end:]
+        text = scrawled(draw.choice((make_phrases, make_judged))(draw)[0], draw)
         reading = contract.read(text, (field,), item)
         assert (reading.fields is None) is bool(reading.problem)
 
@@ -259,6 +269,11 @@ def test_nothing_that_is_written_about_phrases_raises(name):
     [
         *("[" * 400_000, "- " * 200_000, "\n" * 400_000, "- a\n" * 100_000),
         *("[0] entailed by " + "[0], " * 80_000, "[0] not entailed\n" * 20_000),
+        *("[0] entailed by " + "1" * 100_000, "0 entailed by " + "1" * 60 + "x"),
+        *(
+            "[0] entailed by" + " " * 100_000 + "x",
+            "[0] entailed, " + " " * 90_000 + "x",
+        ),
         *("0 entailed" + " and" * 100_000, '{"phrases": [' + "{}," * 100_000),
     ],
     ids=lambda text: text[:12].strip(),

@@ -132,6 +132,11 @@ def test_a_formula_is_computed_again(score, remark):
     for found in (in_json, in_text):
         assert values(found, "score") == (score,)
         assert ("score: it is not what its counts give" in found.repairs) is remark
+    nothing = {**SECTIONS, "significant_errors": EMPTY, "insignificant_errors": EMPTY}
+    nothing = {**nothing, "matched_findings": [], "formula_score": score}
+    told = read("green_formula", nothing)
+    assert values(told, "score") == (score,) and told.repairs
+    assert not read("green_formula", {**nothing, "formula_score": 1.0}).repairs
     silent = answer("(c) Place: 1. the side", "3. a; b; c", "") + f"{SCORE}0.60"
     assert any("not computed again" in one for one in read("green_formula", silent)[1])
 
@@ -185,7 +190,7 @@ SIGNIFICANT = [f"significant.{name}" for name in CATEGORIES]
     ],
 )
 def test_two_lines_of_counts(text, repaired):
-    """Round or square brackets; all from the explanation on is dropped."""
+    """Round or square brackets; everything from the explanation on is dropped."""
     found = read("error_counts_text", text)
     assert values(found, *SIGNIFICANT) == (1, 0, 2, 0, 0, 0)
     assert values(found, "insignificant.severity") == (1,)
@@ -202,12 +207,12 @@ def test_two_lines_of_counts(text, repaired):
         (LINES.replace(", (F, 0)", ""), "significant: nothing is said of F"),
         (LINES.replace("(B, 0)", "(A, 0)"), "significant: a category occurs twice"),
         (LINES.replace("(F, 0)", "(F, 0), (G, 1)"), "that was not asked for"),
-        (LINES.replace("(C, 2)", "(C, two)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, -2)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, 1-2)"), "something that is no count"),
-        (LINES.replace("(C, 2)", "(C, 2.5)"), "something that is no count"),
-        (LINES[:-5], "insignificant: something that is no count"),
-        (LINES + " and maybe one more", "insignificant: something that is no count"),
+        (LINES.replace("(C, 2)", "(C, two)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, -2)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, 1-2)"), "something that is not a count"),
+        (LINES.replace("(C, 2)", "(C, 2.5)"), "something that is not a count"),
+        (LINES[:-5], "insignificant: something that is not a count"),
+        (LINES + " and maybe one more", "insignificant: something that is not a count"),
         (LINES + "\n" + LINES, "there are two such lines"),
         ("In all 3.\n" + LINES, "there are numbers before the two lines"),
     ],
@@ -280,6 +285,7 @@ def test_nothing_to_correct_is_no_error():
     assert values(read("line_corrections", "{}", CANDIDATE), *LINE_NUMBERS) == (0, 0, 0)
     assert read("line_corrections", "", CANDIDATE).fields is None
     assert read("line_corrections", "{} but see below", CANDIDATE).fields is None
+    assert read("line_corrections", "[{}]", CANDIDATE).fields is None
     assert read("line_corrections", "{", CANDIDATE).fields is None
 
 
@@ -318,10 +324,12 @@ def test_every_inserted_line_counts():
     ("text", "problem"),
     [
         ({"3": corrected()}, "the candidate has no such line"),
-        ({"-1": corrected()}, "its key is no line number"),
-        ({"first": corrected()}, "its key is no line number"),
+        ({"-1": corrected()}, "its key is not a line number"),
+        ({"first": corrected()}, "its key is not a line number"),
         ({"0": corrected("Severe")}, "a severity that is not known"),
         ({"0": corrected("")}, "a severity that is not known"),
+        ({"0": corrected("no")}, "a severity that is not known"),
+        ({"0": corrected("Not actionable (or urgent)")}, "severity that is not known"),
         ({"0": corrected(3)}, "a severity that is not known"),
         ({"0": "Small left effusion."}, "it is not an object"),
         ({"0": {"clinical severity": "Urgent error"}}, "what to correct"),
@@ -330,7 +338,7 @@ def test_every_inserted_line_counts():
             f'{{"0": {json.dumps(corrected())}, "0": {json.dumps(corrected())}}}',
             "its line is corrected twice",
         ),
-        (corrected(), "its key is no line number"),
+        (corrected(), "its key is not a line number"),
         (json.dumps({"0": corrected()})[:-1], "not readable as JSON"),
         ([], "there is no JSON object"),
     ],
@@ -419,11 +427,15 @@ def test_crimson_never_rises_with_a_false_finding():
     [
         {"matched_findings": [], "missed_findings": []},
         weighted(false=[finding("severe")]),
+        weighted(false=[finding("benign_expected (or urgent)")]),
         weighted(false=[finding(None)]),
         weighted(false=[{"finding": "x"}]),
         weighted(false=[{"weight": URGENT}]),
         weighted(false=["x"]),
         weighted(matched=[finding(URGENT)]),
+        weighted(matched=[{**finding(URGENT), "attribute_errors": None}]),
+        weighted(matched=[finding(URGENT, " ", [])]),
+        weighted(missed=[finding(URGENT, "")]),
         weighted(matched=[finding(URGENT, "a", [("colour", "significant")])]),
         weighted(matched=[finding(URGENT, "a", [("location", "grave")])]),
         weighted(false=[finding(URGENT), finding(MINOR)]),
@@ -470,6 +482,12 @@ def test_weights_are_found_however_they_are_spelled():
         ("Good. [RESULT] 4 is what I give", None),
         ("Good. [RESULT] 4.", None),
         ("[RESULT] 2 or rather [RESULT] 4", None),
+        ("[RESULT] 2 The last one had a score of 4", None),
+        ("Score: 2\nScore: 4", None),
+        ("Score of the side: 2. [RESULT] 4", 4),
+        ("This is not a score of 4", None),
+        ("I can't give it a score: 4", None),
+        ("Nothing that is not said. Score: 4", 4),
         ("Good. 4", None),
         ("Good. [RESULT] -4", None),
         ("", None),
@@ -496,6 +514,8 @@ def test_a_rating_ends_the_text(text, rating):
         ("The second is better.\n[RESULT] B\n", "B"),
         ("The second is better. Result: (B)", "B"),
         ("Neither. [RESULT] C", None),
+        ("[RESULT] A\nResult: B", None),
+        ("Result: A. Result: B", None),
         ("Both. [RESULT] AB", None),
         ("Both. [RESULT] A or B", None),
         ("The first. [RESULT] a", None),
