@@ -30,6 +30,7 @@ from loop.release.annotation import (
     annotate_corpus,
     estimate_annotation,
 )
+from loop.release.documents.parts import counted
 from loop.release.extractors import ExtractorOptions, choose_extractor
 from loop.release.load import RunRequest
 from loop.run.asking import EngineOptions
@@ -129,7 +130,7 @@ def annotate(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read labels out of a whole corpus, into a folder of Parquet shards.
+    """Read labels out of a whole corpus, into Parquet shards.
 
     Rows are read as a stream, with the columns that `cohort import` knows. The folder
     has id, status, labels, evidence, repairs and problem of each row, and no text
@@ -201,7 +202,8 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
     plan = told.plan
     say(
         f"{count(told.rows)} rows of {told.source} by {plan.release or plan.prompt} "
-        f"with {plan.engine}: {len(told.shards)} shards, {done.made} made now"
+        f"with {plan.engine}: {counted(len(told.shards), 'shard')}, "
+        f"{done.made:,} made now"
     )
     say()
     print_table(
@@ -228,7 +230,7 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
     say()
     if told.repeated.ids:
         say(
-            f"note: {count(told.repeated.ids)} ids are of several rows, for example "
+            f"note: {counted(told.repeated.ids, 'id')} of several rows, for example "
             f"{', '.join(told.repeated.examples[:5])}"
         )
     if told.repaired:
@@ -275,7 +277,7 @@ def _estimate(
         print_json(data)
         return
     say(f"{found.prompt} on {source.name} with {found.engine}: NOTHING WAS SENT")
-    say(f"  rows      {count(size.rows)} in {count(size.shards)} shards")
+    say(f"  rows      {count(size.rows)} in {counted(size.shards, 'shard')}")
     say(f"  with text {count(found.cases)}")
     say(f"  requests  {count(shape.requests)} at most: equal texts are asked once")
     say(

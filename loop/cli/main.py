@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "Ask an engine one prompt version over one cohort.",
         "jobs": "Start work that goes on by itself, watch and stop it.",
         "labels": "Write the labels of a run as a table, one row a case.",
-        "annotate": "Read labels out of a whole corpus, shard by shard.",
+        "annotate": "Read labels out of a whole corpus, into Parquet shards.",
         "evaluate": "Score a run against the reference and judge its gates.",
         "failures": "List the failing cases of a run.",
         "show": "Show what was asked about a case, and what came back.",

@@ -287,7 +287,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class _Task(NamedTuple):
+class _ShardRows(NamedTuple):
     """A shard that is to be made."""
 
     number: int
@@ -300,13 +300,13 @@ def _tasks(
     options: AnnotationOptions,
     plan: AnnotationPlan,
     out: Path,
-) -> Iterator[_Task]:
+) -> Iterator[_ShardRows]:
     """Yield the shards that are not there yet."""
     rows = corpus_rows(source, workspace, options)
     number = 0
     while block := tuple(islice(rows, options.rows)):
         if not has_shard(out, number, plan, block):
-            yield _Task(number, block)
+            yield _ShardRows(number, block)
         number += 1
 
 
@@ -372,7 +372,7 @@ class _ShardMaker:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def make(self, task: _Task) -> int:
+    def make(self, task: _ShardRows) -> int:
         """Make one shard, and return its number."""
         worker = self._worker
         spoken = [one for one in task.rows if has_words(one.text)]
@@ -437,14 +437,14 @@ def _start(worker: _Worker, parent: int) -> None:
     _maker = _ShardMaker(worker)
 
 
-def _make_shard(task: _Task) -> int:
+def _make_shard(task: _ShardRows) -> int:
     if _maker is None:
         raise ValueError("the process was not prepared")
     return _maker.make(task)
 
 
 def _make_by_processes(
-    worker: _Worker, workers: int, tasks: Iterator[_Task]
+    worker: _Worker, workers: int, tasks: Iterator[_ShardRows]
 ) -> Iterator[int]:
     """Yield the numbers of shards as processes finish them, few rows in memory."""
     pool = ProcessPoolExecutor(
