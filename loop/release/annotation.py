@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final, NamedTuple
@@ -40,7 +40,8 @@ from loop.prompts.version import PromptVersion
 from loop.release.load import RunRequest
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, estimate_texts
-from loop.run.runner import PromptRunner, RunnerOptions
+from loop.run.execute import MAX_PROBLEMS
+from loop.run.runner import PromptRunner
 from loop.run.shards import (
     AnnotationManifest,
     AnnotationPlan,
@@ -54,6 +55,7 @@ from loop.run.shards import (
     shard_name,
     write_shard,
 )
+from loop.run.store import Store
 from loop.score.extractor import check_extractor
 
 ROWS: Final = 5_000
@@ -175,17 +177,20 @@ def annotate_corpus(
         )
     size = measure_source(source, workspace, how)
     asking = replace(how.asking, **dict(request.parameters))
-    plan = _make_plan(workspace, version, request, asking, taxonomy, how)
-    begin_folder(out, plan)
     with ExitStack() as stack:
+        runner = stack.enter_context(
+            PromptRunner.open(workspace, version, request.engine, asking)
+        )
+        plan = _make_plan(runner, request, taxonomy, how)
+        begin_folder(out, plan)
         _hold(out, stack)
-        _remove_torn(out)
+        _remove_torn(out, size.shards)
         worker = _Worker(version, request.engine, asking, workspace, out, plan)
         tasks = _tasks(source, workspace, how, plan, out)
         made: Iterator[int]
         if how.workers == 1:
-            maker = stack.enter_context(_ShardMaker(worker))
-            made = map(maker.make, tasks)
+            keeping = stack.enter_context(_keeping(worker, runner))
+            made = map(_ShardMaker(worker, keeping, taxonomy).make, tasks)
         else:
             made = _make_by_processes(worker, how.workers, tasks)
         count = sum(1 for _ in watch(size.shards)(made))
@@ -199,7 +204,7 @@ def annotate_corpus(
             rows=counts.rows,
             statuses=dict(sorted(counts.statuses.items())),
             repaired=counts.repaired,
-            problems=dict(counts.problems.most_common()),
+            problems=dict(counts.problems.most_common(MAX_PROBLEMS)),
             failed=tuple(counts.failed),
             repeated=counts.repeated(),
             labels={
@@ -330,22 +335,18 @@ class _Worker(NamedTuple):
 
 
 def _make_plan(
-    workspace: WorkspacePaths | None,
-    version: PromptVersion,
+    runner: PromptRunner,
     request: RunRequest,
-    asking: EngineOptions,
     taxonomy: Taxonomy,
     how: AnnotationOptions,
 ) -> AnnotationPlan:
-    """Return what every shard has in common; the engine is opened and let go."""
-    with PromptRunner.open(workspace, version, request.engine, asking) as runner:
-        asker: dict[str, Any] = json.loads(runner.asker)
-        contract = f"{runner.contract.name}/{runner.contract.version}"
+    """Return what every shard has in common; the engine is opened."""
+    asker: dict[str, Any] = json.loads(runner.asker)
     return AnnotationPlan(
-        prompt=version.ref,
-        prompt_digest=version.digest,
+        prompt=runner.version.ref,
+        prompt_digest=runner.version.digest,
         release=request.release.name if request.release else "",
-        contract=contract,
+        contract=f"{runner.contract.name}/{runner.contract.version}",
         engine=request.engine,
         parameters=asker["parameters"],
         engine_identity=asker["identity"],
@@ -357,51 +358,43 @@ def _make_plan(
     )
 
 
+@contextmanager
+def _keeping(worker: _Worker, runner: PromptRunner) -> Iterator[PromptRunner]:
+    """Give a runner with the same engine, whose answers stay with the shards."""
+    if not worker.keeps:
+        yield runner
+        return
+    folder = worker.out / _ANSWERS
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with closing(Store(folder / "store.db")) as store:
+        yield runner.beside(worker.version, store=store)
+
+
 class _ShardMaker:
-    """Makes one shard after the other, with one engine from the first one on."""
+    """Makes one shard after the other, with one engine."""
 
-    def __init__(self, worker: _Worker) -> None:
+    def __init__(
+        self, worker: _Worker, runner: PromptRunner, taxonomy: Taxonomy
+    ) -> None:
         self._worker = worker
-        self._taxonomy = read_taxonomy(material(worker.workspace).labels)
-        self._stack = ExitStack()
-        self._runner: PromptRunner | None = None
-
-    def __enter__(self) -> _ShardMaker:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+        self._runner = runner
+        self._taxonomy = taxonomy
 
     def make(self, task: _ShardRows) -> int:
         """Make one shard, and return its number."""
         worker = self._worker
-        spoken = [one for one in task.rows if has_words(one.text)]
-        outcomes = iter(self._open().ask_block(as_items(spoken), keep=worker.keeps))
+        spoken = [has_words(one.text) for one in task.rows]
+        items = as_items(list(compress(task.rows, spoken)))
+        outcomes = iter(self._runner.ask_block(items, keep=worker.keeps))
         write_shard(
             worker.out,
             task.number,
             worker.plan,
             self._taxonomy,
             task.rows,
-            [next(outcomes) if has_words(one.text) else None for one in task.rows],
+            [next(outcomes) if speaks else None for speaks in spoken],
         )
         return task.number
-
-    def _open(self) -> PromptRunner:
-        if self._runner is None:
-            worker, place = self._worker, None
-            if worker.keeps:
-                place = worker.out / _ANSWERS
-                place.mkdir(mode=0o700, exist_ok=True)
-            runner = PromptRunner.open(
-                worker.workspace,
-                worker.version,
-                worker.engine,
-                worker.asking,
-                RunnerOptions(place=place),
-            )
-            self._runner = self._stack.enter_context(runner)
-        return self._runner
 
 
 def _hold(out: Path, stack: ExitStack) -> None:
@@ -413,10 +406,24 @@ def _hold(out: Path, stack: ExitStack) -> None:
         ) from error
 
 
-def _remove_torn(out: Path) -> None:
-    """Remove what a killed worker left of a shard: only who holds the lock may."""
+def _remove_torn(out: Path, shards: int) -> None:
+    """Remove what a killed worker left of a shard: only who holds the lock may.
+
+    Raises
+    ------
+    DataError
+        There are more shards than the source has rows for.
+    """
     for torn in out.glob(".part-*"):
         torn.unlink(missing_ok=True)
+    wanted = {shard_name(number) for number in range(shards)}
+    more = sorted(one.name for one in out.glob("part-*") if one.name not in wanted)
+    if more:
+        raise DataError(
+            f"{out / more[0]} was made of rows that the source no longer has: it was "
+            "changed since. Annotate it into a new folder, or give the source as it "
+            "was."
+        )
 
 
 _maker: _ShardMaker | None = None
@@ -434,7 +441,11 @@ def _start(worker: _Worker, parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _maker = _ShardMaker(worker)
+    runner = PromptRunner.open(
+        worker.workspace, worker.version, worker.engine, worker.asking
+    )
+    taxonomy = read_taxonomy(material(worker.workspace).labels)
+    _maker = _ShardMaker(worker, runner, taxonomy)
 
 
 def _make_shard(task: _ShardRows) -> int:

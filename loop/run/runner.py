@@ -100,9 +100,6 @@ class RunnerOptions:
     about: str = ""
     """Text of an item without whose words nothing is asked; empty for any of them."""
 
-    place: Path | None = None
-    """Folder of the store, anywhere, in place of `folder`; None for none such."""
-
     retries: int | None = None
     """How often a prompt is asked again whose answer cannot be read; None for as often
     as the engine's settings say."""
@@ -194,7 +191,7 @@ class PromptRunner:
             )
             found = with_shots(workspace, found)
             kept = chosen.folder if workspace is not None else ""
-            folder = chosen.place or stack.enter_context(_store_folder(place, kept))
+            folder = stack.enter_context(_store_folder(place, kept))
             store = Store(folder / "store.db")
             stack.callback(store.close)
             held = stack.enter_context(
@@ -211,6 +208,7 @@ class PromptRunner:
         options: RunnerOptions | None = None,
         *,
         draw: int = 0,
+        store: Store | None = None,
     ) -> PromptRunner:
         """Return a runner with this one's engine and store, which closing it leaves.
 
@@ -223,9 +221,13 @@ class PromptRunner:
         draw
             Number of the draw: the same question another time, with that much added to
             the seed and so many more blank lines, see `loop.prompts.render.space_out`.
+        store
+            Where its answers are kept, for whoever opened it to close; None for this
+            one's store.
         """
         chosen = options or RunnerOptions()
-        made = PromptRunner(version, self.material, self._engine, self._store, chosen)
+        kept = self._store if store is None else store
+        made = PromptRunner(version, self.material, self._engine, kept, chosen)
         made._draw = draw
         if draw:
             made._plan = space_out(made._plan, draw)

@@ -40,6 +40,12 @@ _EXAMPLES: Final = 20
 """Ids that a manifest names."""
 
 
+_SPAN: Final = pa.struct(
+    [("label", pa.string()), ("start", pa.int32()), ("end", pa.int32())]
+)
+"""Characters of the text that an answer rests on."""
+
+
 class _ManifestPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -166,15 +172,12 @@ def as_items(rows: Sequence[CorpusRow]) -> list[Item]:
 
 def _schema(plan: AnnotationPlan) -> pa.Schema:
     word = pa.dictionary(pa.int8(), pa.string())
-    span = pa.struct(
-        [("label", pa.string()), ("start", pa.int32()), ("end", pa.int32())]
-    )
     return pa.schema(
         [
             (CASE_ID, pa.string()),
             (STATUS, word),
             *((name, word) for name in plan.columns),
-            (_EVIDENCE, pa.list_(span)),
+            (_EVIDENCE, pa.list_(_SPAN)),
             (_REPAIRS, pa.list_(pa.string())),
             (_PROBLEM, pa.string()),
             *([(TEXT, pa.string())] if plan.text else []),
@@ -204,9 +207,14 @@ def write_shard(
     WriteError
         The disk is full, read-only, or permission is missing.
     """
-    cells: dict[str, list[Any]] = {name: [] for name in _schema(plan).names}
+    schema = _schema(plan)
+    cells: dict[str, Any] = {name: [] for name in schema.names}
     labels = [(one.id, cells[one.name]) for one in taxonomy.labels]
     derives = taxonomy.derives
+    cited: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    offsets = [0]
     for row, outcome in zip(rows, outcomes, strict=True):
         cells[CASE_ID].append(row.case_id)
         cells[STATUS].append(outcome.status.value if outcome else NO_TEXT)
@@ -219,13 +227,28 @@ def write_shard(
             words[NO_FINDING] = taxonomy.derive_no_finding(words)
         for name, column in labels:
             column.append(values.get(name))
-        cells[_EVIDENCE].append(_spans(outcome))
+        if outcome:
+            for name, one in outcome.fields.items():
+                for span in one.spans:
+                    cited.append(name)
+                    starts.append(span.start)
+                    ends.append(span.end)
+        offsets.append(len(cited))
         cells[_REPAIRS].append(list(outcome.repairs) if outcome else [])
         cells[_PROBLEM].append(outcome.problem if outcome else "")
         if plan.text:
             cells[TEXT].append(row.text)
+    spans = pa.StructArray.from_arrays(
+        [
+            pa.array(cited, pa.string()),
+            pa.array(starts, pa.int32()),
+            pa.array(ends, pa.int32()),
+        ],
+        fields=list(_SPAN),
+    )
+    cells[_EVIDENCE] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spans)
     about = {"plan": plan.digest, "shard": number, "rows": digest_rows(rows)}
-    schema = _schema(plan).with_metadata({_ABOUT: json.dumps(about).encode()})
+    schema = schema.with_metadata({_ABOUT: json.dumps(about).encode()})
     target = folder / shard_name(number)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -242,16 +265,6 @@ def write_shard(
 
 def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, _MODE)
-
-
-def _spans(outcome: Outcome | None) -> list[dict[str, Any]]:
-    if outcome is None:
-        return []
-    return [
-        {"label": name, "start": span.start, "end": span.end}
-        for name, found in outcome.fields.items()
-        for span in found.spans
-    ]
 
 
 def has_shard(

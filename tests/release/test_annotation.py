@@ -222,8 +222,7 @@ def failing(monkeypatch, workspace):
 def test_a_model_that_died_is_not_asked_twice(failing, source, tmp_path):
     """Answers are kept in the folder until all shards are there, and then go."""
     made, deaths = failing
-    # The first engine only says who it is.
-    deaths += [None, 25]
+    deaths.append(25)
     out = tmp_path / "out"
     given = request(engine="failing")
     options = AnnotationOptions(rows=20)
@@ -234,6 +233,8 @@ def test_a_model_that_died_is_not_asked_twice(failing, source, tmp_path):
     with pytest.raises(DataError, match="is not complete"):
         read_manifest_of(out)
     done = annotate_corpus(source, out, given, options=options)
+    # Opened once a call: a server of ours is not started twice.
+    assert len(made) == 2
     asked = sum((one.asked for one in made), Counter())
     assert asked.total() == 36 and set(asked.values()) == {1}
     assert done.made == 1 and not (out / ".answers").exists()
@@ -284,6 +285,9 @@ def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
     other = write(source, [*rows(39), ("c39", "Cardiomegaly.")])
     with pytest.raises(DataError, match="made of other rows"):
         annotate(other, out)
+    fewer = write(source, rows(30))
+    with pytest.raises(DataError, match="made of rows that the source no longer has"):
+        annotate(fewer, out)
     write(source, rows(40))
     older = find_request(material(None), release="extractor-v7")
     with pytest.raises(DataError, match=r"with another prompt, prompt_digest, release"):
