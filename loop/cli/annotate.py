@@ -11,6 +11,7 @@ import typer
 from loop.cli.console import (
     JsonOption,
     ProgressBar,
+    ThinkingOption,
     UnconstrainedOption,
     WorkspaceOption,
     find_place,
@@ -21,6 +22,7 @@ from loop.cli.console import (
 )
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import count, percent
+from loop.engines.base import DEFAULT_THINKING
 from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
     MOST_WORKERS,
@@ -106,6 +108,7 @@ def annotate(
     max_tokens: Annotated[
         int, typer.Option("--max-tokens", min=1, help="Most tokens of one answer.")
     ] = 2048,
+    thinking: ThinkingOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     dry_run: Annotated[
         bool,
@@ -168,7 +171,10 @@ def annotate(
             },
         ),
         asking=EngineOptions(
-            max_tokens=max_tokens, allow_unconstrained=allow_unconstrained, tell=note
+            max_tokens=max_tokens,
+            thinking=thinking or DEFAULT_THINKING,
+            allow_unconstrained=allow_unconstrained,
+            tell=note,
         ),
         workers=workers,
         rows=rows,

@@ -89,6 +89,14 @@ UnconstrainedOption = Annotated[
         help="Go on with a server that does not enforce the JSON schema.",
     ),
 ]
+ThinkingOption = Annotated[
+    str,
+    typer.Option(
+        "--thinking",
+        help="How much a model thinks: none, low, medium, high or tokens.",
+        show_default="as the server says",
+    ),
+]
 CheckDryRunOption = Annotated[
     bool,
     typer.Option(

@@ -14,6 +14,7 @@ from loop.cli.console import (
     JsonOption,
     ProgressBar,
     RoleOption,
+    ThinkingOption,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -25,6 +26,7 @@ from loop.cli.console import (
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
+from loop.engines.base import DEFAULT_THINKING
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.documents import render_documents
 from loop.release.facts import ClaimFacts
@@ -74,6 +76,7 @@ def freeze(
             "repeated.",
         ),
     ] = None,
+    thinking: ThinkingOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     meaning: Annotated[
         str,
@@ -132,7 +135,11 @@ def freeze(
         cohort=cohort,
         holdout=holdout,
         engine=engine,
-        asking=EngineOptions(allow_unconstrained=allow_unconstrained, tell=note),
+        asking=EngineOptions(
+            thinking=thinking or DEFAULT_THINKING,
+            allow_unconstrained=allow_unconstrained,
+            tell=note,
+        ),
         ensembles=tuple(ensemble or ()),
         why=why,
         meaning=meaning,

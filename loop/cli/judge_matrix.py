@@ -19,12 +19,14 @@ from loop.cli.console import (
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
+from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.matrix.runs import EngineRun, MatrixRequest, ask_requests
 from loop.evaluate.protocol import register_protocol
 from loop.judge.judge_matrix import (
     JudgeMatrix,
     JudgeRun,
     as_judge_runs,
+    asked_engine,
     check_judging,
     read_judge_matrix,
 )
@@ -71,7 +73,8 @@ def ask_judges(
         register_protocol(place, actor)
 
     def watch(task: Task) -> Watch:
-        note(f"asking {task.spec.prompt}, {task.spec.engine}")
+        level = str(task.spec.parameters.get("thinking", DEFAULT_THINKING))
+        note(f"asking {task.spec.prompt}, {asked_engine(task.spec.engine, level)}")
         return progress.part("pairs", task.total)
 
     def done(engine: str, summary: RunSummary) -> None:
@@ -84,7 +87,8 @@ def ask_judges(
     found = as_judge_runs(place, requests, asked, named)
     for one in found:
         if one.run is None:
-            note(f"error: {one.prompt}, {one.engine}: {one.failure}")
+            kind = "" if one.no_effect else "error: "
+            note(f"{kind}{one.prompt}, {one.asked}: {one.failure}")
     return found
 
 

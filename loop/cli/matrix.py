@@ -31,6 +31,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.documents.templates import template_folder
+from loop.engines.base import check_thinking
 from loop.evaluate.matrix.documents import (
     SELECTION,
     floor_sentence,
@@ -52,7 +53,11 @@ from loop.evaluate.matrix.runs import (
     read_matrix,
 )
 from loop.evaluate.protocol import register_protocol
-from loop.judge.judge_matrix import are_judge_runs, judging_requests
+from loop.judge.judge_matrix import (
+    are_judge_runs,
+    judging_requests,
+    sweep_thinking,
+)
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch
@@ -110,6 +115,15 @@ def matrix(
             help="For judges; columns id and, say, modality: shows agreement in each.",
         ),
     ] = None,
+    thinking: Annotated[
+        str,
+        typer.Option(
+            "--thinking",
+            metavar="LEVEL,...",
+            help="For judges: ask every model at these levels, too: none, low, medium, "
+            "high or a number of tokens.",
+        ),
+    ] = "",
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -154,13 +168,15 @@ def matrix(
                 "--reference is for extractors; judges are compared with the newest "
                 "ratings: leave it out"
             )
+        if thinking:
+            requests = sweep_thinking(requests, _read_levels(thinking))
         judges = ask_judges(place, requests, asked, acting(actor), progress)
         compare_judges(
             place, judges, documents, progress, strata=strata, as_json=as_json
         )
         return
-    if strata is not None:
-        raise typer.BadParameter("--strata is for judges: leave it out")
+    if strata is not None or thinking:
+        raise typer.BadParameter("--strata and --thinking are for judges: leave it out")
     if request is not None:
         with progress.shown():
             answers = _ask(place, request, asked, reference, acting(actor), progress)
@@ -188,6 +204,14 @@ def _wanted(prompt: str | None, cohort: str | None) -> tuple[str, str]:
     if cohort is None:
         raise typer.BadParameter("name the cohort with --cohort, or use only --run")
     return prompt, cohort
+
+
+def _read_levels(words: str) -> list[str]:
+    """Return the levels of thinking in ``"none,low"``."""
+    try:
+        return [check_thinking(one) for one in words.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(f"--thinking: {error}") from error
 
 
 def _once(engines: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     ProgressBar,
+    ThinkingOption,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -127,6 +128,7 @@ def run(
     temperature: TemperatureOption = None,
     max_tokens: MaxTokensOption = None,
     seed: SeedOption = None,
+    thinking: ThinkingOption = "",
     batch: Annotated[
         bool, typer.Option("--batch", help="Hand all to vLLM's offline batch runner.")
     ] = False,
@@ -164,6 +166,8 @@ def run(
         raise typer.BadParameter("name a prompt version, or a release with --release")
     place = open_workspace(workspace)
     given = _given(temperature=temperature, max_tokens=max_tokens, seed=seed)
+    if thinking:
+        given["thinking"] = thinking
     wanted = find_request(place, prompt, release, engine=engine, parameters=given)
     _check_out(out, place, dry_run=dry_run)
     if dry_run:

@@ -74,6 +74,10 @@ class EngineError(LoopError):
     """An engine as a whole failed; one failed prompt is a completion instead."""
 
 
+class NoEffectError(EngineError):
+    """What an engine was asked for changes nothing of its answers."""
+
+
 class UnknownEngineError(EngineError):
     """No engine is registered under the requested name."""
 

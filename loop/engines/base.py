@@ -14,11 +14,12 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from loop.core.config import Config
 from loop.core.errors import EngineError, UnknownEngineError
 from loop.core.records import Completion, Prompt, PromptTask
+from loop.core.safe_text import quoted
 
 
 class Archive(Protocol):
@@ -39,6 +40,52 @@ def ignore_progress(remark: str) -> None:
     """Ignore a progress message."""
 
 
+DEFAULT_THINKING: Final = "default"
+"""As much as the server lets its model think, without being told."""
+
+LEVELS: Final = ("none", "low", "medium", "high")
+"""Levels of thinking that a request can name, from the least."""
+
+_MOST_BUDGET: Final = 10_000_000
+
+
+def check_thinking(words: str) -> str:
+    """Return a level of thinking: ``default``, one of `LEVELS`, or a budget of tokens.
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+
+    Examples
+    --------
+    >>> check_thinking(" Low "), check_thinking("2048")
+    ('low', '2048')
+    """
+    level = words.strip().casefold()
+    if level in (DEFAULT_THINKING, *LEVELS):
+        return level
+    if level.isascii() and level.isdecimal() and 0 < int(level) <= _MOST_BUDGET:
+        return str(int(level))
+    raise ValueError(
+        f"thinking is {DEFAULT_THINKING}, {', '.join(LEVELS)} or a number of tokens "
+        f"up to {_MOST_BUDGET:,}, and not {quoted(words)}"
+    )
+
+
+def thinking_fields(level: str) -> dict[str, object]:
+    """Return the fields of a request that ask for a level of thinking.
+
+    ``reasoning_effort`` is OpenAI's field and vLLM's; a budget of tokens is vLLM's,
+    which takes it only from a server with a reasoning parser.
+    """
+    if level == DEFAULT_THINKING:
+        return {}
+    if level.isdecimal():
+        return {"thinking_token_budget": int(level)}
+    return {"reasoning_effort": level}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an engine is made with, besides its name."""
@@ -55,6 +102,9 @@ class Settings:
     """Most output tokens of one answer."""
 
     seed: int = 0
+    thinking: str = DEFAULT_THINKING
+    """How much a model thinks, see `check_thinking`."""
+
     allow_unconstrained: bool = False
     """Whether to go on with a server that does not enforce the JSON schema."""
 

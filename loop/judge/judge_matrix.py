@@ -7,7 +7,7 @@ ratings, and every two columns with each other on the pairs that both score.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from string import ascii_uppercase
@@ -20,6 +20,7 @@ from loop.core.config import read_config
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import PromptTask, Status
+from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.matrix.runs import EngineRun, MatrixRequest
 from loop.evaluate.protocol import read_protocol
 from loop.evaluate.stability import find_draws
@@ -49,8 +50,10 @@ from loop.labels.expert_ratings import read_ratings_of
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
+from loop.run.cost import asked_model
+from loop.run.execute import CUT_OFF
 from loop.run.manifest import find_run
-from loop.run.store import RunRecord, Store, open_store
+from loop.run.store import RunRecord, Store, count_problem, open_store
 from loop.run.task import Task
 from loop.run.task_fields import is_judge_run, task_of
 from loop.score.experts.error_agreement import ErrorAgreement, agree_on_errors
@@ -119,6 +122,9 @@ class JudgeColumn:
     marked errors, or no answer can be read."""
 
     cost: JudgeCost | None = None
+    cut_off: int = 0
+    """Answers that ended at the limit of tokens, which thoughts count towards."""
+
     strata: tuple[StratumAgreement, ...] = ()
     """Agreement of the chosen score within strata; empty where no file names any."""
 
@@ -170,6 +176,10 @@ class JudgeMatrix:
     comparisons: tuple[ColumnComparison, ...]
     strata: str = ""
     """Name of the file of strata; empty without one."""
+
+    without_effect: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Judge, engine, and the levels of thinking that change nothing there: they have
+    no column of their own."""
 
     @property
     def failed(self) -> bool:
@@ -265,6 +275,54 @@ class JudgeRun(NamedTuple):
     engine: str
     run: str | None
     failure: str = ""
+    thinking: str = DEFAULT_THINKING
+    no_effect: bool = False
+    """Whether this level of thinking changes nothing, so that nothing was asked."""
+
+    @property
+    def asked(self) -> str:
+        """Engine, with the level of thinking where one was named."""
+        return asked_engine(self.engine, self.thinking)
+
+
+def asked_engine(engine: str, thinking: str) -> str:
+    """Return an engine with its level of thinking, as a column is headed.
+
+    Examples
+    --------
+    >>> asked_engine("rules", "default"), asked_engine("vllm:m", "low")
+    ('rules', 'vllm:m, thinking low')
+    """
+    return engine if thinking == DEFAULT_THINKING else f"{engine}, thinking {thinking}"
+
+
+def sweep_thinking(
+    requests: Sequence[MatrixRequest], levels: Sequence[str]
+) -> tuple[MatrixRequest, ...]:
+    """Return requests that ask each judge at every level of thinking, too.
+
+    What is no language model is asked once. All are asked as the server does it by
+    itself first: a level without an effect shares that column.
+
+    Raises
+    ------
+    DataError
+        No engine is a language model.
+    """
+    found = []
+    for request in requests:
+        models = [one for one in request.engines if asked_model(one) is not None]
+        if not models:
+            raise DataError(
+                "--thinking is for language models, and none is among the engines. "
+                "Name one with --engine, or leave it out."
+            )
+        found.append(request)
+        for level in dict.fromkeys(levels):
+            if level != DEFAULT_THINKING:
+                asking = replace(request.asking, thinking=level)
+                found.append(request._replace(engines=models, asking=asking))
+    return tuple(found)
 
 
 def as_judge_runs(
@@ -320,6 +378,8 @@ def read_judge_matrix(
     StoreError
         The store cannot be read.
     """
+    without_effect = _without_effect(asked)
+    asked = [one for one in asked if not one.no_effect]
     records = [
         find_draws(workspace, find_run(workspace, one.run))[0] if one.run else None
         for one in asked
@@ -343,7 +403,10 @@ def read_judge_matrix(
             version = version_of(workspace, record)
             measured = _measure(store, record, version, scene)
             cost = run_cost(store, record, prices)
-            columns.append(_column(key, one, record, measured, cost))
+            column = _column(key, one, record, measured, cost)
+            columns.append(
+                replace(column, cut_off=count_problem(store, record, CUT_OFF["length"]))
+            )
             compared.append(measured.directed)
     return JudgeMatrix(
         cohort=cohort.name,
@@ -358,7 +421,19 @@ def read_judge_matrix(
         columns=tuple(columns),
         comparisons=_compare(columns, np.column_stack(compared), scene),
         strata="" if scene.strata is None else scene.strata.source,
+        without_effect=without_effect,
     )
+
+
+def _without_effect(
+    asked: Sequence[JudgeRun],
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the levels of thinking that change nothing, by judge and engine."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in asked:
+        if one.no_effect:
+            found.setdefault((one.prompt, one.engine), []).append(one.thinking)
+    return tuple((*key, tuple(levels)) for key, levels in found.items())
 
 
 def _keys(number: int) -> list[str]:
@@ -542,7 +617,9 @@ def _column(
     return JudgeColumn(
         key=key,
         prompt=run.spec.prompt,
-        engine=one.engine,
+        engine=asked_engine(
+            one.engine, str(run.spec.parameters.get("thinking", DEFAULT_THINKING))
+        ),
         run=run.id,
         statuses=found.statuses,
         unparsed=clopper_pearson(unread, sum(found.statuses.values())),
@@ -559,7 +636,7 @@ def _without_run(key: str, one: JudgeRun) -> JudgeColumn:
     return JudgeColumn(
         key=key,
         prompt=one.prompt,
-        engine=one.engine,
+        engine=one.asked,
         failure=one.failure,
         statuses=dict.fromkeys(Status, 0),
         unparsed=clopper_pearson(0, 0),

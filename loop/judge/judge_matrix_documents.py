@@ -206,7 +206,18 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
 
 def _column_notes(matrix: JudgeMatrix) -> list[str]:
     """Return what a reader must know about single columns, and about the strata."""
-    told = []
+    told = [
+        f"{prompt} with {engine}: thinking {', '.join(levels)} has no effect: a test "
+        "question is answered word by word as without it. Nothing was asked with it; "
+        "the column without a level stands for it, too."
+        for prompt, engine, levels in matrix.without_effect
+    ]
+    cut = [one for one in matrix.columns if one.cut_off]
+    told += [
+        f"{one.key}, {one.prompt} with {one.engine}: {count(one.cut_off)} answers were "
+        "cut off at max_tokens, which thoughts count towards: raise it."
+        for one in cut
+    ]
     for one in matrix.columns:
         if one.failure:
             told.append(f"{one.key}, {one.prompt} with {one.engine}: {one.failure}")
@@ -413,6 +424,10 @@ def judge_matrix_data(matrix: JudgeMatrix) -> dict[str, Any]:
         "mean_tau_b_of_two_raters": matrix.ceiling,
         "columns": [_column_data(one) for one in matrix.columns],
         "comparisons": [_comparison_data(one) for one in matrix.comparisons],
+        "without_effect": [
+            {"prompt": prompt, "engine": engine, "thinking": list(levels)}
+            for prompt, engine, levels in matrix.without_effect
+        ],
         "notes": judge_matrix_notes(matrix),
     }
 
@@ -426,6 +441,7 @@ def _column_data(column: JudgeColumn) -> dict[str, Any]:
         "run": column.run or None,
         "failure": column.failure or None,
         "outcomes": {one.value: n for one, n in column.statuses.items()},
+        "cut_off": column.cut_off,
         "unparsed_limits": None if column.failure else list(column.unparsed),
         "compared_by": column.chosen or None,
         "scores": [

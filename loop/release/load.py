@@ -144,7 +144,8 @@ class RunRequest(NamedTuple):
     prompt: str | PromptVersion
     engine: str
     parameters: Mapping[str, Any]
-    """Of ``temperature``, ``max_tokens`` and ``seed`` those that are known."""
+    """Of ``temperature``, ``max_tokens``, ``seed`` and ``thinking`` those that are
+    known."""
 
     release: Release | None = None
     """The release it is from; it has been verified."""
@@ -185,7 +186,7 @@ def find_request(
     version = with_finders(place, found.version)
     known: dict[str, Any] = {
         name: frozen.parameters[name]
-        for name in ("temperature", "max_tokens", "seed")
+        for name in ("temperature", "max_tokens", "seed", "thinking")
         if name in frozen.parameters
     }
     return RunRequest(

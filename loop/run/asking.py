@@ -14,6 +14,7 @@ from loop.core.errors import EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Prompt, PromptTask
 from loop.engines.base import (
+    DEFAULT_THINKING,
     Accounting,
     Archive,
     Engine,
@@ -23,6 +24,7 @@ from loop.engines.base import (
     Streaming,
     TaskBound,
     check_scheme,
+    check_thinking,
     get_engine,
     ignore_progress,
 )
@@ -38,6 +40,10 @@ _ENGINES: Mapping[str, str] = MappingProxyType(
 """Module that registers each shipped engine, imported when it is asked for."""
 
 
+_THINKERS = frozenset({"openai", "vllm"})
+"""Schemes of the engines that can be asked to think."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
     """How an engine is asked, besides which one."""
@@ -48,6 +54,10 @@ class EngineOptions:
 
     seed: int = 0
     """Seed of draw 0; each further draw adds one."""
+
+    thinking: str = DEFAULT_THINKING
+    """How much a model thinks: ``default``, ``none``, ``low``, ``medium``, ``high``, or
+    a budget of tokens. A level that changes nothing is refused as the engine opens."""
 
     allow_unconstrained: bool = False
     """Whether a server that does not enforce the JSON schema may be asked."""
@@ -90,6 +100,14 @@ def choose_engine(
     EngineError
         The name or a setting cannot be used.
     """
+    try:
+        thinking = check_thinking(asking.thinking)
+    except ValueError as error:
+        raise EngineError(f"{error}. Correct it.") from error
+    if thinking != DEFAULT_THINKING and name.partition(":")[0] not in _THINKERS:
+        raise EngineError(
+            f"{name} is no language model and does not think: leave out --thinking."
+        )
     settings = Settings(
         labels=workspace.labels,
         private=workspace.private,
@@ -97,6 +115,7 @@ def choose_engine(
         temperature=asking.temperature,
         max_tokens=asking.max_tokens,
         seed=asking.seed,
+        thinking=thinking,
         allow_unconstrained=asking.allow_unconstrained,
         batch=asking.batch,
         archive=archive,
@@ -106,6 +125,7 @@ def choose_engine(
         "temperature": asking.temperature,
         "max_tokens": asking.max_tokens,
         "seed": asking.seed,
+        **({} if thinking == DEFAULT_THINKING else {"thinking": thinking}),
     }
     return ChosenEngine(name, for_task(load_engine(name, settings), task), parameters)
 

@@ -442,6 +442,21 @@ def read_outcomes(store: Store, run_id: str) -> Iterator[Outcome]:
     return store.read_outcomes(run_id)
 
 
+def count_problem(store: Store, run: RunRecord, words: str) -> int:
+    """Return how many items of a run ended with a problem that has these words.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    rows = store.read(
+        "SELECT count(*) FROM outcomes WHERE run = ? AND instr(problem, ?)",
+        [run.number, words],
+    )
+    return int(rows[0][0])
+
+
 class Values(NamedTuple):
     """The answers of one item."""
 

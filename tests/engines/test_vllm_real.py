@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from loop.core.config import read_config
-from loop.core.errors import EngineError
+from loop.core.errors import EngineError, NoEffectError
 from loop.core.ledger import Actor
 from loop.core.paths import bundled
 from loop.core.records import Item, Status
@@ -211,6 +211,19 @@ def test_a_model_that_is_not_served_is_refused_by_name(place, served):
     with pytest.raises(EngineError, match="does not serve 'other'") as caught, engine:
         pass
     assert place.model in str(caught.value)
+
+
+def test_thinking_without_an_effect_is_no_result(place, served):
+    """The template has no thinking: a level is ignored with HTTP 200, a budget not."""
+    for level, error, words in (
+        ("low", NoEffectError, "thinking low has no effect"),
+        ("none", NoEffectError, "thinking none has no effect"),
+        ("64", EngineError, "refuses thinking 64 .HTTP 400"),
+    ):
+        settings = replace(place.settings, thinking=level)
+        engine = get_engine(place.engine, settings)
+        with pytest.raises(error, match=words), engine:
+            pass
 
 
 def test_an_adapter_answers_otherwise_than_its_model(place, served):

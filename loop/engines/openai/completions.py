@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from loop.core.records import Completion, PromptFrame
-from loop.engines.base import Settings
+from loop.engines.base import Settings, thinking_fields
 from loop.engines.openai.client import Endpoint
 
 _FINISH: Mapping[str, str] = MappingProxyType(
@@ -266,6 +266,8 @@ def request_fields(
         answer = {"name": "answer", "schema": schema, "strict": True}
         fields["response_format"] = {"type": "json_schema", "json_schema": answer}
     fields.update(endpoint.extra_body)
+    # What a run asks for goes before what the settings always send.
+    fields.update(thinking_fields(settings.thinking))
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from random import Random
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from loop.core.digests import digest_json, digest_text
-from loop.core.errors import EngineError
-from loop.engines.base import Settings
+from loop.core.errors import EngineError, NoEffectError
+from loop.engines.base import DEFAULT_THINKING, Settings
 from loop.engines.openai.client import (
     Endpoint,
     EndpointClient,
@@ -81,6 +82,14 @@ _SHORT, _LONG = 160, 2048
 """Output tokens of the schema's probe: for an answer, and for one after thinking."""
 
 
+_PUZZLE = (
+    "user",
+    "A bus has 7 passengers. At each of three stops 2 get off and 3 get on. How many "
+    "passengers has it then?",
+)
+"""Role and content of a question that a model may think about: no text of a case."""
+
+
 class Probed(NamedTuple):
     """What the probe found."""
 
@@ -121,7 +130,52 @@ class Probe:
         fingerprint = await self._complete_two_tokens()
         if fingerprint is not None:
             server["system_fingerprint"] = fingerprint
-        return Probed(await self._check_schema(), server)
+        constrained = await self._check_schema()
+        if self._settings.thinking != DEFAULT_THINKING:
+            await self._check_thinking()
+        return Probed(constrained, server)
+
+    async def _check_thinking(self) -> None:
+        """Check that the level of thinking that is asked for changes an answer.
+
+        Raises
+        ------
+        NoEffectError
+            A question is answered word by word as without it, in as many tokens, and
+            no thoughts come back: a template without thinking ignores the level, with
+            HTTP 200.
+        EngineError
+            The server refuses it.
+        """
+        level = self._settings.thinking
+        said = []
+        for settings in (
+            self._settings,
+            replace(self._settings, thinking=DEFAULT_THINKING),
+        ):
+            fields = request_fields(self._endpoint, settings, None)
+            reply = await self._ask(chat_body(with_limit(fields, _SHORT), _PUZZLE))
+            if reply.status != 200:
+                words = one_line(
+                    read_error(reply.body).words, secret=self._endpoint.key
+                )
+                raise EngineError(
+                    f"{self._endpoint.url} refuses thinking {level} (HTTP "
+                    f"{reply.status}); it says: {words or 'nothing else'}\nServe the "
+                    "model with a reasoning parser, or leave out --thinking."
+                )
+            said.append(read_answer(reply.body))
+        asked, plain = (
+            (one.text, one.thinking, one.completion_tokens, one.finish_reason)
+            for one in said
+        )
+        if asked == plain:
+            raise NoEffectError(
+                f"thinking {level} has no effect on {self._endpoint.model} at "
+                f"{self._endpoint.url}: a test question is answered word by word as "
+                "without it. Leave out --thinking, or serve a model whose template "
+                "can think, with a reasoning parser."
+            )
 
     async def _list_models(self) -> Reply:
         url = self._endpoint.url + "/models"

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from loop.core.errors import EngineError
 from loop.core.files import write_error
 from loop.core.records import Completion, Prompt, PromptFrame
-from loop.engines.base import ModelName, Settings
+from loop.engines.base import DEFAULT_THINKING, ModelName, Settings
 from loop.engines.openai.client import Endpoint
 from loop.engines.openai.completions import (
     TOO_LONG,
@@ -260,7 +260,7 @@ class BatchEngine:
             url="http://127.0.0.1/v1",
             model=name.adapter or name.model,
             serving=self._serving,
-            extra_body=request_extras(self._serving),
+            extra_body=request_extras(self._serving, settings.thinking),
         )
         self._checks = BatchChecks(self._endpoint, settings, rng or Random())
         self._prefixes: dict[int, RequestPrefix] = {}
@@ -277,6 +277,11 @@ class BatchEngine:
             There is no vLLM, or the model cannot be read.
         """
         check_adapter(self._name.adapter, self._serving)
+        if self._settings.thinking != DEFAULT_THINKING:
+            raise EngineError(
+                "vLLM's batch runner cannot be asked whether a level of thinking "
+                "changes anything. Leave out --batch, or --thinking."
+            )
         self._folder = serve_folder(self._settings.private)
         _remove_left_behind(self._folder)
         config = self._folder.parent / "config.yaml"

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from loop.core.errors import DataError, EngineError, UnknownEngineError
+from loop.core.errors import (
+    DataError,
+    EngineError,
+    NoEffectError,
+    UnknownEngineError,
+)
 from loop.core.paths import WorkspacePaths
-from loop.engines.base import masked
+from loop.engines.base import DEFAULT_THINKING, masked
 from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
@@ -25,6 +30,11 @@ class EngineRun(NamedTuple):
     engine: str
     run: str | None
     failure: str = ""
+    thinking: str = DEFAULT_THINKING
+    """Level of thinking that it was asked with."""
+
+    no_effect: bool = False
+    """Whether the level changes nothing, so that nothing was asked."""
 
 
 class MatrixRequest(NamedTuple):
@@ -90,16 +100,19 @@ def ask_requests(
             ready(task)
     asked = []
     for (request, engine), task in zip(wanted, prepared, strict=True):
+        level = request.asking.thinking
         if isinstance(task, EngineError):
-            asked.append(EngineRun(masked(engine), None, str(task)))
+            asked.append(EngineRun(masked(engine), None, str(task), level))
             continue
         try:
             summary = run_task(workspace, task, watch=watch(task), actor=request.actor)
+        except NoEffectError as error:
+            asked.append(EngineRun(engine, None, str(error), level, True))
         except EngineError as error:
-            asked.append(EngineRun(engine, None, str(error)))
+            asked.append(EngineRun(engine, None, str(error), level))
         else:
             done(engine, summary)
-            asked.append(EngineRun(engine, summary.run_id))
+            asked.append(EngineRun(engine, summary.run_id, "", level))
     return asked
 
 

@@ -13,6 +13,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.paths import WorkspacePaths
+from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.expert_ratings import read_ratings_of
@@ -88,7 +89,10 @@ _ASKING = ("temperature", "max_tokens", "seed", "allow_unconstrained", "batch")
 
 def asking_data(asking: EngineOptions) -> dict[str, Any]:
     """Return the fields of `asking` that are data; `read_asking` is its inverse."""
-    return {name: getattr(asking, name) for name in _ASKING}
+    told = {name: getattr(asking, name) for name in _ASKING}
+    if asking.thinking != DEFAULT_THINKING:
+        told["thinking"] = asking.thinking
+    return told
 
 
 def read_asking(checked: Checked) -> EngineOptions:

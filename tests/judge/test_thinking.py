@@ -1,0 +1,254 @@
+"""How much a model thinks: sent, kept, swept, and refused where it does nothing."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from loop.core.config import VllmSettings
+from loop.core.errors import EngineError, NoEffectError
+from loop.engines.base import Settings, check_thinking, thinking_fields
+from loop.engines.openai.client import Endpoint
+from loop.engines.openai.completions import request_fields
+from loop.engines.vllm.environment import request_extras
+from loop.run.asking import EngineOptions, choose_engine, opened
+from loop.run.manifest import find_run, read_manifest
+from tests.judge.scenes import POINTS, TEXTS, call, errors, rate
+from tests.servers.answers import completion, plain_answer
+
+COUNTS = {
+    None: [5 - one for one in POINTS],
+    "low": [3, 3, 1, 0, 2, 4, 3, 2],
+    "high": [0, 1, 2, 3, 0, 1, 2, 3],
+}
+"""Errors that the model counts in each pair, by its level of thinking."""
+
+
+def find_pair(content):
+    """Return which of the pairs a prompt ends with; None for another prompt."""
+    found = [
+        (len(one) + len(other), place)
+        for place, (one, other) in enumerate(TEXTS)
+        if one in content and other in content
+    ]
+    return max(found)[1] if found else None
+
+
+@contextmanager
+def thinking_server(*, ignores=(), cut_off=()):
+    """Serve a model that can think; yield its engine and the requests.
+
+    Parameters
+    ----------
+    ignores
+        Levels that it takes and does nothing about.
+    cut_off
+        Levels at which its thoughts leave no room for an answer.
+    """
+    requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+        def _send(self, data, status=200):
+            raw = json.dumps(data).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def do_GET(self):
+            self._send({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
+
+        def do_POST(self):
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            request = json.loads(raw)
+            requests.append(request)
+            if "thinking_token_budget" in request:
+                words = "thinking_token_budget needs --reasoning-parser"
+                self._send({"error": {"message": words}}, 400)
+                return
+            level = request.get("reasoning_effort")
+            level = None if level in ignores else level
+            content = request["messages"][-1]["content"]
+            place = find_pair(content[-400:])
+            thoughts = {} if level is None else {"reasoning": f"I think {level}. " * 9}
+            if len(content) < 600 or place is None:
+                said = plain_answer(request)
+                said["choices"][0]["message"] |= thoughts
+            elif level in cut_off:
+                said = completion("", finish="length", **thoughts)
+            else:
+                listed = [("omission", True)] * COUNTS[level][place]
+                said = completion(errors(*listed, matched=3), **thoughts)
+            self._send(said)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"openai:tiny@http://127.0.0.1:{server.server_port}/v1", requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def rated(workspace, tmp_path):
+    """Return a workspace with eight rated pairs and the judge `listed`."""
+    rate(workspace, tmp_path)
+    call(workspace, "prompt", "new", "listed", "--from", "one_pass@v1")
+    return workspace
+
+
+def test_levels_are_named_or_counted():
+    """What is neither is refused, before anything is asked."""
+    assert [check_thinking(one) for one in ("none", "HIGH", "0512")] == [
+        *("none", "high", "512")
+    ]
+    for wrong in ("", "much", "-1", "0", "1e3", "٣", "10000001"):
+        with pytest.raises(ValueError, match="thinking is default, none, low"):
+            check_thinking(wrong)
+    assert thinking_fields("default") == {}
+    assert thinking_fields("none") == {"reasoning_effort": "none"}
+    assert thinking_fields("512") == {"thinking_token_budget": 512}
+
+
+def test_a_level_goes_before_what_the_settings_always_send(tmp_path):
+    """And the request without a level is what it was."""
+    endpoint = Endpoint(
+        url="http://127.0.0.1/v1",
+        model="m",
+        serving=VllmSettings(),
+        extra_body={"reasoning_effort": "high", "top_k": 1},
+    )
+    plain = request_fields(endpoint, Settings(labels=tmp_path), None)
+    assert plain["reasoning_effort"] == "high"
+    low = request_fields(endpoint, Settings(labels=tmp_path, thinking="low"), None)
+    assert low == plain | {"reasoning_effort": "low"}
+    switched = VllmSettings(enable_thinking=False)
+    assert request_extras(switched)["chat_template_kwargs"] == {
+        "enable_thinking": False
+    }
+    assert request_extras(switched, "low") == {}
+
+
+def test_a_level_is_in_every_request_the_key_and_the_manifest(rated):
+    """Answers of one level are never taken for those of another."""
+    with thinking_server() as (engine, requests):
+        asked = ("run", "listed", "--cohort", "rp", "--engine", engine)
+        for more in ([], ["--thinking", "low"], ["--thinking", "low"]):
+            done = call(rated, *asked, *more, "--json")
+            assert done.exit_code == 0, done.output
+        counts = json.loads(done.stdout)
+        assert (counts["asked"], counts["cached"]) == (0, 8)
+    told = [one for one in requests if len(one["messages"][-1]["content"]) > 600]
+    assert [one.get("reasoning_effort") for one in told] == [None] * 8 + ["low"] * 8
+    run = find_run(rated, "latest")
+    assert run.spec.parameters["thinking"] == "low"
+    assert read_manifest(rated, run.id)["spec"]["parameters"]["thinking"] == "low"
+    shown = call(rated, "show", "--case", "p1", "--run", run.id)
+    assert "I think low." in shown.output or shown.exit_code
+
+
+def test_a_level_that_changes_nothing_is_no_result(rated):
+    """HTTP 200 says nothing: one question is asked with it and without."""
+    with thinking_server(ignores=("low",)) as (engine, requests):
+        done = call(
+            rated,
+            *("run", "listed", "--cohort", "rp", "--engine", engine),
+            *("--thinking", "low"),
+        )
+        assert done.exit_code == 1
+        assert isinstance(done.exception, NoEffectError)
+        assert "thinking low has no effect on tiny" in str(done.exception)
+        assert not [one for one in requests if len(str(one["messages"])) > 1000]
+
+
+def test_a_budget_that_the_server_refuses_is_told_with_its_words(rated):
+    """VLLM takes one only with a reasoning parser."""
+    with (
+        thinking_server() as (engine, _),
+        pytest.raises(EngineError, match=r"HTTP 400.*needs --reasoning-parser"),
+        opened(choose_engine(rated, engine, EngineOptions(thinking="512")).engine),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "words"),
+    [
+        ("rules", {"thinking": "low"}, "rules is no language model"),
+        ("openai:m", {"thinking": "much"}, "thinking is default, none"),
+        ("vllm:m", {"thinking": "low", "batch": True}, "batch runner cannot be asked"),
+    ],
+)
+def test_what_cannot_think_is_told_so(workspace, engine, options, words):
+    """Before a server is started."""
+    with (
+        pytest.raises(EngineError, match=words),
+        opened(choose_engine(workspace, engine, EngineOptions(**options)).engine),
+    ):
+        pass
+
+
+def test_a_sweep_has_a_column_for_each_level_that_does_something(rated, tmp_path):
+    """With agreement, what was cut off, and every two compared; exit code 0."""
+    with thinking_server(ignores=("none",), cut_off=("high",)) as (engine, _):
+        done = call(
+            rated,
+            *("matrix", "listed", "--cohort", "rp", "-e", "rules", "-e", engine),
+            *("--thinking", "none,low,high", "--md", tmp_path / "m.md", "--json"),
+        )
+    assert done.exit_code == 0, (done.output, done.exception)
+    data = json.loads(done.stdout)
+    named = [one["engine"].rpartition("/v1")[2] for one in data["columns"]]
+    assert data["columns"][0]["engine"] == "rules"
+    assert named[1:] == ["", ", thinking low", ", thinking high"]
+    assert [one["cut_off"] for one in data["columns"]] == [0, 0, 0, 8]
+    assert data["without_effect"] == [
+        {"prompt": "listed@v1", "engine": engine, "thinking": ["none"]}
+    ]
+    means = [
+        {one["score"]: one["mean"] for one in column["scores"]}.get("errors")
+        for column in data["columns"]
+    ]
+    assert means[1:] == [sum(COUNTS[None]) / 8, sum(COUNTS["low"]) / 8, None]
+    # Three columns have a score: every two of them are compared, with Holm.
+    assert len(data["comparisons"]) == 3
+    assert all(one["p_holm"] >= one["p"] for one in data["comparisons"])
+    text = (tmp_path / "m.md").read_text("utf-8")
+    assert "thinking none has no effect" in text
+    assert "8 answers were cut off at max" in text
+
+
+def test_a_sweep_needs_a_model_and_judges(rated, workspace):
+    """Else it would ask for nothing."""
+    done = call(
+        rated, "matrix", "listed", "--cohort", "rp", "-e", "rules", "--thinking", "low"
+    )
+    assert done.exit_code == 1
+    assert "--thinking is for language models" in str(done.exception)
+    done = call(
+        rated,
+        "matrix",
+        "extractor",
+        "--cohort",
+        "rp",
+        "-e",
+        "rules",
+        "--thinking",
+        "low",
+    )
+    assert done.exit_code == 2
+    done = call(
+        rated, "matrix", "listed", "--cohort", "rp", "-e", "rules", "--thinking", "much"
+    )
+    assert done.exit_code == 2
