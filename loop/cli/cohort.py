@@ -98,7 +98,8 @@ ValueOption = Annotated[
     typer.Option(
         "--value",
         metavar="WORD=VALUE",
-        help="What a word in a label cell means, for example yes=present.",
+        help="What a word in a label cell means, for example yes=present; "
+        "chexpert: a blank cell is absent, as CheXbert writes it.",
     ),
 ]
 

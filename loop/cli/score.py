@@ -216,7 +216,8 @@ def score(
         typer.Option(
             "--value",
             metavar="WORD=VALUE",
-            help="What a word in a label cell means, for example yes=present.",
+            help="What a word in a label cell means, for example yes=present; "
+            "chexpert: a blank cell is absent, as CheXbert writes it.",
         ),
     ] = None,
     duplicates: Annotated[

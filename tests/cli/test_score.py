@@ -193,6 +193,31 @@ def test_words_in_label_cells_need_a_policy(folder):
 
 
 @pytest.mark.slow
+def test_files_of_the_chexpert_labeler_are_read_as_they_are_meant(folder):
+    """A blank is absent there; without the word it is nobody's answer, as elsewhere."""
+    names = ("id", "Cardiomegaly", "Edema", "Pneumothorax", "Pleural Effusion")
+    truth = [("a", "1.0", "", "0.0", "1.0"), ("b", "", "-1.0", "", "1.0")]
+    said = [("a", "1.0", "", "", ""), ("b", "", "", "1.0", "1.0")]
+    files = (
+        *("--reference", write(folder / "truth.csv", truth, names)),
+        *("--candidate", f"m={write(folder / 'said.csv', said, names)}"),
+    )
+    plain, meant = (
+        json.loads(run(*files, *more, *QUICK, "--json").stdout)["systems"][0]
+        for more in ((), ("--value", "chexpert"))
+    )
+    assert plain["cells"]["decided"] == 2
+    assert plain["ran_score"]["value"] == 1.0
+    # Cardiomegaly right, Pneumothorax wrong, Pleural Effusion found once of twice.
+    assert meant["cells"]["decided"] == 7
+    assert meant["cells"]["uncertain"] == 1
+    labels = {one["label"]: one["f1"]["value"] for one in meant["labels"]}
+    assert labels["cardiomegaly"] == 1.0
+    assert labels["pneumothorax"] == 0.0
+    assert labels["pleural_effusion"] == pytest.approx(2 / 3)
+    assert "write WORD=VALUE" in run(*files, "--value", "chexbert", code=2).output
+
+
 def test_pairs_in_one_file_with_a_system_column(folder):
     """One row holds reference and candidate."""
     header = ("id", "reference", "candidate", "system")

@@ -211,20 +211,37 @@ _UNSPACED = 40
 """Characters from which one without spaces is: of scripts that put none."""
 
 
+CHEXPERT = "chexpert"
+"""Name of the convention of the CheXpert labeler and CheXbert."""
+
+_NOT_MENTIONED = "=absent"
+"""A blank cell is absent."""
+
+
 def parse_meanings(words: Iterable[str]) -> dict[str, str]:
     """Return what words of label cells mean, from ``WORD=VALUE`` each.
+
+    ``chexpert`` stands for what the CheXpert labeler and CheXbert write: a blank cell
+    is a finding that is not mentioned, so absent; 1, 0 and -1 are as everywhere.
 
     Raises
     ------
     DataError
         There is no ``=``, or a word appears twice.
+
+    Examples
+    --------
+    >>> parse_meanings(["ja=present", "chexpert"])
+    {'ja': 'present', '': 'absent'}
     """
     meanings: dict[str, str] = {}
-    for text in words:
+    for one in words:
+        text = _NOT_MENTIONED if one.strip().casefold() == CHEXPERT else one
         word, sign, meaning = text.rpartition("=")
         if not sign:
             raise DataError(
-                f"{quoted(text)}: write WORD=VALUE, for example yes=present."
+                f"{quoted(text)}: write WORD=VALUE, for example yes=present, or "
+                f"{CHEXPERT} for files of the CheXpert labeler and CheXbert."
             )
         if meanings.setdefault(word.strip(), meaning.strip()) != meaning.strip():
             raise DataError(f"{quoted(word)}: it is given two meanings. Give one.")
