@@ -211,7 +211,7 @@ def test_files_of_the_chexpert_labeler_are_read_as_they_are_meant(folder):
     # Cardiomegaly right, Pneumothorax wrong, Pleural Effusion found once of twice.
     assert meant["cells"]["decided"] == 7
     assert meant["cells"]["uncertain"] == 1
-    labels = {one["label"]: one["f1"]["value"] for one in meant["labels"] if one["f1"]}
+    labels = {one["label"]: one["f1"] for one in meant["labels"]}
     assert labels["cardiomegaly"] == 1.0
     assert labels["pneumothorax"] == 0.0
     assert labels["pleural_effusion"] == pytest.approx(2 / 3)
