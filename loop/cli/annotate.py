@@ -16,12 +16,15 @@ from loop.cli.console import (
     WorkspaceOption,
     find_place,
     note,
+    open_workspace,
+    own_output,
     print_json,
     print_table,
     say,
+    say_wrapped,
 )
 from loop.core.paths import WorkspacePaths
-from loop.documents.numbers import count, percent
+from loop.documents.numbers import NOT_ESTIMABLE, count, interval, percent, share
 from loop.engines.base import DEFAULT_THINKING
 from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
@@ -32,11 +35,18 @@ from loop.release.annotation import (
     annotate_corpus,
     estimate_annotation,
 )
+from loop.release.corpus_review import (
+    SAMPLE,
+    CorpusReport,
+    draw_sample,
+    report_corpus,
+)
 from loop.release.documents.parts import counted
 from loop.release.extractors import ExtractorOptions, choose_extractor
 from loop.release.load import RunRequest
 from loop.run.asking import EngineOptions
 from loop.run.shards import AnnotationComparison, compare_annotations
+from loop.stats.intervals import Estimate
 
 
 def register(app: typer.Typer) -> None:
@@ -122,6 +132,33 @@ def annotate(
             help="Throughput of one GPU, for the hours that --dry-run says.",
         ),
     ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            "--sample",
+            metavar="FILE",
+            help="Instead: draw rows of the finished annotation for readers, with "
+            "their texts.",
+        ),
+    ] = None,
+    size: Annotated[
+        int, typer.Option("--size", min=2, help="About how many rows --sample draws.")
+    ] = 300,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Random seed of --sample.")
+    ] = 0,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FOLDER",
+            help="Instead: prevalence of each label, corrected by the sample as "
+            "readers labelled it in --cohort.",
+        ),
+    ] = None,
+    cohort: Annotated[
+        str, typer.Option("--cohort", help="Cohort of the sample, for --report.")
+    ] = "",
     compare: Annotated[
         tuple[Path, Path] | None,
         typer.Option(
@@ -140,22 +177,20 @@ def annotate(
     unless --with-text; annotation.json says by what it was read and how rows ended,
     and _SUCCESS is there once all are. The same command goes on with what was killed.
     No workspace is needed: the version or release may ship with ranloop.
+
+    With --sample, rows are drawn with known chances, and their texts written as a table
+    for `cohort import`. Once readers have labelled that cohort, --report says how often
+    each label is right, how often it is missed, and how many rows have it by both.
     """
-    if compare is not None:
+    if compare is not None or report is not None:
         if source is not None or out is not None:
-            raise typer.BadParameter("--compare takes its two folders and no source")
-        found = compare_annotations(*compare)
-        if as_json:
-            print_json(_comparison_data(found))
-        else:
-            _show_comparison(found)
+            raise typer.BadParameter("--compare and --report take folders, no source")
+        _read_folders(compare, report, cohort, workspace, as_json=as_json)
         return
     if source is None or (out is None and not dry_run):
         raise typer.BadParameter("name a source, and a folder with --out")
-    place = find_place(workspace)
-    chosen = choose_extractor(
-        place, ExtractorOptions(version=prompt, release=release, engine=engine)
-    )
+    place, folder = find_place(workspace), out or Path()
+    named = {"case_id": id_column, "text": text_column}
     options = AnnotationOptions(
         reading=ImportOptions(
             name="annotate",
@@ -164,11 +199,7 @@ def annotate(
             encoding=encoding,
             id_prefix=id_prefix,
             number_rows=number_rows,
-            columns={
-                role: column
-                for role, column in (("case_id", id_column), ("text", text_column))
-                if column
-            },
+            columns={role: column for role, column in named.items() if column},
         ),
         asking=EngineOptions(
             max_tokens=max_tokens,
@@ -180,18 +211,24 @@ def annotate(
         rows=rows,
         text=with_text,
     )
+    if sample is not None:
+        _sample(place, source, folder, sample, size, seed, options, as_json=as_json)
+        return
+    chosen = choose_extractor(
+        place, ExtractorOptions(version=prompt, release=release, engine=engine)
+    )
     if chosen.why:
         note(chosen.why)
     if dry_run:
         _estimate(place, source, chosen.request, options, tokens_per_second, as_json)
         return
-    if place is not None and out is not None:
-        place.require_outside(out)
+    if place is not None:
+        place.require_outside(folder)
     progress = ProgressBar("annotate", quiet=as_json)
     with progress.shown():
         done = annotate_corpus(
             source,
-            out or Path(),
+            folder,
             chosen.request,
             workspace=place,
             options=options,
@@ -200,7 +237,62 @@ def annotate(
     if as_json:
         print_json({**done.manifest.model_dump(mode="json"), "shards_made": done.made})
     else:
-        _show(done, out or Path())
+        _show(done, folder)
+
+
+def _read_folders(
+    compare: tuple[Path, Path] | None,
+    report: Path | None,
+    cohort: str,
+    workspace: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    if compare is not None:
+        _compare(compare, as_json=as_json)
+    if report is not None:
+        _report(open_workspace(workspace), report, cohort, as_json=as_json)
+
+
+def _compare(folders: tuple[Path, Path], *, as_json: bool) -> None:
+    found = compare_annotations(*folders)
+    if as_json:
+        print_json(_comparison_data(found))
+    else:
+        _show_comparison(found)
+
+
+def _report(place: WorkspacePaths, folder: Path, cohort: str, *, as_json: bool) -> None:
+    if not cohort:
+        raise typer.BadParameter("--report needs the --cohort that readers labelled")
+    found = report_corpus(place, folder, cohort)
+    if as_json:
+        print_json(_report_data(found))
+    else:
+        _show_report(found)
+
+
+def _sample(
+    place: WorkspacePaths | None,
+    source: Path,
+    folder: Path,
+    target: Path,
+    size: int,
+    seed: int,
+    options: AnnotationOptions,
+    *,
+    as_json: bool,
+) -> None:
+    if place is not None:
+        own_output(target, place)
+    drawn = draw_sample(
+        folder, source, target, size, seed=seed, workspace=place, options=options
+    )
+    if as_json:
+        print_json({"drawn": drawn, "file": str(target)})
+    else:
+        say(f"{count(drawn)} rows drawn for readers, each with a known chance")
+        note(f"wrote {target}, with report texts, and {folder / SAMPLE}")
 
 
 def _show(done: AnnotatedCorpus, out: Path) -> None:
@@ -319,6 +411,81 @@ def _show_comparison(found: AnnotationComparison) -> None:
         print_table(("label", "change", "rows"), list(rows))
         say()
         say(f"note: the first that differ are {', '.join(found.examples[:5])}")
+
+
+def _show_report(found: CorpusReport) -> None:
+    say(
+        f"{count(found.rows)} rows with a text, {count(found.drawn)} drawn, held "
+        f"against {found.reference}"
+    )
+    say()
+    print_table(
+        ("label", "called", "right", "missed", "prevalence", "read"),
+        [
+            (
+                one.label,
+                percent(one.called / found.rows),
+                *map(_limits, (one.among_called, one.among_others, one.prevalence)),
+                f"{one.reviewed[0]} + {one.reviewed[1]}",
+            )
+            for one in found.labels
+        ],
+    )
+    say()
+    if found.missing:
+        say(
+            f"note: {count(found.missing)} drawn rows are not in the cohort: if they "
+            "differ from the others, so does the truth from these numbers"
+        )
+    undecided = sum(one.undecided for one in found.labels)
+    if undecided:
+        say(
+            f"note: {count(undecided)} cells that readers left uncertain or open are "
+            "in no number"
+        )
+    for text in _REPORT_NOTES:
+        say_wrapped("note: ", text)
+
+
+_REPORT_NOTES = (
+    "called: share of rows that the annotation calls present. right: share of these "
+    "that readers call present. missed: share of the other rows that readers call "
+    "present. prevalence: by both. read: rows of each kind that were read.",
+    "Each row counts by 1 / its chance of being drawn. Limits are of 95 %: "
+    "Clopper-Pearson for the effective number of rows, and recovered from both for the "
+    "prevalence.",
+)
+
+
+def _limits(found: Estimate) -> str:
+    if found.value is None:
+        return NOT_ESTIMABLE
+    return f"{share(found.value)} {interval(found)}"
+
+
+def _report_data(found: CorpusReport) -> dict[str, Any]:
+    def told(one: Estimate) -> dict[str, Any]:
+        return one._asdict()
+
+    return {
+        "rows": found.rows,
+        "reference": found.reference,
+        "drawn": found.drawn,
+        "missing": found.missing,
+        "labels": [
+            {
+                "label": one.label,
+                "called": one.called,
+                "right": told(one.among_called),
+                "missed": told(one.among_others),
+                "prevalence": told(one.prevalence),
+                "reviewed": list(one.reviewed),
+                "undecided": one.undecided,
+            }
+            for one in found.labels
+        ],
+        "notes": list(_REPORT_NOTES),
+    }
 
 
 def _comparison_data(found: AnnotationComparison) -> dict[str, Any]:

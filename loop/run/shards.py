@@ -519,7 +519,7 @@ def compare_annotations(first: Path, second: Path) -> AnnotationComparison:
     rows = differing = 0
     examples: list[str] = []
     for left, right in zip(
-        _columns_of(first, one), _columns_of(second, two), strict=True
+        read_labels(first, one), read_labels(second, two), strict=True
     ):
         rows += 1
         if left == right:
@@ -547,10 +547,16 @@ def compare_annotations(first: Path, second: Path) -> AnnotationComparison:
     )
 
 
-def _columns_of(
+def read_labels(
     folder: Path, manifest: AnnotationManifest
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield id, status and labels of every row."""
+    """Yield id, status and labels of every row of an annotation, in their order.
+
+    Raises
+    ------
+    DataError
+        A shard is missing or was changed.
+    """
     names = [CASE_ID, STATUS, *manifest.plan.columns]
     for shard in manifest.shards:
         path = folder / shard.file

@@ -1,0 +1,344 @@
+"""What readers say of a sample of a corpus, and what that says of all of it.
+
+Rows are drawn with known chances: half of the sample evenly among all rows with a text,
+and half so that every label has rows that were called present. What the readers find
+among the drawn rows then gives, for each label, which share of those called present is,
+which share of the others is present all the same, and with both how many of all rows
+are: the prevalence without the annotation's errors, with its limits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import WorkspacePaths
+from loop.core.records import ValueCode
+from loop.core.safe_text import format_csv, shielded
+from loop.labels.reference import read_reference
+from loop.labels.taxonomy import read_taxonomy
+from loop.release.annotation import AnnotationOptions, corpus_rows
+from loop.run.shards import (
+    NO_TEXT,
+    AnnotationManifest,
+    CorpusRow,
+    digest_rows,
+    read_labels,
+    read_manifest_of,
+)
+from loop.stats.intervals import Estimate
+from loop.stats.weighted import weighted_share, weighted_sum
+
+SAMPLE: Final = "sample.json"
+"""File in the folder of an annotation: which rows were drawn, with which chance."""
+
+_PRESENT: Final = "present"
+_MODE: Final = 0o600
+
+
+class _DrawnRow(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    row: int
+    """Place in the source, from 0."""
+
+    case_id: str
+    """As in the table of texts."""
+
+    chance: float = Field(gt=0, le=1)
+
+
+class _Sample(BaseModel):
+    """The form of ``sample.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["ranloop-sample/1"] = "ranloop-sample/1"
+    seed: int
+    size: int
+    source_digest: str
+    plan_digest: str
+    rows: tuple[_DrawnRow, ...]
+
+
+class LabelPrevalence(NamedTuple):
+    """How often a label is present in a corpus."""
+
+    label: str
+    called: int
+    """Rows that the annotation calls present."""
+
+    among_called: Estimate
+    """Share of these that readers call present (positive predictive value)."""
+
+    among_others: Estimate
+    """Share of the other rows that readers call present (false omission rate)."""
+
+    prevalence: Estimate
+    """Share of all rows with a text, by both of these."""
+
+    reviewed: tuple[int, int]
+    """Drawn rows among those called present, and among the others, that were read."""
+
+    undecided: int
+    """Drawn rows about which readers did not decide, in no number."""
+
+
+class CorpusReport(NamedTuple):
+    """A corpus, corrected by what readers say of a sample of it."""
+
+    rows: int
+    """With a text."""
+
+    reference: str
+    drawn: int
+    missing: int
+    """Drawn rows that the cohort does not have."""
+
+    labels: tuple[LabelPrevalence, ...]
+
+
+def draw_sample(
+    folder: Path,
+    source: Path,
+    target: Path,
+    size: int,
+    *,
+    seed: int = 0,
+    workspace: WorkspacePaths | None = None,
+    options: AnnotationOptions | None = None,
+) -> int:
+    """Draw rows of an annotated corpus for readers, and return how many.
+
+    Their texts are written to `target`, a table that ``cohort import`` reads; which
+    rows they are, and with which chance each was drawn, stays in the folder. About
+    `size` rows are drawn: each for itself, so that the chance of each is known.
+
+    Parameters
+    ----------
+    source, options
+        What was annotated, read as then.
+    target
+        CSV file with ``case_id``, ``text`` and ``language``. Private.
+
+    Raises
+    ------
+    DataError
+        The annotation is not complete, the source is another one, or `target` is there.
+    ValueError
+        `size` is below 2.
+    WriteError
+        A file cannot be written.
+    """
+    if size < 2:
+        raise ValueError(f"a sample has at least 2 rows, not {size}")
+    if target.exists():
+        raise DataError(f"{target} is there and was left as it is. Name a new file.")
+    manifest = read_manifest_of(folder)
+    drawn: dict[int, float] = {}
+    for place, chance in enumerate(_chances(folder, manifest, size)):
+        if chance and _number(seed, manifest.source_digest, place) < chance:
+            drawn[place] = chance
+    rows = _texts(source, manifest, drawn, workspace, options)
+    names = _names([one for _, one in rows])
+    sample = _Sample(
+        seed=seed,
+        size=size,
+        source_digest=manifest.source_digest,
+        plan_digest=manifest.plan.digest,
+        rows=tuple(
+            _DrawnRow(row=place, case_id=name, chance=drawn[place])
+            for (place, _), name in zip(rows, names, strict=True)
+        ),
+    )
+    table = format_csv(
+        ("case_id", "text", "language"),
+        (
+            (shielded(name), shielded(row.text), row.language)
+            for (_, row), name in zip(rows, names, strict=True)
+        ),
+    )
+    write_atomic(target, table.encode("utf-8"), mode=_MODE)
+    told = json.dumps(sample.model_dump(mode="json"), ensure_ascii=False, indent=1)
+    write_atomic(folder / SAMPLE, f"{told}\n".encode(), mode=_MODE)
+    return len(rows)
+
+
+def _chances(folder: Path, manifest: AnnotationManifest, size: int) -> Iterator[float]:
+    """Yield with which chance each row is drawn; 0 for one without a text."""
+    columns = manifest.plan.columns
+    spoken = manifest.rows - manifest.statuses.get(NO_TEXT, 0)
+    called = {name: manifest.labels[name].get(_PRESENT, 0) for name in columns}
+    there = [name for name, n in called.items() if n]
+    even = size / 2 / max(1, spoken)
+    share = {name: size / 2 / len(there) / called[name] for name in there}
+    for _, status, *labels in read_labels(folder, manifest):
+        if status == NO_TEXT:
+            yield 0.0
+            continue
+        more = [
+            share[name]
+            for name, value in zip(columns, labels, strict=True)
+            if value == _PRESENT
+        ]
+        yield min(1.0, even + max(more, default=0.0))
+
+
+def _number(seed: int, digest: str, place: int) -> float:
+    """Return a number in [0, 1) that only these three decide."""
+    raw = hashlib.sha256(f"{seed}\0{digest}\0{place}".encode()).digest()
+    return int.from_bytes(raw[:8], "big") / 2**64
+
+
+def _texts(
+    source: Path,
+    manifest: AnnotationManifest,
+    drawn: dict[int, float],
+    workspace: WorkspacePaths | None,
+    options: AnnotationOptions | None,
+) -> list[tuple[int, CorpusRow]]:
+    found: list[tuple[int, CorpusRow]] = []
+
+    def watched() -> Iterator[CorpusRow]:
+        rows = corpus_rows(source, workspace, options or AnnotationOptions())
+        for place, row in enumerate(islice(rows, manifest.rows + 1)):
+            if place in drawn:
+                found.append((place, row))
+            yield row
+
+    if digest_rows(watched()) != manifest.source_digest:
+        raise DataError(
+            f"{source} is not what was annotated, or is read in another way: its rows "
+            "differ. Name the source, and the options, of the annotation."
+        )
+    return found
+
+
+def _names(rows: list[CorpusRow]) -> list[str]:
+    """Return an id of its own for each row: that of the source where it is one."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        seen[row.case_id] = seen.get(row.case_id, 0) + 1
+    count: dict[str, int] = {}
+    names = []
+    for row in rows:
+        count[row.case_id] = number = count.get(row.case_id, 0) + 1
+        names.append(
+            row.case_id if seen[row.case_id] == 1 else f"{row.case_id}#{number}"
+        )
+    return names
+
+
+def report_corpus(
+    workspace: WorkspacePaths, folder: Path, cohort: str, *, number: int | None = None
+) -> CorpusReport:
+    """Return the prevalence of each label in a corpus, corrected by a read sample.
+
+    Parameters
+    ----------
+    folder
+        An annotation of which a sample was drawn.
+    cohort
+        Cohort of the sample's texts, with a reference by readers.
+    number
+        Version of the reference; None for the newest.
+
+    Raises
+    ------
+    DataError
+        There is no sample, or it is of another annotation; the cohort has no reference,
+        or none of the drawn rows.
+    """
+    manifest = read_manifest_of(folder)
+    sample = _read_sample(folder, manifest)
+    taxonomy = read_taxonomy(workspace.labels)
+    reference = read_reference(workspace, cohort, number)
+    places = {name: place for place, name in enumerate(reference.case_ids)}
+    read = [one for one in sample.rows if one.case_id in places]
+    if not read:
+        raise DataError(
+            f"cohort {cohort} has none of the rows that were drawn from {folder}. "
+            "Import the table of the sample with its ids as they are."
+        )
+    wanted = {one.row for one in sample.rows}
+    called = {
+        place: labels
+        for place, (_, _, *labels) in enumerate(read_labels(folder, manifest))
+        if place in wanted
+    }
+    chances = np.array([one.chance for one in read])
+    spoken = manifest.rows - manifest.statuses.get(NO_TEXT, 0)
+    found = []
+    for column, name in enumerate(manifest.plan.columns):
+        label = taxonomy.find(name).id if taxonomy.knows(name) else ""
+        if label not in reference.labels:
+            continue
+        marks = reference.marks[
+            [places[one.case_id] for one in read], reference.labels.index(label)
+        ]
+        here = np.array([called[one.row][column] == _PRESENT for one in read])
+        n = manifest.labels[name].get(_PRESENT, 0)
+        found.append(_prevalence(name, n, spoken, marks, here, chances))
+    return CorpusReport(
+        rows=spoken,
+        reference=reference.ref,
+        drawn=len(sample.rows),
+        missing=len(sample.rows) - len(read),
+        labels=tuple(found),
+    )
+
+
+def _prevalence(
+    name: str,
+    called: int,
+    rows: int,
+    marks: NDArray[Any],
+    here: NDArray[np.bool_],
+    chances: NDArray[np.float64],
+) -> LabelPrevalence:
+    absent = (ValueCode.ABSENT, ValueCode.NOT_CODED)
+    decided = np.isin(marks, [ValueCode.PRESENT, *absent])
+    present = marks == ValueCode.PRESENT
+    among, others = decided & here, decided & ~here
+    right = weighted_share(present[among], chances[among])
+    missed = weighted_share(present[others], chances[others])
+    return LabelPrevalence(
+        label=name,
+        called=called,
+        among_called=right,
+        among_others=missed,
+        prevalence=weighted_sum(
+            [(called / rows, right), ((rows - called) / rows, missed)]
+        ),
+        reviewed=(int(among.sum()), int(others.sum())),
+        undecided=int((~decided).sum()),
+    )
+
+
+def _read_sample(folder: Path, manifest: AnnotationManifest) -> _Sample:
+    path = folder / SAMPLE
+    try:
+        sample = _Sample.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(
+            f"no sample of {folder} was drawn. Draw one with `ranloop annotate SOURCE "
+            f"--out {folder} --sample FILE`, and let readers label it."
+        ) from error
+    except (OSError, ValidationError) as error:
+        raise DataError(f"{path} cannot be read. Restore it.") from error
+    theirs = (sample.source_digest, sample.plan_digest)
+    if theirs != (manifest.source_digest, manifest.plan.digest):
+        raise DataError(
+            f"{path} is of another annotation than {folder} holds. Draw a new sample."
+        )
+    return sample

@@ -1,0 +1,235 @@
+"""A sample of a corpus, read by people: what it says of all rows, and how surely."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.release.corpus_review import SAMPLE, draw_sample, report_corpus
+from loop.stats.intervals import Estimate, clopper_pearson
+from loop.stats.weighted import weighted_share, weighted_sum
+from tests.judge.scenes import call
+from tests.release.test_annotation import annotate, rows, table, write
+
+NAMES = ("Pleural Effusion", "Cardiomegaly", "Pneumonia", "Pneumothorax")
+
+
+@pytest.fixture
+def annotated(tmp_path):
+    """Annotate 400 rows; return their file and the folder."""
+    source = write(tmp_path / "reports.csv", rows(400))
+    annotate(source, tmp_path / "out", rows=100)
+    return source, tmp_path / "out"
+
+
+def read_table(path):
+    """Return the rows of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def label_sample(workspace, folder, drawn, tmp_path, wrong=()):
+    """Import a sample as a cohort whose readers say what the annotation says.
+
+    But for the cases in `wrong`, of which they say the opposite of Pleural Effusion.
+    """
+    said = {one["case_id"]: one for one in table(folder)}
+    made = [
+        (
+            one["case_id"],
+            one["text"].removeprefix("'"),
+            *(
+                int(
+                    (said[one["case_id"]][name] == "present")
+                    is not (name == NAMES[0] and one["case_id"] in wrong)
+                )
+                for name in NAMES
+            ),
+        )
+        for one in drawn
+    ]
+    path = write(tmp_path / "labelled.csv", made, ("case_id", "text", *NAMES))
+    options = ImportOptions(
+        name="check", role="external", source="made up", licence="-"
+    )
+    import_cohort(workspace, path, options, actor=Actor(name="Ann"))
+
+
+def test_rows_are_drawn_with_the_chances_that_are_kept(annotated, tmp_path):
+    """Half evenly, half for the labels; the same seed draws the same rows."""
+    source, folder = annotated
+    drawn = draw_sample(folder, source, tmp_path / "s.csv", 100)
+    told = json.loads((folder / SAMPLE).read_text())
+    texts = read_table(tmp_path / "s.csv")
+    assert drawn == len(texts) == len(told["rows"])
+    assert 60 < drawn < 140
+    ids = [f"c{one['row']}" for one in told["rows"]]
+    assert ids == [one["case_id"] for one in told["rows"]]
+    assert ids == [one["case_id"] for one in texts]
+    given = dict(rows(400))
+    assert all(one["text"].removeprefix("'") == given[one["case_id"]] for one in texts)
+    assert all(given.values()) is False and all(one["text"] for one in texts)
+    # All 360 rows with a text, and what each chance follows from.
+    called = {name: 0 for name in table(folder)[0] if name[0].isupper()}
+    said = {one["case_id"]: one for one in table(folder)}
+    for one in said.values():
+        for name in called:
+            called[name] += one[name] == "present"
+    there = [name for name, n in called.items() if n]
+    for one in told["rows"]:
+        more = [
+            50 / len(there) / called[name]
+            for name in there
+            if said[one["case_id"]][name] == "present"
+        ]
+        assert one["chance"] == pytest.approx(min(1, 50 / 360 + max(more, default=0)))
+    draw_sample(folder, source, tmp_path / "again.csv", 100)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
+    draw_sample(folder, source, tmp_path / "other.csv", 100, seed=1)
+    assert (tmp_path / "other.csv").read_bytes() != (tmp_path / "s.csv").read_bytes()
+    for path in (tmp_path / "s.csv", folder / SAMPLE):
+        assert path.stat().st_mode & 0o077 == 0
+    assert "Case" not in (folder / SAMPLE).read_text()
+
+
+def test_where_every_row_is_read_the_prevalence_is_the_truth(
+    annotated, workspace, tmp_path
+):
+    """Exactly, and without a width."""
+    source, folder = annotated
+    drawn = draw_sample(folder, source, tmp_path / "s.csv", 100_000)
+    assert drawn == 360
+    texts = read_table(tmp_path / "s.csv")
+    wrong = {one["case_id"] for one in texts[:25]}
+    label_sample(workspace, folder, texts, tmp_path, wrong)
+    found = report_corpus(workspace, folder, "check")
+    assert (found.rows, found.drawn, found.missing) == (360, 360, 0)
+    one = next(each for each in found.labels if each.label == NAMES[0])
+    said = {row["case_id"]: row[NAMES[0]] == "present" for row in table(folder)}
+    truth = [said[each["case_id"]] is not (each["case_id"] in wrong) for each in texts]
+    assert one.prevalence.value == pytest.approx(sum(truth) / 360)
+    assert one.prevalence.low == pytest.approx(one.prevalence.value)
+    assert one.prevalence.high == pytest.approx(one.prevalence.value)
+    assert sum(one.reviewed) == 360
+    assert one.called / 360 != pytest.approx(one.prevalence.value)
+
+
+def test_a_sample_corrects_what_the_annotation_has_wrong(
+    annotated, workspace, tmp_path
+):
+    """In numbers of the drawn rows, by hand; what was not read is told."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 150, seed=4)
+    told = json.loads((folder / SAMPLE).read_text())["rows"]
+    texts = read_table(tmp_path / "s.csv")
+    wrong = {one["case_id"] for one in texts[::7]}
+    label_sample(workspace, folder, texts[:-3], tmp_path, wrong)
+    found = report_corpus(workspace, folder, "check")
+    assert found.missing == 3
+    one = next(each for each in found.labels if each.label == NAMES[0])
+    said = {row["case_id"]: row[NAMES[0]] == "present" for row in table(folder)}
+    shares = []
+    for kind in (True, False):
+        weights = {
+            each["case_id"]: 1 / each["chance"]
+            for each in told[:-3]
+            if said[each["case_id"]] is kind
+        }
+        hits = sum(w for case, w in weights.items() if kind is not (case in wrong))
+        shares.append(hits / sum(weights.values()))
+    assert one.among_called.value == pytest.approx(shares[0])
+    assert one.among_others.value == pytest.approx(shares[1])
+    part = one.called / 360
+    assert one.prevalence.value == pytest.approx(
+        part * shares[0] + (1 - part) * shares[1]
+    )
+    assert one.prevalence.low < one.prevalence.value < one.prevalence.high
+    done = call(
+        workspace, "annotate", "--report", folder, "--cohort", "check", "--json"
+    )
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["labels"][0]["prevalence"].keys() == {"value", "low", "high", "note"}
+    shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
+    assert "3 drawn rows are not in the cohort" in shown.output
+
+
+def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_path):
+    """Another file or folder, an unfinished one, a table that is there, no sample."""
+    source, folder = annotated
+    other = write(tmp_path / "other.csv", rows(399))
+    with pytest.raises(DataError, match="is not what was annotated"):
+        draw_sample(folder, other, tmp_path / "s.csv", 20)
+    assert not (tmp_path / "s.csv").exists() and not (folder / SAMPLE).exists()
+    with pytest.raises(DataError, match=r"no sample of .* was drawn"):
+        report_corpus(workspace, folder, "check")
+    (tmp_path / "s.csv").write_text("mine")
+    with pytest.raises(DataError, match="is there and was left as it is"):
+        draw_sample(folder, source, tmp_path / "s.csv", 20)
+    draw_sample(folder, source, tmp_path / "t.csv", 20)
+    drawn = read_table(tmp_path / "t.csv")
+    label_sample(
+        workspace,
+        folder,
+        [{**one, "case_id": one["case_id"]} for one in drawn],
+        tmp_path,
+    )
+    elsewhere = tmp_path / "elsewhere"
+    annotate(source, elsewhere, rows=100, text=True)
+    (elsewhere / SAMPLE).write_bytes((folder / SAMPLE).read_bytes())
+    with pytest.raises(DataError, match="is of another annotation"):
+        report_corpus(workspace, elsewhere, "check")
+    (folder / "_SUCCESS").unlink()
+    with pytest.raises(DataError, match="is not complete"):
+        draw_sample(folder, source, tmp_path / "u.csv", 20)
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        draw_sample(folder, source, tmp_path / "u.csv", 1)
+
+
+def test_equal_chances_give_the_limits_of_clopper_and_pearson():
+    """And chances of 1 none."""
+    hits = np.arange(40) < 13
+    found = weighted_share(hits, np.full(40, 0.25))
+    low, high = clopper_pearson(13, 40)
+    assert (found.value, found.low, found.high) == pytest.approx((13 / 40, low, high))
+    known = weighted_share(hits, np.ones(40))
+    assert known == Estimate(13 / 40, 13 / 40, 13 / 40)
+    none = weighted_share(hits[:0], np.ones(0))
+    assert none.value is None
+    assert weighted_sum([(0.0, none), (1.0, known)]).value == 13 / 40
+    assert weighted_sum([(0.5, none), (0.5, known)]).value is None
+    for chances in ([0.0], [1.5], [0.5, 0.5]):
+        with pytest.raises(ValueError, match="a chance in"):
+            weighted_share(np.array([True]), np.array(chances))
+
+
+def test_the_limits_cover_the_truth():
+    """500 corpora of 4,000 rows with a rare finding, of which some are missed."""
+    rng = np.random.default_rng(5)
+    covered = total = 0.0
+    width = []
+    for _ in range(500):
+        truth = rng.random(4_000) < 0.05
+        called = np.where(truth, rng.random(4_000) < 0.8, rng.random(4_000) < 0.02)
+        chances = np.minimum(1, 100 / 4_000 + called * 100 / called.sum())
+        drawn = rng.random(4_000) < chances
+        parts = [
+            (
+                group.mean(),
+                weighted_share(truth[drawn & group], chances[drawn & group]),
+            )
+            for group in (called, ~called)
+        ]
+        found = weighted_sum(parts)
+        covered += found.low <= truth.mean() <= found.high
+        total += found.value - truth.mean()
+        width.append(found.high - found.low)
+    assert covered / 500 >= 0.94
+    # Neither too high nor too low in the mean, and of some use.
+    assert abs(total / 500) < 0.002
+    assert np.mean(width) < 0.1
