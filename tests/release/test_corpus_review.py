@@ -208,6 +208,45 @@ def test_equal_chances_give_the_limits_of_clopper_and_pearson():
             weighted_share(np.array([True]), np.array(chances))
 
 
+@pytest.mark.data
+@pytest.mark.slow
+def test_a_sample_of_open_i_finds_the_prevalences_of_all_of_it(
+    data_folder, workspace, tmp_path
+):
+    """324 of 1,348 reports are looked up in the coding; it is known of all the others.
+
+    The annotation alone is far off for No Finding, which the coding rarely says.
+    """
+    source, folder = data_folder / "openi" / "reports_test.csv", tmp_path / "out"
+    annotate(source, folder, rows=500)
+    draw_sample(folder, source, tmp_path / "s.csv", 400)
+    coded = {
+        one.pop("uid"): one
+        for one in read_table(data_folder / "openi" / "labels_test.csv")
+    }
+    labels = list(next(iter(coded.values())))
+    made = [
+        (one["case_id"], one["text"].removeprefix("'"), *coded[one["case_id"]].values())
+        for one in read_table(tmp_path / "s.csv")
+    ]
+    path = write(tmp_path / "coded.csv", made, ("case_id", "text", *labels))
+    options = ImportOptions(name="check", role="external", source="-", licence="-")
+    import_cohort(workspace, path, options, actor=Actor(name="Ann"))
+    found = report_corpus(workspace, folder, "check")
+    covered, nearer = 0, 0
+    for one, name in zip(found.labels, labels, strict=True):
+        known = [row[name] == "1" for row in coded.values() if row[name] in ("0", "1")]
+        truth = sum(known) / len(known)
+        covered += one.prevalence.low <= truth <= one.prevalence.high
+        nearer += abs(one.prevalence.value - truth) <= abs(
+            one.called / found.rows - truth
+        )
+    assert len(found.labels) == 21 and covered >= 20
+    assert nearer >= 12
+    clear = next(one for one in found.labels if one.label == "No Finding")
+    assert clear.called / found.rows > 0.4 and clear.prevalence.high < 0.3
+
+
 def test_the_limits_cover_the_truth():
     """500 corpora of 4,000 rows with a rare finding, of which some are missed."""
     rng = np.random.default_rng(5)
