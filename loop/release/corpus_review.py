@@ -288,7 +288,8 @@ def report_corpus(
         ]
         here = np.array([called[one.row][column] == _PRESENT for one in read])
         n = manifest.labels[name].get(_PRESENT, 0)
-        found.append(_prevalence(name, n, spoken, marks, here, chances))
+        whole = len(read) == len(sample.rows)
+        found.append(_prevalence(name, n, spoken, marks, here, chances, whole=whole))
     return CorpusReport(
         rows=spoken,
         reference=reference.ref,
@@ -305,13 +306,21 @@ def _prevalence(
     marks: NDArray[Any],
     here: NDArray[np.bool_],
     chances: NDArray[np.float64],
+    *,
+    whole: bool,
 ) -> LabelPrevalence:
     absent = (ValueCode.ABSENT, ValueCode.NOT_CODED)
     decided = np.isin(marks, [ValueCode.PRESENT, *absent])
     present = marks == ValueCode.PRESENT
     among, others = decided & here, decided & ~here
-    right = weighted_share(present[among], chances[among])
-    missed = weighted_share(present[others], chances[others])
+    right, missed = (
+        weighted_share(
+            present[decided & group],
+            chances[decided & group],
+            complete=whole and bool(decided[group].all()),
+        )
+        for group in (here, ~here)
+    )
     return LabelPrevalence(
         label=name,
         called=called,

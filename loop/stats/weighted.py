@@ -19,13 +19,14 @@ def weighted_share(
     hits: NDArray[np.bool_],
     chances: NDArray[np.float64],
     *,
+    complete: bool = True,
     confidence: float = 0.95,
 ) -> Estimate:
     """Return a share of a population, each drawn member counting 1 / chance.
 
     The limits are those of Clopper and Pearson for the effective number of members,
     ``(sum w)^2 / sum w^2``, as for surveys (Korn and Graubard); where every member was
-    drawn for certain, the share is known and has no width.
+    drawn for certain and is there, the share is known and has no width.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ def weighted_share(
         Whether each drawn member has what is counted, shape ``(n,)``.
     chances
         With which each was drawn, in (0, 1].
+    complete
+        Whether all that were drawn are there; False where of some nothing is known.
 
     Raises
     ------
@@ -55,7 +58,7 @@ def weighted_share(
         return Estimate(None, None, None, NONE_DRAWN)
     weights = 1 / chances
     share = float((weights * hits).sum() / weights.sum())
-    if (chances == 1).all():
+    if complete and (chances == 1).all():
         return Estimate(share, share, share)
     n = float(weights.sum() ** 2 / (weights**2).sum())
     x, tail = share * n, (1 - confidence) / 2
