@@ -23,9 +23,9 @@ from loop.cli.console import (
     say,
     say_wrapped,
 )
+from loop.cli.run import MaxTokensOption
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, percent, share
-from loop.engines.base import DEFAULT_THINKING
 from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
     MOST_WORKERS,
@@ -115,9 +115,7 @@ def annotate(
     encoding: Annotated[
         str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
     ] = "auto",
-    max_tokens: Annotated[
-        int, typer.Option("--max-tokens", min=1, help="Most tokens of one answer.")
-    ] = 2048,
+    max_tokens: MaxTokensOption = None,
     thinking: ThinkingOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     dry_run: Annotated[
@@ -201,12 +199,7 @@ def annotate(
             number_rows=number_rows,
             columns={role: column for role, column in named.items() if column},
         ),
-        asking=EngineOptions(
-            max_tokens=max_tokens,
-            thinking=thinking or DEFAULT_THINKING,
-            allow_unconstrained=allow_unconstrained,
-            tell=note,
-        ),
+        asking=EngineOptions(allow_unconstrained=allow_unconstrained, tell=note),
         workers=workers,
         rows=rows,
         text=with_text,
@@ -219,8 +212,16 @@ def annotate(
     )
     if chosen.why:
         note(chosen.why)
+    # What is named here goes before what a release was asked with.
+    given = {"max_tokens": max_tokens, "thinking": thinking or None}
+    request = chosen.request._replace(
+        parameters={
+            **chosen.request.parameters,
+            **{name: value for name, value in given.items() if value is not None},
+        }
+    )
     if dry_run:
-        _estimate(place, source, chosen.request, options, tokens_per_second, as_json)
+        _estimate(place, source, request, options, tokens_per_second, as_json)
         return
     if place is not None:
         place.require_outside(folder)
@@ -229,7 +230,7 @@ def annotate(
         done = annotate_corpus(
             source,
             folder,
-            chosen.request,
+            request,
             workspace=place,
             options=options,
             watch=lambda shards: progress.part("shards", shards),

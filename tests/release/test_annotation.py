@@ -555,3 +555,16 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
         [source, "--out", out, "--compare", out, out],
     ):
         assert run_cli(*wrong).exit_code == 2
+
+
+def test_what_the_command_names_goes_before_what_a_release_was_asked_with(
+    failing, source, tmp_path
+):
+    """And is in the plan; without it the release's own parameters are."""
+    out = tmp_path / "out"
+    asked = (source, "--release", RELEASE, "-e", "failing", "--out", out)
+    done = run_cli(*asked, "--max-tokens", 77)
+    assert done.exit_code == 0, done.output
+    assert read_manifest_of(out).plan.parameters["max_tokens"] == 77
+    other = run_cli(*asked)
+    assert other.exit_code == 1 and "another parameters" in str(other.exception)
