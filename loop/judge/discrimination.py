@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import fsum
 from pathlib import Path
@@ -62,11 +62,16 @@ class MarkedPairs:
     numbers: NDArray[np.int64]
     """How many changes each candidate has, at least 1."""
 
-    severities: NDArray[np.int64]
+    severities: NDArray[np.int64] = field(default_factory=lambda: np.ones(0, int))
     """How bad each change is among those of its kind and reference, at least 1: more
     is worse. All 1 where nothing is said of it."""
 
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if not len(self.severities):
+            severities = np.ones(len(self.ids), dtype=np.int64)
+            object.__setattr__(self, "severities", severities)
 
     @property
     def digest(self) -> str:

@@ -82,7 +82,7 @@ def test_a_shell_completes_verbs_and_options(words):
     found = CliRunner().invoke(
         app, prog_name="ranloop", env=asked | {"COMP_CWORD": count}
     )
-    wanted = {"ranloop a": ["agreement", "alias", "audit", "audit-tables"]}
+    wanted = {"ranloop a": ["agreement", "annotate", "alias", "audit", "audit-tables"]}
     assert found.output.split() == wanted.get(words, ["--html"])
 
 

@@ -261,7 +261,8 @@ def test_judges_are_asked_in_every_form(place, served):
             said = judge.judge(["Small left effusion."], ["No effusion."], ["en"])
             scores = scores_of(judge.contract)
         (status,) = said.counts.statuses
-        assert said.asked >= 1, version.contract
+        # The first stage of a judge may be known of the form before.
+        assert said.asked + said.cached >= 1, version.contract
         assert status in (Status.ANSWERED, Status.UNPARSED), version.contract
         values = [score_counts(said.counts, one, Empty.ONE)[0] for one in scores]
         assert status is Status.ANSWERED or np.isnan(values).all(), version.contract
