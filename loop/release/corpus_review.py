@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -134,7 +135,8 @@ def draw_sample(
     Raises
     ------
     DataError
-        The annotation is not complete, the source is another one, or `target` is there.
+        The annotation is not complete, the source is another one, no row has a text,
+        `target` is there, or another sample was drawn.
     ValueError
         `size` is below 2.
     WriteError
@@ -149,6 +151,8 @@ def draw_sample(
     for place, chance in enumerate(_chances(folder, manifest, size)):
         if chance and _number(seed, manifest.source_digest, place) < chance:
             drawn[place] = chance
+    if not drawn:
+        raise DataError(f"no row of {folder} was drawn: none has a text, or few have.")
     rows = _texts(source, manifest, drawn, workspace, options)
     names = _names([one for _, one in rows])
     sample = _Sample(
@@ -161,6 +165,7 @@ def draw_sample(
             for (place, _), name in zip(rows, names, strict=True)
         ),
     )
+    _refuse_other(folder / SAMPLE, sample)
     table = format_csv(
         ("case_id", "text", "language"),
         (
@@ -226,17 +231,32 @@ def _texts(
 
 def _names(rows: list[CorpusRow]) -> list[str]:
     """Return an id of its own for each row: that of the source where it is one."""
-    seen: dict[str, int] = {}
-    for row in rows:
-        seen[row.case_id] = seen.get(row.case_id, 0) + 1
-    count: dict[str, int] = {}
+    seen = Counter(row.case_id for row in rows)
+    numbers = {name: count(1) for name in seen}
     names = []
     for row in rows:
-        count[row.case_id] = number = count.get(row.case_id, 0) + 1
-        names.append(
-            row.case_id if seen[row.case_id] == 1 else f"{row.case_id}#{number}"
-        )
+        name = row.case_id
+        if seen[name] > 1:
+            numbered = (f"{name}#{number}" for number in numbers[name])
+            name = next(one for one in numbered if one not in seen)
+        names.append(name)
     return names
+
+
+def _refuse_other(path: Path, sample: _Sample) -> None:
+    """Refuse to draw where another sample was: readers may have begun with it."""
+    try:
+        same = _Sample.model_validate_json(path.read_bytes()) == sample
+    except FileNotFoundError:
+        return
+    except (OSError, ValidationError):
+        same = False
+    if not same:
+        raise DataError(
+            f"{path} is of a sample that was drawn before, and what readers say of it "
+            "is of no use without it. Remove it first to draw another one, or give the "
+            "same --size and --seed again."
+        )
 
 
 def report_corpus(

@@ -90,11 +90,37 @@ def test_rows_are_drawn_with_the_chances_that_are_kept(annotated, tmp_path):
         assert one["chance"] == pytest.approx(min(1, 50 / 360 + max(more, default=0)))
     draw_sample(folder, source, tmp_path / "again.csv", 100)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
+    kept = (folder / SAMPLE).read_bytes()
+    with pytest.raises(DataError, match=r"drawn before.* Remove it first"):
+        draw_sample(folder, source, tmp_path / "other.csv", 100, seed=1)
+    assert not (tmp_path / "other.csv").exists()
+    # What readers have begun with is not lost.
+    assert (folder / SAMPLE).read_bytes() == kept
+    (folder / SAMPLE).unlink()
     draw_sample(folder, source, tmp_path / "other.csv", 100, seed=1)
     assert (tmp_path / "other.csv").read_bytes() != (tmp_path / "s.csv").read_bytes()
     for path in (tmp_path / "s.csv", folder / SAMPLE):
         assert path.stat().st_mode & 0o077 == 0
     assert "Case" not in (folder / SAMPLE).read_text()
+
+
+def test_every_drawn_row_has_an_id_of_its_own(tmp_path):
+    """Also where the source has an id that numbering makes."""
+    made = [("a", "Edema."), ("a", "Pneumonia."), ("a#1", "Fracture."), ("b", "Edema.")]
+    source, out = write(tmp_path / "reports.csv", made), tmp_path / "out"
+    annotate(source, out)
+    draw_sample(out, source, tmp_path / "s.csv", 100)
+    ids = [one["case_id"] for one in read_table(tmp_path / "s.csv")]
+    assert ids == ["a#2", "a#3", "a#1", "b"]
+
+
+def test_a_sample_without_a_row_is_refused(tmp_path):
+    """A table that nobody can read says nothing."""
+    source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
+    annotate(source, tmp_path / "out")
+    with pytest.raises(DataError, match="none has a text"):
+        draw_sample(tmp_path / "out", source, tmp_path / "s.csv", 100)
+    assert not (tmp_path / "s.csv").exists()
 
 
 def test_where_every_row_is_read_the_prevalence_is_the_truth(
