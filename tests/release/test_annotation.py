@@ -25,6 +25,7 @@ from loop.core.records import Completion
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.importing.table_files import open_table
 from loop.release import annotation
 from loop.release.annotation import (
     AnnotationOptions,
@@ -287,9 +288,14 @@ def test_a_shard_that_was_changed_is_never_counted_as_made(source, tmp_path):
     pq.write_table(made.set_column(0, "case_id", made["case_id"]), shard)
     with pytest.raises(DataError, match=r"part-00001.parquet was changed. Remove it"):
         annotate(source, out)
+    with pytest.raises(DataError, match=r"part-00001.parquet was changed. Remove it"):
+        open_table(out)
     shard.unlink()
+    with pytest.raises(DataError, match=r"part-00001.parquet is missing. Give the"):
+        open_table(out)
     assert annotate(source, out).made == 1
     assert shard.read_bytes() == whole
+    assert len(list(open_table(out).read(["case_id"]))) == 40
 
 
 def test_a_source_that_changes_while_it_is_read_is_told(monkeypatch, source, tmp_path):

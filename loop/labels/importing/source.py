@@ -702,7 +702,12 @@ def read_mark(
     """
     known = cell is None or isinstance(cell, (str, int, float))
     word = "" if cell is None else str(cell).strip().casefold() if known else "?"
-    mark = (values or {}).get(word) or _WORDS.get(word)
+    said = values or {}
+    mark = said.get(word)
+    if mark is None and isinstance(cell, float) and cell != cell:
+        # A column of numbers has no other blank.
+        mark = said.get("")
+    mark = mark or _WORDS.get(word)
     if mark is None:
         raise DataError(
             f"{where}: column {quoted(column)} holds a value that is none of present, "
