@@ -142,7 +142,13 @@ def annotate(
         ),
     ] = None,
     size: Annotated[
-        int, typer.Option("--size", min=2, help="About how many rows --sample draws.")
+        int,
+        typer.Option(
+            "--size",
+            min=2,
+            help="About how many rows --sample draws; fewer where rows have several "
+            "labels.",
+        ),
     ] = 300,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Random seed of --sample.")
@@ -468,6 +474,11 @@ def _show_report(found: CorpusReport) -> None:
             f"note: {count(found.missing)} drawn rows are not in the cohort: if they "
             "differ from the others, so does the truth from these numbers"
         )
+    if found.changed:
+        say(
+            f"note: {count(found.changed)} drawn rows have another text in the cohort "
+            "than was annotated: readers labelled something else"
+        )
     undecided = sum(one.undecided for one in found.labels)
     if undecided:
         say(
@@ -503,6 +514,7 @@ def _report_data(found: CorpusReport) -> dict[str, Any]:
         "reference": found.reference,
         "drawn": found.drawn,
         "missing": found.missing,
+        "changed": found.changed,
         "labels": [
             {
                 "label": one.label,

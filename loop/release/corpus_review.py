@@ -21,16 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.records import ValueCode
 from loop.core.safe_text import format_csv, shielded
+from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.annotation import AnnotationOptions, corpus_rows
 from loop.run.shards import (
     NO_TEXT,
+    TEXT,
     AnnotationManifest,
     CorpusRow,
     digest_rows,
@@ -57,6 +60,8 @@ class _DrawnRow(BaseModel):
     """As in the table of texts."""
 
     chance: float = Field(gt=0, le=1)
+    text_digest: str = ""
+    """Sha256 of its words; empty where it was drawn before that was kept."""
 
 
 class _Sample(BaseModel):
@@ -105,6 +110,9 @@ class CorpusReport(NamedTuple):
     drawn: int
     missing: int
     """Drawn rows that the cohort does not have."""
+
+    changed: int
+    """Drawn rows that have another text in the cohort."""
 
     labels: tuple[LabelPrevalence, ...]
 
@@ -161,8 +169,13 @@ def draw_sample(
         source_digest=manifest.source_digest,
         plan_digest=manifest.plan.digest,
         rows=tuple(
-            _DrawnRow(row=place, case_id=name, chance=drawn[place])
-            for (place, _), name in zip(rows, names, strict=True)
+            _DrawnRow(
+                row=place,
+                case_id=name,
+                chance=drawn[place],
+                text_digest=_digest_words(row.text),
+            )
+            for (place, row), name in zip(rows, names, strict=True)
         ),
     )
     _refuse_other(folder / SAMPLE, sample)
@@ -277,7 +290,7 @@ def report_corpus(
     ------
     DataError
         There is no sample, or it is of another annotation; the cohort has no reference,
-        or none of the drawn rows.
+        or none of the drawn rows, or other texts under their ids.
     """
     manifest = read_manifest_of(folder)
     sample = _read_sample(folder, manifest)
@@ -289,6 +302,12 @@ def report_corpus(
         raise DataError(
             f"cohort {cohort} has none of the rows that were drawn from {folder}. "
             "Import the table of the sample with its ids as they are."
+        )
+    changed = _count_changed(workspace, cohort, read)
+    if changed == len(read):
+        raise DataError(
+            f"cohort {cohort} has other texts than were drawn from {folder}, under the "
+            "same ids. Name the cohort of the sample."
         )
     wanted = {one.row for one in sample.rows}
     called = {
@@ -315,7 +334,25 @@ def report_corpus(
         reference=reference.ref,
         drawn=len(sample.rows),
         missing=len(sample.rows) - len(read),
+        changed=changed,
         labels=tuple(found),
+    )
+
+
+def _digest_words(text: str) -> str:
+    return digest_bytes(" ".join(text.split()).encode("utf-8"))
+
+
+def _count_changed(
+    workspace: WorkspacePaths, cohort: str, read: list[_DrawnRow]
+) -> int:
+    """Return how many drawn rows have another text in the cohort."""
+    drawn = {one.case_id: one.text_digest for one in read if one.text_digest}
+    items = iter_items(workspace, read_cohort(workspace, cohort))
+    return sum(
+        drawn[one.id] != _digest_words(one.variables[TEXT])
+        for one in items
+        if one.id in drawn
     )
 
 

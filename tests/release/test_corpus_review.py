@@ -33,7 +33,7 @@ def read_table(path):
         return list(csv.DictReader(stream))
 
 
-def label_sample(workspace, folder, drawn, tmp_path, wrong=()):
+def label_sample(workspace, folder, drawn, tmp_path, wrong=(), name="check"):
     """Import a sample as a cohort whose readers say what the annotation says.
 
     But for the cases in `wrong`, of which they say the opposite of Pleural Effusion.
@@ -45,18 +45,16 @@ def label_sample(workspace, folder, drawn, tmp_path, wrong=()):
             one["text"].removeprefix("'"),
             *(
                 int(
-                    (said[one["case_id"]][name] == "present")
-                    is not (name == NAMES[0] and one["case_id"] in wrong)
+                    (said[one["case_id"]][column] == "present")
+                    is not (column == NAMES[0] and one["case_id"] in wrong)
                 )
-                for name in NAMES
+                for column in NAMES
             ),
         )
         for one in drawn
     ]
     path = write(tmp_path / "labelled.csv", made, ("case_id", "text", *NAMES))
-    options = ImportOptions(
-        name="check", role="external", source="made up", licence="-"
-    )
+    options = ImportOptions(name=name, role="external", source="made up", licence="-")
     import_cohort(workspace, path, options, actor=Actor(name="Ann"))
 
 
@@ -183,6 +181,23 @@ def test_a_sample_corrects_what_the_annotation_has_wrong(
     assert data["labels"][0]["prevalence"].keys() == {"value", "low", "high", "note"}
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
     assert "3 drawn rows are not in the cohort" in shown.output
+
+
+def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path):
+    """Numbered rows have the same ids in every cohort."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 40)
+    drawn = read_table(tmp_path / "s.csv")
+    drawn[0]["text"] = "Left effusion, I would say."
+    label_sample(workspace, folder, drawn, tmp_path)
+    assert report_corpus(workspace, folder, "check").changed == 1
+    shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
+    assert "1 drawn rows have another text in the cohort" in shown.output
+    for one in drawn:
+        one["text"] = f"Another report, of {one['case_id']}."
+    label_sample(workspace, folder, drawn, tmp_path, name="others")
+    with pytest.raises(DataError, match="has other texts than were drawn"):
+        report_corpus(workspace, folder, "others")
 
 
 def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_path):
