@@ -25,6 +25,7 @@ from loop.cli.console import (
 )
 from loop.cli.run import MaxTokensOption
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, percent, share
 from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
@@ -55,6 +56,7 @@ def register(app: typer.Typer) -> None:
 
 
 def annotate(
+    context: typer.Context,
     source: Annotated[
         Path | None,
         typer.Argument(help="CSV, JSONL, Parquet or .xlsx file, or folder of .txt."),
@@ -140,7 +142,13 @@ def annotate(
         ),
     ] = None,
     size: Annotated[
-        int, typer.Option("--size", min=2, help="About how many rows --sample draws.")
+        int,
+        typer.Option(
+            "--size",
+            min=2,
+            help="About how many rows --sample draws; fewer where rows have several "
+            "labels.",
+        ),
     ] = 300,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Random seed of --sample.")
@@ -180,10 +188,12 @@ def annotate(
     for `cohort import`. Once readers have labelled that cohort, --report says how often
     each label is right, how often it is missed, and how many rows have it by both.
     """
-    if compare is not None or report is not None:
-        if source is not None or out is not None:
-            raise typer.BadParameter("--compare and --report take folders, no source")
-        _read_folders(compare, report, cohort, workspace, as_json=as_json)
+    _refuse_unused(context)
+    if compare is not None:
+        _compare(compare, as_json=as_json)
+        return
+    if report is not None:
+        _report(open_workspace(workspace), report, cohort, as_json=as_json)
         return
     if source is None or (out is None and not dry_run):
         raise typer.BadParameter("name a source, and a folder with --out")
@@ -193,6 +203,7 @@ def annotate(
         reading=ImportOptions(
             name="annotate",
             role="external",
+            labels=False,
             language=language,
             encoding=encoding,
             id_prefix=id_prefix,
@@ -241,18 +252,41 @@ def annotate(
         _show(done, folder)
 
 
-def _read_folders(
-    compare: tuple[Path, Path] | None,
-    report: Path | None,
-    cohort: str,
-    workspace: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    if compare is not None:
-        _compare(compare, as_json=as_json)
-    if report is not None:
-        _report(open_workspace(workspace), report, cohort, as_json=as_json)
+_MODES = ("dry_run", "sample", "report", "compare")
+"""Options that say what is done instead; at most one."""
+
+_GOES_WITH = {
+    "size": "sample",
+    "seed": "sample",
+    "cohort": "report",
+    "tokens_per_second": "dry_run",
+}
+"""Option to the only one that it goes with."""
+
+_ANYWHERE = ("workspace", "as_json")
+
+
+def _refuse_unused(context: typer.Context) -> None:
+    """Refuse options that would do nothing."""
+    options = {str(one.name): one.opts[0] for one in context.command.params}
+    source = context.get_parameter_source
+    given = [
+        name for name in options if getattr(source(name), "name", "") == "COMMANDLINE"
+    ]
+    modes = [name for name in _MODES if name in given]
+    if len(modes) > 1:
+        first, second, *_ = [options[name] for name in modes]
+        raise typer.BadParameter(f"give {first} or {second}, not both")
+    mode = modes[0] if modes else ""
+    for name in given:
+        only = _GOES_WITH.get(name, "")
+        if only and mode != only:
+            raise typer.BadParameter(f"{options[name]} goes with {options[only]}")
+        reads = mode in ("report", "compare") and name not in (mode, *_ANYWHERE)
+        if reads and only != mode:
+            raise typer.BadParameter(
+                f"{options[mode]} reads folders: leave out {options[name]}"
+            )
 
 
 def _compare(folders: tuple[Path, Path], *, as_json: bool) -> None:
@@ -338,6 +372,8 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
         say(f"note: {count(n)} rows without an answer: {text}")
     if told.failed:
         say(f"note: the first of these are {', '.join(told.failed[:5])}")
+    if plan.engine != "rules" and told.statuses.get(Status.ENGINE_FAILED):
+        say("note: the same command asks once more where the engine failed")
     note(f"wrote {out}: shards, annotation.json and _SUCCESS")
 
 
@@ -438,6 +474,11 @@ def _show_report(found: CorpusReport) -> None:
             f"note: {count(found.missing)} drawn rows are not in the cohort: if they "
             "differ from the others, so does the truth from these numbers"
         )
+    if found.changed:
+        say(
+            f"note: {count(found.changed)} drawn rows have another text in the cohort "
+            "than was annotated: readers labelled something else"
+        )
     undecided = sum(one.undecided for one in found.labels)
     if undecided:
         say(
@@ -473,6 +514,7 @@ def _report_data(found: CorpusReport) -> dict[str, Any]:
         "reference": found.reference,
         "drawn": found.drawn,
         "missing": found.missing,
+        "changed": found.changed,
         "labels": [
             {
                 "label": one.label,

@@ -7,6 +7,7 @@ same, by the same code, so that the values are those of a run.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -22,17 +23,25 @@ from dataclasses import dataclass, field, replace
 from itertools import compress, islice
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loop import __version__
 from loop.core.digests import framed
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.files import locked
 from loop.core.paths import WorkspacePaths, material
+from loop.core.records import Status
 from loop.engines.base import ignore_progress
 from loop.labels.cohort import REPORT_INPUTS
 from loop.labels.importing.importer import open_source
-from loop.labels.importing.source import ImportOptions, SourceCase, check_length
+from loop.labels.importing.source import (
+    ImportOptions,
+    SourceCase,
+    check_id,
+    check_length,
+    language_code,
+)
+from loop.labels.importing.table_files import COMPLETE
 from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_known
@@ -51,6 +60,8 @@ from loop.run.shards import (
     begin_folder,
     check_label_names,
     finish_folder,
+    finished_shards,
+    has_failed,
     has_shard,
     shard_name,
     write_shard,
@@ -58,15 +69,23 @@ from loop.run.shards import (
 from loop.run.store import Store
 from loop.score.extractor import check_extractor
 
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
 ROWS: Final = 5_000
 """Rows of a shard."""
 
 MOST_WORKERS: Final = 256
 
 _ANSWERS: Final = ".answers"
-"""Folder of the answers of a model, until all shards are there."""
+"""Folder of the answers of a model, until all rows are answered."""
 
 _LOOK_EVERY_S: Final = 1.0
+
+_NEW_OBJECTS: Final = 20_000
+"""Objects that are made before the garbage collector looks at them: those of a shard
+live until it is written, so that looking often finds nothing, for a sixth of all time.
+"""
 
 Watch = Callable[[Iterable[int]], Iterable[int]]
 """Wraps the numbers of shards as they are finished, to show progress."""
@@ -77,7 +96,9 @@ class AnnotationOptions:
     """How a corpus is read and cut."""
 
     reading: ImportOptions = field(
-        default_factory=lambda: ImportOptions(name="annotate", role="external")
+        default_factory=lambda: ImportOptions(
+            name="annotate", role="external", labels=False
+        )
     )
     """How the source is read: columns, language, encoding; its name is not used."""
 
@@ -133,7 +154,8 @@ def annotate_corpus(
 
     The source is read twice, as a stream: once to see that all of it can be read, and
     once for its rows. A folder that is there is gone on with: shards of the same rows,
-    read by the same version, engine and parameters, are not made again.
+    read by the same version, engine and parameters, are not made again, unless a model
+    failed to answer some: these are asked for once more.
 
     Parameters
     ----------
@@ -178,6 +200,8 @@ def annotate_corpus(
     size = measure_source(source, workspace, how)
     asking = replace(how.asking, **dict(request.parameters))
     with ExitStack() as stack:
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(_NEW_OBJECTS)
         runner = stack.enter_context(
             PromptRunner.open(workspace, version, request.engine, asking)
         )
@@ -186,14 +210,20 @@ def annotate_corpus(
         _hold(out, stack)
         _remove_torn(out, size.shards)
         worker = _Worker(version, request.engine, asking, workspace, out, plan)
-        tasks = _tasks(source, workspace, how, plan, out)
+        finished = finished_shards(out)
+        total = hashlib.sha256()
+        tasks = _tasks(source, workspace, how, worker, total)
         made: Iterator[int]
         if how.workers == 1:
             keeping = stack.enter_context(_keeping(worker, runner))
             made = map(_ShardMaker(worker, keeping, taxonomy).make, tasks)
         else:
             made = _make_by_processes(worker, how.workers, tasks)
-        count = sum(1 for _ in watch(size.shards)(made))
+        done = set(watch(size.shards)(made))
+        if total.hexdigest() != size.digest:
+            raise DataError(
+                f"{source} was changed while it was read. Give the same command again."
+            )
         counts = ShardCounts(plan)
         for number in range(size.shards):
             counts.add(out / shard_name(number))
@@ -214,14 +244,17 @@ def annotate_corpus(
             shards=tuple(counts.shards),
             ranloop=__version__,
         )
-        if counts.rows != size.rows:
-            raise DataError(
-                f"{source} was changed while it was read: it had {size.rows:,} rows "
-                f"and has {counts.rows:,}. Give the same command again."
-            )
+        for number, shard in enumerate(counts.shards):
+            known = finished.get(shard.file, shard.sha256)
+            if number not in done and known != shard.sha256:
+                raise DataError(
+                    f"{out / shard.file} was changed. Remove it, and give the same "
+                    "command again: it is made again."
+                )
         finish_folder(out, manifest)
-        rmtree(out / _ANSWERS, ignore_errors=True)
-    return AnnotatedCorpus(manifest, count, time.monotonic() - began)
+        if not manifest.statuses.get(Status.ENGINE_FAILED):
+            rmtree(out / _ANSWERS, ignore_errors=True)
+    return AnnotatedCorpus(manifest, len(done), time.monotonic() - began)
 
 
 def _find_version(
@@ -274,15 +307,16 @@ def corpus_rows(
 def _row(case: SourceCase, reading: ImportOptions) -> CorpusRow:
     if not case.case_id:
         raise DataError(
-            "a row has no id. Give every report one, or number the rows with "
-            "--number-rows."
+            f"{case.where}: the row has no id. Give every report one, or number the "
+            "rows with --number-rows."
         )
-    check_length(case.text, f"case {case.case_id}")
-    text = _encodable(case.text)
-    language = case.language
-    if reading.language != "auto":
-        language = reading.language
-    return CorpusRow(_encodable(reading.id_prefix + case.case_id), text, language)
+    case_id = _encodable(reading.id_prefix + case.case_id)
+    check_id(case_id, case.where)
+    check_length(case.text, case.where)
+    language = case.language if reading.language == "auto" else reading.language
+    if language:
+        language = language_code(language, case.where)
+    return CorpusRow(case_id, _encodable(case.text), language)
 
 
 def _encodable(text: str) -> str:
@@ -303,14 +337,19 @@ def _tasks(
     source: Path,
     workspace: WorkspacePaths | None,
     options: AnnotationOptions,
-    plan: AnnotationPlan,
-    out: Path,
+    worker: _Worker,
+    total: _Hash,
 ) -> Iterator[_ShardRows]:
-    """Yield the shards that are not there yet."""
+    """Yield the shards that are to be made, and add all rows to a digest."""
     rows = corpus_rows(source, workspace, options)
-    number = 0
+    number, out = 0, worker.out
     while block := tuple(islice(rows, options.rows)):
-        if not has_shard(out, number, plan, block):
+        for one in block:
+            total.update(framed((one.case_id, one.language, one.text)))
+        there = has_shard(out, number, worker.plan, block)
+        if not there or (worker.keeps and has_failed(out, number)):
+            # Until this one is there, too, the annotation is not complete.
+            (out / COMPLETE).unlink(missing_ok=True)
             yield _ShardRows(number, block)
         number += 1
 
@@ -327,7 +366,7 @@ class _Worker(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether answers are kept until all shards are there.
+        """Whether answers are kept until all rows are answered.
 
         What `rules` says costs less to say again than to look up.
         """
@@ -367,7 +406,7 @@ def _keeping(worker: _Worker, runner: PromptRunner) -> Iterator[PromptRunner]:
     folder = worker.out / _ANSWERS
     folder.mkdir(mode=0o700, exist_ok=True)
     with closing(Store(folder / "store.db")) as store:
-        yield runner.beside(worker.version, store=store)
+        yield runner.beside(runner.version, store=store)
 
 
 class _ShardMaker:
@@ -433,6 +472,7 @@ _maker: _ShardMaker | None = None
 def _start(worker: _Worker, parent: int) -> None:
     """Prepare a process: it ends with its parent, which alone hears Ctrl-C."""
     global _maker
+    gc.set_threshold(_NEW_OBJECTS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end_with_parent() -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -20,16 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
 from loop.core.records import ValueCode
 from loop.core.safe_text import format_csv, shielded
+from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.annotation import AnnotationOptions, corpus_rows
 from loop.run.shards import (
     NO_TEXT,
+    TEXT,
     AnnotationManifest,
     CorpusRow,
     digest_rows,
@@ -56,6 +60,8 @@ class _DrawnRow(BaseModel):
     """As in the table of texts."""
 
     chance: float = Field(gt=0, le=1)
+    text_digest: str = ""
+    """Sha256 of its words; empty where it was drawn before that was kept."""
 
 
 class _Sample(BaseModel):
@@ -105,6 +111,9 @@ class CorpusReport(NamedTuple):
     missing: int
     """Drawn rows that the cohort does not have."""
 
+    changed: int
+    """Drawn rows that have another text in the cohort."""
+
     labels: tuple[LabelPrevalence, ...]
 
 
@@ -134,7 +143,8 @@ def draw_sample(
     Raises
     ------
     DataError
-        The annotation is not complete, the source is another one, or `target` is there.
+        The annotation is not complete, the source is another one, no row has a text,
+        `target` is there, or another sample was drawn.
     ValueError
         `size` is below 2.
     WriteError
@@ -149,6 +159,8 @@ def draw_sample(
     for place, chance in enumerate(_chances(folder, manifest, size)):
         if chance and _number(seed, manifest.source_digest, place) < chance:
             drawn[place] = chance
+    if not drawn:
+        raise DataError(f"no row of {folder} was drawn: none has a text, or few have.")
     rows = _texts(source, manifest, drawn, workspace, options)
     names = _names([one for _, one in rows])
     sample = _Sample(
@@ -157,10 +169,16 @@ def draw_sample(
         source_digest=manifest.source_digest,
         plan_digest=manifest.plan.digest,
         rows=tuple(
-            _DrawnRow(row=place, case_id=name, chance=drawn[place])
-            for (place, _), name in zip(rows, names, strict=True)
+            _DrawnRow(
+                row=place,
+                case_id=name,
+                chance=drawn[place],
+                text_digest=_digest_words(row.text),
+            )
+            for (place, row), name in zip(rows, names, strict=True)
         ),
     )
+    _refuse_other(folder / SAMPLE, sample)
     table = format_csv(
         ("case_id", "text", "language"),
         (
@@ -226,17 +244,32 @@ def _texts(
 
 def _names(rows: list[CorpusRow]) -> list[str]:
     """Return an id of its own for each row: that of the source where it is one."""
-    seen: dict[str, int] = {}
-    for row in rows:
-        seen[row.case_id] = seen.get(row.case_id, 0) + 1
-    count: dict[str, int] = {}
+    seen = Counter(row.case_id for row in rows)
+    numbers = {name: count(1) for name in seen}
     names = []
     for row in rows:
-        count[row.case_id] = number = count.get(row.case_id, 0) + 1
-        names.append(
-            row.case_id if seen[row.case_id] == 1 else f"{row.case_id}#{number}"
-        )
+        name = row.case_id
+        if seen[name] > 1:
+            numbered = (f"{name}#{number}" for number in numbers[name])
+            name = next(one for one in numbered if one not in seen)
+        names.append(name)
     return names
+
+
+def _refuse_other(path: Path, sample: _Sample) -> None:
+    """Refuse to draw where another sample was: readers may have begun with it."""
+    try:
+        same = _Sample.model_validate_json(path.read_bytes()) == sample
+    except FileNotFoundError:
+        return
+    except (OSError, ValidationError):
+        same = False
+    if not same:
+        raise DataError(
+            f"{path} is of a sample that was drawn before, and what readers say of it "
+            "is of no use without it. Remove it first to draw another one, or give the "
+            "same --size and --seed again."
+        )
 
 
 def report_corpus(
@@ -257,7 +290,7 @@ def report_corpus(
     ------
     DataError
         There is no sample, or it is of another annotation; the cohort has no reference,
-        or none of the drawn rows.
+        or none of the drawn rows, or other texts under their ids.
     """
     manifest = read_manifest_of(folder)
     sample = _read_sample(folder, manifest)
@@ -269,6 +302,12 @@ def report_corpus(
         raise DataError(
             f"cohort {cohort} has none of the rows that were drawn from {folder}. "
             "Import the table of the sample with its ids as they are."
+        )
+    changed = _count_changed(workspace, cohort, read)
+    if changed == len(read):
+        raise DataError(
+            f"cohort {cohort} has other texts than were drawn from {folder}, under the "
+            "same ids. Name the cohort of the sample."
         )
     wanted = {one.row for one in sample.rows}
     called = {
@@ -295,7 +334,25 @@ def report_corpus(
         reference=reference.ref,
         drawn=len(sample.rows),
         missing=len(sample.rows) - len(read),
+        changed=changed,
         labels=tuple(found),
+    )
+
+
+def _digest_words(text: str) -> str:
+    return digest_bytes(" ".join(text.split()).encode("utf-8"))
+
+
+def _count_changed(
+    workspace: WorkspacePaths, cohort: str, read: list[_DrawnRow]
+) -> int:
+    """Return how many drawn rows have another text in the cohort."""
+    drawn = {one.case_id: one.text_digest for one in read if one.text_digest}
+    items = iter_items(workspace, read_cohort(workspace, cohort))
+    return sum(
+        drawn[one.id] != _digest_words(one.variables[TEXT])
+        for one in items
+        if one.id in drawn
     )
 
 

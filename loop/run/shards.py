@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from loop.core.digests import digest_json, framed
 from loop.core.errors import DataError
 from loop.core.files import write_atomic, write_error
-from loop.core.records import Item, Outcome
+from loop.core.records import Item, Outcome, Status
 from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import ANNOTATION, COMPLETE
 from loop.labels.language import guess_language
@@ -294,15 +294,40 @@ def has_shard(
     return True
 
 
+def has_failed(folder: Path, number: int) -> bool:
+    """Whether the engine failed to answer for some row of a shard that is there."""
+    path = folder / shard_name(number)
+    try:
+        statuses = pq.read_table(path, columns=[STATUS])[STATUS]
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path) from error
+    return Status.ENGINE_FAILED.value in _tally(statuses)
+
+
+def finished_shards(folder: Path) -> Mapping[str, str]:
+    """Return file and sha256 of each shard of an annotation that is complete.
+
+    Empty where it is not, or its manifest cannot be read: it is made anew.
+    """
+    try:
+        return {one.file: one.sha256 for one in read_manifest_of(folder).shards}
+    except DataError:
+        return {}
+
+
+def _unreadable(path: Path) -> DataError:
+    return DataError(
+        f"{path} cannot be read as a shard. Remove it, and give the same command "
+        "again: it is made again."
+    )
+
+
 def _read_about(path: Path) -> Mapping[str, Any]:
     try:
         metadata = pq.read_schema(path).metadata or {}
         told = json.loads(metadata.get(_ABOUT, b"null"))
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(
-            f"{path} cannot be read as a shard. Remove it, and give the same command "
-            "again: it is made again."
-        ) from error
+        raise _unreadable(path) from error
     return told if isinstance(told, dict) else {}
 
 
@@ -427,10 +452,7 @@ class ShardCounts:
             names = [CASE_ID, STATUS, *self._plan.columns, _REPAIRS, _PROBLEM]
             table = pq.read_table(path, columns=names)
         except (OSError, pa.ArrowException) as error:
-            raise DataError(
-                f"{path} cannot be read as a shard. Remove it, and give the same "
-                "command again: it is made again."
-            ) from error
+            raise _unreadable(path) from error
         self.shards.append(
             ShardFacts(file=path.name, rows=table.num_rows, sha256=digest)
         )

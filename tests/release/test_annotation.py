@@ -25,6 +25,8 @@ from loop.core.records import Completion
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.importing.table_files import open_table
+from loop.release import annotation
 from loop.release.annotation import (
     AnnotationOptions,
     annotate_corpus,
@@ -277,6 +279,81 @@ def test_rows_without_an_answer_are_counted_and_named(monkeypatch, source, tmp_p
     assert told.labels["Pneumothorax"] == {"blank": 40}
 
 
+def test_a_shard_that_was_changed_is_never_counted_as_made(source, tmp_path):
+    """A second call does not write its new digest into the manifest."""
+    out = tmp_path / "out"
+    annotate(source, out)
+    shard = out / shard_name(1)
+    whole, made = shard.read_bytes(), pq.read_table(shard)
+    pq.write_table(made.set_column(0, "case_id", made["case_id"]), shard)
+    with pytest.raises(DataError, match=r"part-00001.parquet was changed. Remove it"):
+        annotate(source, out)
+    with pytest.raises(DataError, match=r"part-00001.parquet was changed. Remove it"):
+        open_table(out)
+    shard.unlink()
+    with pytest.raises(DataError, match=r"part-00001.parquet is missing. Give the"):
+        open_table(out)
+    assert annotate(source, out).made == 1
+    assert shard.read_bytes() == whole
+    assert len(list(open_table(out).read(["case_id"]))) == 40
+
+
+def test_a_source_that_changes_while_it_is_read_is_told(monkeypatch, source, tmp_path):
+    """Also where it has as many rows as before: the digest would be of others."""
+    real = annotation.measure_source
+
+    def measured(*given):
+        found = real(*given)
+        write(source, [*rows(39), ("c39", "Cardiomegaly.")])
+        return found
+
+    monkeypatch.setattr(annotation, "measure_source", measured)
+    with pytest.raises(DataError, match="was changed while it was read"):
+        annotate(source, tmp_path / "out")
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def test_where_the_engine_failed_the_same_command_asks_again(
+    monkeypatch, source, tmp_path
+):
+    """For these rows and no other; while they are made the rest is not complete."""
+    asked = Counter()
+
+    class Weak:
+        def __init__(self, name, settings):
+            self.inner = load_engine("rules", settings)
+
+        def identity(self):
+            """Return who it is."""
+            return {"engine": "weak"}
+
+        def complete(self, prompts):
+            """Fail for two cases, the first time."""
+            given = list(prompts)
+            for index, made in self.inner.complete(given):
+                name = given[index].item.id
+                asked[name] += 1
+                if name in ("c3", "c21") and asked[name] == 1:
+                    made = Completion("", "error", "HTTP 503 after 7 attempts")
+                yield index, made
+
+    monkeypatch.setitem(base._FACTORIES, "weak", Weak)
+    out = tmp_path / "out"
+    first = run_cli(
+        *(source, "--release", RELEASE, "-e", "weak", "--out", out, "--rows", 10)
+    )
+    assert first.exit_code == 0, first.output
+    assert "the same command asks once more where the engine failed" in first.output
+    assert read_manifest_of(out).statuses["engine_failed"] == 2
+    given, options = request(engine="weak"), AnnotationOptions(rows=10)
+    done = annotate_corpus(source, out, given, options=options)
+    assert done.made == 2
+    assert done.manifest.statuses == {"answered": 36, "no_text": 4}
+    assert {name for name, n in asked.items() if n > 1} == {"c3", "c21"}
+    assert asked.total() == 38 and not (out / ".answers").exists()
+    assert annotate_corpus(source, out, given, options=options).made == 0
+
+
 def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
     """Other rows, another release, other files, another process: refused."""
     out = tmp_path / "out"
@@ -320,7 +397,16 @@ def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
     ("lines", "words"),
     [
         (['{"text": "zebra"}'], "id"),
-        (['{"id": "", "text": "zebra"}'], "id"),
+        (['{"id": "", "text": "zebra"}'], "line 51: the row has no id"),
+        (
+            ['{"id": "A zebra stands in the lung", "text": "zebra"}'],
+            "line 51: the case id is a text of 26 characters",
+        ),
+        (
+            ['{"id": "\\u001b[2Jzebra", "text": "zebra"}'],
+            "line 51: the case id .* control character",
+        ),
+        (['{"id": "' + "z" * 201 + '", "text": "zebra"}'], "line 51: .* longer than"),
         (['{"id": "a", "text": "' + "zebra " * 2_000_000 + '"}'], "characters|long"),
         (["zebra"], "line 51"),
         ([], "holds no report|is empty|no "),
@@ -341,6 +427,34 @@ def test_a_row_that_cannot_be_used_is_named_before_anything_is_made(
         annotate(path, tmp_path / "out")
     assert "zebra" not in str(no.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_language_is_read_as_in_a_cohort(tmp_path):
+    """With its country, and in capitals; what is no code is refused by its line."""
+    made = [("a", "Left effusion.", "EN-us"), ("b", "少量胸腔积液。", "zh_CN")]
+    source = write(tmp_path / "reports.csv", made, ("id", "text", "language"))
+    done = annotate(source, tmp_path / "out")
+    assert done.manifest.statuses == {"answered": 2}
+    assert [one["Pleural Effusion"] for one in table(tmp_path / "out")] == [
+        "present",
+        "present",
+    ]
+    write(source, [*made, ("c", "Clear.", "english")], ("id", "text", "language"))
+    with pytest.raises(DataError, match="line 4: 'english' is not a language code"):
+        annotate(source, tmp_path / "other")
+
+
+@pytest.mark.parametrize("column", ["Edema", "Edeema", "labels"])
+def test_labels_beside_a_report_are_of_no_concern(tmp_path, column):
+    """Whatever they are: nothing is held against them."""
+    made = [("a", "Left effusion.", "rather mild")]
+    source = write(tmp_path / "reports.csv", made, ("id", "text", column))
+    assert annotate(source, tmp_path / "out").manifest.statuses == {"answered": 1}
+    told = {"id": "a", "text": "Left effusion.", column: {"Edeema": "mild"}}
+    lines = write(tmp_path / "reports.jsonl", [])
+    lines.write_text(json.dumps(told), encoding="utf-8")
+    done = run_cli(lines, "--release", RELEASE, "--out", tmp_path / "lines")
+    assert done.exit_code == 0, done.output
 
 
 def test_half_a_surrogate_pair_is_a_question_mark(tmp_path):
@@ -553,8 +667,16 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
         [source],
         ["--out", out],
         [source, "--out", out, "--compare", out, out],
+        # Nothing that is given does nothing.
+        ["--compare", out, out, "--report", out],
+        ["--compare", out, out, "--release", RELEASE],
+        ["--report", out, "--cohort", "c", "--workers", 2],
+        [source, "--out", out, "--size", 5],
+        [source, "--out", out, "--cohort", "c"],
+        [source, "--out", out, "--tokens-per-second", 5],
+        [source, "--out", out, "--dry-run", "--sample", tmp_path / "s.csv"],
     ):
-        assert run_cli(*wrong).exit_code == 2
+        assert run_cli(*wrong).exit_code == 2, wrong
 
 
 def test_what_the_command_names_goes_before_what_a_release_was_asked_with(

@@ -33,7 +33,7 @@ def read_table(path):
         return list(csv.DictReader(stream))
 
 
-def label_sample(workspace, folder, drawn, tmp_path, wrong=()):
+def label_sample(workspace, folder, drawn, tmp_path, wrong=(), name="check"):
     """Import a sample as a cohort whose readers say what the annotation says.
 
     But for the cases in `wrong`, of which they say the opposite of Pleural Effusion.
@@ -45,18 +45,16 @@ def label_sample(workspace, folder, drawn, tmp_path, wrong=()):
             one["text"].removeprefix("'"),
             *(
                 int(
-                    (said[one["case_id"]][name] == "present")
-                    is not (name == NAMES[0] and one["case_id"] in wrong)
+                    (said[one["case_id"]][column] == "present")
+                    is not (column == NAMES[0] and one["case_id"] in wrong)
                 )
-                for name in NAMES
+                for column in NAMES
             ),
         )
         for one in drawn
     ]
     path = write(tmp_path / "labelled.csv", made, ("case_id", "text", *NAMES))
-    options = ImportOptions(
-        name="check", role="external", source="made up", licence="-"
-    )
+    options = ImportOptions(name=name, role="external", source="made up", licence="-")
     import_cohort(workspace, path, options, actor=Actor(name="Ann"))
 
 
@@ -90,11 +88,37 @@ def test_rows_are_drawn_with_the_chances_that_are_kept(annotated, tmp_path):
         assert one["chance"] == pytest.approx(min(1, 50 / 360 + max(more, default=0)))
     draw_sample(folder, source, tmp_path / "again.csv", 100)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
+    kept = (folder / SAMPLE).read_bytes()
+    with pytest.raises(DataError, match=r"drawn before.* Remove it first"):
+        draw_sample(folder, source, tmp_path / "other.csv", 100, seed=1)
+    assert not (tmp_path / "other.csv").exists()
+    # What readers have begun with is not lost.
+    assert (folder / SAMPLE).read_bytes() == kept
+    (folder / SAMPLE).unlink()
     draw_sample(folder, source, tmp_path / "other.csv", 100, seed=1)
     assert (tmp_path / "other.csv").read_bytes() != (tmp_path / "s.csv").read_bytes()
     for path in (tmp_path / "s.csv", folder / SAMPLE):
         assert path.stat().st_mode & 0o077 == 0
     assert "Case" not in (folder / SAMPLE).read_text()
+
+
+def test_every_drawn_row_has_an_id_of_its_own(tmp_path):
+    """Also where the source has an id that numbering makes."""
+    made = [("a", "Edema."), ("a", "Pneumonia."), ("a#1", "Fracture."), ("b", "Edema.")]
+    source, out = write(tmp_path / "reports.csv", made), tmp_path / "out"
+    annotate(source, out)
+    draw_sample(out, source, tmp_path / "s.csv", 100)
+    ids = [one["case_id"] for one in read_table(tmp_path / "s.csv")]
+    assert ids == ["a#2", "a#3", "a#1", "b"]
+
+
+def test_a_sample_without_a_row_is_refused(tmp_path):
+    """A table that nobody can read says nothing."""
+    source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
+    annotate(source, tmp_path / "out")
+    with pytest.raises(DataError, match="none has a text"):
+        draw_sample(tmp_path / "out", source, tmp_path / "s.csv", 100)
+    assert not (tmp_path / "s.csv").exists()
 
 
 def test_where_every_row_is_read_the_prevalence_is_the_truth(
@@ -157,6 +181,23 @@ def test_a_sample_corrects_what_the_annotation_has_wrong(
     assert data["labels"][0]["prevalence"].keys() == {"value", "low", "high", "note"}
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
     assert "3 drawn rows are not in the cohort" in shown.output
+
+
+def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path):
+    """Numbered rows have the same ids in every cohort."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 40)
+    drawn = read_table(tmp_path / "s.csv")
+    drawn[0]["text"] = "Left effusion, I would say."
+    label_sample(workspace, folder, drawn, tmp_path)
+    assert report_corpus(workspace, folder, "check").changed == 1
+    shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
+    assert "1 drawn rows have another text in the cohort" in shown.output
+    for one in drawn:
+        one["text"] = f"Another report, of {one['case_id']}."
+    label_sample(workspace, folder, drawn, tmp_path, name="others")
+    with pytest.raises(DataError, match="has other texts than were drawn"):
+        report_corpus(workspace, folder, "others")
 
 
 def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_path):

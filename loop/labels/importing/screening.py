@@ -16,9 +16,10 @@ from loop.labels.importing.source import (
     MAX_ID,
     ImportOptions,
     SourceCase,
+    check_id,
     check_length,
+    language_code,
     parse_part,
-    refuse_sentence,
 )
 from loop.labels.language import fold_text, guess_language
 from loop.labels.taxonomy import CHEST
@@ -62,7 +63,6 @@ EXAMPLES = 10
 ON_REQUEST = "on request"
 OTHER_PART = "of another part"
 DUPLICATE = "exact duplicate"
-_LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 
 class Screening:
@@ -160,12 +160,7 @@ class Screening:
         if not case.case_id:
             raise DataError(f"{case.where}: no case id. Give every case an id.")
         case_id = self.options.id_prefix + case.case_id
-        if len(case_id) > MAX_ID or not case_id.isprintable():
-            raise DataError(
-                f"{case.where}: the case id is longer than {MAX_ID} characters or "
-                "holds a control character. Give the case a short id."
-            )
-        refuse_sentence(case_id, case.where)
+        check_id(case_id, case.where)
         if case_id in self._ids:
             raise DataError(
                 f"{case.where}: case id {quoted(case_id)} already appears at "
@@ -227,13 +222,7 @@ class Screening:
         given = case.language if named == "auto" else named
         if not given:
             return guess_language(" ".join(case.reports))
-        code = re.split("[-_]", given.casefold())[0]
-        if _LANGUAGE.fullmatch(code) is None:
-            raise DataError(
-                f"{case.where}: {quoted(given)} is not a language code. Use ISO 639-1, "
-                "for example en or zh."
-            )
-        return code
+        return language_code(given, case.where)
 
     def _reason_to_exclude(self, case: SourceCase) -> str:
         """Return why `case` stays out, or an empty string."""

@@ -153,6 +153,9 @@ class ImportOptions:
     values: Mapping[str, str] = field(default_factory=dict)
     """Word of a label cell to what it means; see `read_meanings`."""
 
+    labels: bool = True
+    """Whether columns of labels are read; else they are as any other column."""
+
     part: str = ""
     """``"1/2"``: only the first of two parts, which share no patient; empty for all.
     Where the patient is unknown, no reference; and of reports, no case."""
@@ -203,6 +206,7 @@ def parse_part(words: str) -> tuple[int, int]:
     )
 
 
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
 _PART = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 _SENTENCE = 5
 """Words from which an id is a sentence."""
@@ -264,6 +268,44 @@ def refuse_sentence(case_id: str, where: str) -> None:
         f"{where}: the case id is a text of {len(case_id)} characters. Name the column "
         "with the ids with --id-column, or give every case a short id."
     )
+
+
+def check_id(case_id: str, where: str) -> None:
+    """Refuse an id that names no case: too long, a text, or with control characters.
+
+    Raises
+    ------
+    DataError
+        It cannot be used.
+    """
+    if len(case_id) > MAX_ID or not case_id.isprintable():
+        raise DataError(
+            f"{where}: the case id is longer than {MAX_ID} characters or "
+            "holds a control character. Give the case a short id."
+        )
+    refuse_sentence(case_id, where)
+
+
+def language_code(given: str, where: str) -> str:
+    """Return the ISO 639-1 code of a language, without its country.
+
+    Raises
+    ------
+    DataError
+        It is not written as a code.
+
+    Examples
+    --------
+    >>> language_code("zh_CN", "reports.csv, line 2")
+    'zh'
+    """
+    code = re.split("[-_]", given.casefold())[0]
+    if _LANGUAGE.fullmatch(code) is None:
+        raise DataError(
+            f"{where}: {quoted(given)} is not a language code. Use ISO 639-1, for "
+            "example en or zh."
+        )
+    return code
 
 
 def check_length(text: str, where: str) -> None:
@@ -505,7 +547,9 @@ def find_columns(
     roles = _only_needed(roles, pairs=pairs)
     _require(roles, header, source, numbered=numbered)
     rest = [name for name in header if name not in roles.values()]
-    if pairs:
+    if pairs or not (options is None or options.labels):
+        roles.pop("labels", None)
+        rest = [name for name in header if name not in roles.values()]
         return Columns(roles=roles, labels={}, unused=tuple(rest))
     # "Findings", though not used, is no misspelt "No Finding".
     candidates = [name for name in rest if fold_name(name) not in _KNOWN]
@@ -658,7 +702,12 @@ def read_mark(
     """
     known = cell is None or isinstance(cell, (str, int, float))
     word = "" if cell is None else str(cell).strip().casefold() if known else "?"
-    mark = (values or {}).get(word) or _WORDS.get(word)
+    said = values or {}
+    mark = said.get(word)
+    if mark is None and isinstance(cell, float) and cell != cell:
+        # A column of numbers has no other blank.
+        mark = said.get("")
+    mark = mark or _WORDS.get(word)
     if mark is None:
         raise DataError(
             f"{where}: column {quoted(column)} holds a value that is none of present, "

@@ -339,8 +339,20 @@ def _open_shards(path: Path, encoding: str, name: str) -> SourceTable:
     digest = hashlib.sha256(raw).hexdigest()
     if digest != done:
         raise DataError(f"{path}: {ANNOTATION} was changed. Annotate again.")
-    files = [path / one["file"] for one in json.loads(raw)["shards"]]
-    header, _ = read_parquet_header(files[0])
+    files = []
+    header: list[str] = []
+    for one in json.loads(raw)["shards"]:
+        files.append(path / one["file"])
+        if not os.path.isfile(files[-1]):
+            raise DataError(
+                f"{files[-1]} is missing. Give the command of the annotation again."
+            )
+        header, sha256 = read_parquet_header(files[-1])
+        if sha256 != one["sha256"]:
+            raise DataError(
+                f"{files[-1]} was changed. Remove it, and give the command of the "
+                "annotation again."
+            )
 
     def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for file in files:

@@ -8,8 +8,10 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import ImportReport
+from loop.labels.importing.source import parse_meanings, read_mark, read_meanings
 from loop.labels.overlap import quote_id
 
 Importer = Callable[..., ImportReport]
@@ -161,3 +163,13 @@ def test_languages_without_cues_are_reported(
 def test_ids_in_a_list_are_quoted_where_they_must_be(case_id: str, quoted: str) -> None:
     """One id with a comma reads as two, and a shell takes it apart at its spaces."""
     assert quote_id(case_id) == quoted
+
+
+def test_nan_is_a_blank_cell_for_whoever_says_what_a_blank_means() -> None:
+    """A Parquet column of numbers may have it in the place of null."""
+    meant = read_meanings(parse_meanings(["chexpert"]))
+    for blank in (None, "", float("nan")):
+        assert read_mark(blank, "Edema", "row 1", meant) is Mark.ABSENT
+        assert read_mark(blank, "Edema", "row 1") is Mark.MISSING
+    own = read_meanings({"nan": "uncertain", "": "absent"})
+    assert read_mark(float("nan"), "Edema", "row 1", own) is Mark.UNCERTAIN
