@@ -46,7 +46,7 @@ from loop.release.documents.parts import counted
 from loop.release.extractors import ExtractorOptions, choose_extractor
 from loop.release.load import RunRequest
 from loop.run.asking import EngineOptions
-from loop.run.shards import AnnotationComparison, compare_annotations
+from loop.run.shards import NO_TEXT, AnnotationComparison, compare_annotations
 from loop.stats.intervals import Estimate
 
 
@@ -250,6 +250,9 @@ def annotate(
         print_json({**done.manifest.model_dump(mode="json"), "shards_made": done.made})
     else:
         _show(done, folder)
+    statuses = done.manifest.statuses
+    if statuses.keys() - {NO_TEXT} and not statuses.get(Status.ANSWERED.value):
+        raise typer.Exit(1)
 
 
 _MODES = ("dry_run", "sample", "report", "compare")

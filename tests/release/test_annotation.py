@@ -277,6 +277,9 @@ def test_rows_without_an_answer_are_counted_and_named(monkeypatch, source, tmp_p
     assert sum(told.problems.values()) == 36
     assert len(told.failed) == 20 and told.failed[0] == "c0"
     assert told.labels["Pneumothorax"] == {"blank": 40}
+    # As of a run in which nothing was answered.
+    again = run_cli(source, "--release", RELEASE, "-e", "odd", "--out", tmp_path / "o")
+    assert again.exit_code == 1 and "18 rows without an answer" in again.output
 
 
 def test_a_shard_that_was_changed_is_never_counted_as_made(source, tmp_path):
