@@ -3,6 +3,7 @@
 import json
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -37,16 +38,8 @@ def find_pair(content):
 
 
 @contextmanager
-def thinking_server(*, ignores=(), cut_off=()):
-    """Serve a model that can think; yield its engine and the requests.
-
-    Parameters
-    ----------
-    ignores
-        Levels that it takes and does nothing about.
-    cut_off
-        Levels at which its thoughts leave no room for an answer.
-    """
+def served(respond):
+    """Serve a model; `respond` returns status and data of a request, and its number."""
     requests = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,27 +60,10 @@ def thinking_server(*, ignores=(), cut_off=()):
             self._send({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
 
         def do_POST(self):
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
-            request = json.loads(raw)
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             requests.append(request)
-            if "thinking_token_budget" in request:
-                words = "thinking_token_budget needs --reasoning-parser"
-                self._send({"error": {"message": words}}, 400)
-                return
-            level = request.get("reasoning_effort")
-            level = None if level in ignores else level
-            content = request["messages"][-1]["content"]
-            place = find_pair(content[-400:])
-            thoughts = {} if level is None else {"reasoning": f"I think {level}. " * 9}
-            if len(content) < 600 or place is None:
-                said = plain_answer(request)
-                said["choices"][0]["message"] |= thoughts
-            elif level in cut_off:
-                said = completion("", finish="length", **thoughts)
-            else:
-                listed = [("omission", True)] * COUNTS[level][place]
-                said = completion(errors(*listed, matched=3), **thoughts)
-            self._send(said)
+            status, data = respond(request, len(requests))
+            self._send(data, status)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -98,6 +74,39 @@ def thinking_server(*, ignores=(), cut_off=()):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def thinking_server(*, ignores=(), cut_off=()):
+    """Serve a model that can think; yield its engine and the requests.
+
+    Parameters
+    ----------
+    ignores
+        Levels that it takes and does nothing about.
+    cut_off
+        Levels at which its thoughts leave no room for an answer.
+    """
+
+    def respond(request, _):
+        if "thinking_token_budget" in request:
+            words = "thinking_token_budget needs --reasoning-parser"
+            return 400, {"error": {"message": words}}
+        level = request.get("reasoning_effort")
+        level = None if level in ignores else level
+        content = request["messages"][-1]["content"]
+        place = find_pair(content[-400:])
+        thoughts = {} if level is None else {"reasoning": f"I think {level}. " * 9}
+        if len(content) < 600 or place is None:
+            said = plain_answer(request)
+            said["choices"][0]["message"] |= thoughts
+        elif level in cut_off:
+            said = completion("", finish="length", **thoughts)
+        else:
+            listed = [("omission", True)] * COUNTS[level][place]
+            said = completion(errors(*listed, matched=3), **thoughts)
+        return 200, said
+
+    return served(respond)
 
 
 @pytest.fixture
@@ -133,11 +142,17 @@ def test_a_level_goes_before_what_the_settings_always_send(tmp_path):
     assert plain["reasoning_effort"] == "high"
     low = request_fields(endpoint, Settings(labels=tmp_path, thinking="low"), None)
     assert low == plain | {"reasoning_effort": "low"}
-    switched = VllmSettings(enable_thinking=False)
-    assert request_extras(switched)["chat_template_kwargs"] == {
-        "enable_thinking": False
+    # VLLM lets this switch win over the level, so it is not sent with one.
+    switched = {
+        **request_extras(VllmSettings(enable_thinking=False)),
+        "chat_template_kwargs": {"enable_thinking": False, "more": 1},
     }
-    assert request_extras(switched, "low") == {}
+    endpoint = replace(endpoint, extra_body=switched)
+    plain = request_fields(endpoint, Settings(labels=tmp_path), None)
+    assert plain["chat_template_kwargs"] == {"enable_thinking": False, "more": 1}
+    low = request_fields(endpoint, Settings(labels=tmp_path, thinking="low"), None)
+    assert low["chat_template_kwargs"] == {"more": 1}
+    assert low["reasoning_effort"] == "low"
 
 
 def test_a_level_is_in_every_request_the_key_and_the_manifest(rated):
@@ -176,7 +191,9 @@ def test_a_budget_that_the_server_refuses_is_told_with_its_words(rated):
     """VLLM takes one only with a reasoning parser."""
     with (
         thinking_server() as (engine, _),
-        pytest.raises(EngineError, match=r"HTTP 400.*needs --reasoning-parser"),
+        pytest.raises(
+            EngineError, match=r"refuses thinking 512 \(HTTP 400\).*needs --r"
+        ),
         opened(choose_engine(rated, engine, EngineOptions(thinking="512")).engine),
     ):
         pass
@@ -252,3 +269,106 @@ def test_a_sweep_needs_a_model_and_judges(rated, workspace):
         rated, "matrix", "listed", "--cohort", "rp", "-e", "rules", "--thinking", "much"
     )
     assert done.exit_code == 2
+
+
+def puzzle_server(answer):
+    """Serve a model that answers the test question as told, all else plainly."""
+
+    def respond(request, number):
+        if "A bus has" in request["messages"][-1]["content"]:
+            return answer(request, number)
+        return 200, plain_answer(request)
+
+    return served(respond)
+
+
+def probe(workspace, engine, level):
+    """Open an engine at a level of thinking; return what it tells."""
+    told = []
+    asking = EngineOptions(thinking=level, tell=told.append)
+    with opened(choose_engine(workspace, engine, asking).engine):
+        return told
+
+
+def think(length, budget, most):
+    """Answer a puzzle after `length` words of thoughts; cut them off where told."""
+    if budget is not None:
+        length = min(length, budget)
+    if length >= most:
+        return 200, completion("", finish="length", reasoning="so " * most)
+    return 200, completion("It has 10.", reasoning="so " * length)
+
+
+@pytest.mark.parametrize("length", [40, 500])
+def test_a_budget_has_an_effect_though_a_puzzle_does_not_use_it_up(workspace, length):
+    """Thoughts about a case are longer, and those of the test may be cut off first."""
+
+    def answer(request, _):
+        return think(
+            length, request.get("thinking_token_budget"), request["max_tokens"]
+        )
+
+    with puzzle_server(answer) as (engine, _):
+        assert probe(workspace, engine, "1000") == []
+
+
+def test_what_differs_only_late_is_an_effect(workspace):
+    """Levels that are budgets of the server: both are cut off at first."""
+
+    def answer(request, _):
+        low = request.get("reasoning_effort") == "low"
+        return think(900, 400 if low else None, request["max_tokens"])
+
+    with puzzle_server(answer) as (engine, seen):
+        assert probe(workspace, engine, "low") == []
+    assert max(one["max_tokens"] for one in seen) == 2048
+
+
+def test_cut_off_alike_to_the_end_is_no_effect(workspace):
+    """And no third length is tried."""
+    with (
+        puzzle_server(lambda asked, _: think(9999, None, asked["max_tokens"])) as found,
+        pytest.raises(NoEffectError, match="--thinking default"),
+    ):
+        probe(workspace, found[0], "low")
+
+
+def test_a_server_with_chance_is_no_proof_of_an_effect(workspace):
+    """Two answers differ anyway: who reads the result is told so."""
+    with puzzle_server(lambda _, n: (200, completion(f"It has 10. {'x' * n}"))) as (
+        engine,
+        _,
+    ):
+        (said,) = probe(workspace, engine, "low")
+    assert "cannot be told whether thinking low changes anything" in said
+
+
+def test_thoughts_are_an_effect_whatever_chance_says(workspace):
+    """They come back with the level, and not without."""
+
+    def answer(request, number):
+        more = {"reasoning": "hm"} if "reasoning_effort" in request else {}
+        return 200, completion(f"It has 10. {'x' * number}", **more)
+
+    with puzzle_server(answer) as (engine, _):
+        assert probe(workspace, engine, "low") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "data", "words"),
+    [
+        (200, {"choices": []}, "with not a chat completion, so it cannot be told"),
+        (401, {"error": {"message": "no"}}, "does not accept requests without API"),
+        (400, {"error": {"message": "not at all"}}, "refuses a short request"),
+    ],
+)
+def test_what_goes_wrong_with_the_puzzle_is_told_as_what_it_is(
+    workspace, status, data, words
+):
+    """A server that is broken does not refuse a level."""
+    with (
+        puzzle_server(lambda *_: (status, data)) as (engine, _),
+        pytest.raises(EngineError, match=words) as caught,
+    ):
+        probe(workspace, engine, "low")
+    assert not isinstance(caught.value, NoEffectError)
