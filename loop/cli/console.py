@@ -25,6 +25,7 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import exposed, printable
+from loop.engines.base import check_thinking
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -89,12 +90,23 @@ UnconstrainedOption = Annotated[
         help="Go on with a server that does not enforce the JSON schema.",
     ),
 ]
+
+
+def _read_thinking(words: str) -> str:
+    """Return a level of thinking; empty where none is named."""
+    try:
+        return check_thinking(words) if words else ""
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 ThinkingOption = Annotated[
     str,
     typer.Option(
         "--thinking",
         help="How much a model thinks: none, low, medium, high or tokens.",
         show_default="as the server says",
+        callback=_read_thinking,
     ),
 ]
 CheckDryRunOption = Annotated[

@@ -25,6 +25,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
+from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.ensemble_versions import (
@@ -542,6 +543,13 @@ def _require_ensembles(
                 f"{version.ref} is a member of the ensemble {ensemble.ref} with the "
                 f"engine {own[0].engine}, and is to be released with "
                 f"{request.engine}. Fit the ensemble with that engine."
+            )
+        if request.asking and request.asking.thinking != DEFAULT_THINKING:
+            raise DataError(
+                f"the members of the ensemble {ensemble.ref} were asked without a "
+                f"level of thinking, and {version.ref} is to be released with thinking "
+                f"{request.asking.thinking}: its answers would be others. Leave out "
+                "--thinking, or --ensemble."
             )
         found[ensemble.ref] = ensemble
     return tuple(found.values())

@@ -16,7 +16,9 @@ from loop.engines.openai.completions import request_fields
 from loop.engines.vllm.environment import request_extras
 from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.manifest import find_run, read_manifest
-from tests.judge.scenes import POINTS, TEXTS, call, errors, rate
+from tests.judge.scenes import POINTS, TEXTS, call, errors, rate, table
+from tests.release.judge_ready import make_judge_ready
+from tests.release.ready import APPROVER
 from tests.servers.answers import completion, plain_answer
 
 COUNTS = {
@@ -372,3 +374,53 @@ def test_what_goes_wrong_with_the_puzzle_is_told_as_what_it_is(
     ):
         probe(workspace, engine, "low")
     assert not isinstance(caught.value, NoEffectError)
+
+
+@pytest.mark.slow
+def test_a_release_is_asked_with_its_level(workspace, tmp_path):
+    """It is exported with it, too; an engine that does not think is asked without."""
+    make_judge_ready(workspace, tmp_path, judge="one_pass@v1")
+    with thinking_server() as (engine, requests):
+        done = call(
+            workspace,
+            *("freeze", "mine@v1", "--cohort", "rp", "--engine", engine),
+            *("--thinking", "low", "--why", "x", "--override", "to try it"),
+            *("--actor", APPROVER.name),
+        )
+        assert done.exit_code == 0, (done.output, done.exception)
+        requests.clear()
+        pairs = table(
+            tmp_path / "more.csv", ("id", "reference", "candidate"), [("z", *TEXTS[1])]
+        )
+        done = call(workspace, "judge", "mine-v1", "--pairs", pairs)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert requests[-1]["reasoning_effort"] == "low"
+        level = ("--thinking", "default", "--limit", "2")
+        done = call(workspace, "run", "--release", "mine-v1", "--cohort", "rp", *level)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert "reasoning_effort" not in requests[-1]
+    assert "| parameter | thinking | low |" in (
+        workspace.releases / "mine-v1" / "card.md"
+    ).read_text("utf-8")
+    done = call(workspace, "verify", "mine-v1")
+    assert done.exit_code == 0, done.output
+    out = tmp_path / "out"
+    sent = ("--to", "vllm-batch", "--cohort", "rp", "--out", out)
+    done = call(workspace, "export", "mine-v1", *sent)
+    assert done.exit_code == 0, (done.output, done.exception)
+    line = (out / "requests-0001.jsonl").read_text("utf-8").splitlines()[0]
+    assert json.loads(line)["body"]["reasoning_effort"] == "low"
+    for asked in (
+        ("run", "--release", "mine-v1", "--cohort", "rp", "--engine", "rules"),
+        ("judge", "mine-v1", "--pairs", pairs, "--engine", "rules"),
+    ):
+        done = call(workspace, *asked)
+        assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_no_level_of_thinking_is_told_before_anything_is_done(workspace):
+    """Also where nothing is asked."""
+    asked = ("run", "extractor", "--cohort", "x", "--dry-run", "--thinking", "much")
+    done = call(workspace, *asked)
+    assert done.exit_code == 2
+    assert "thinking is default, none, low" in " ".join(done.output.split())

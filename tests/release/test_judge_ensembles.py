@@ -14,6 +14,7 @@ from loop.release.folder import ensemble_names, read_contents
 from loop.release.judge_consistency import check_ensembles
 from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.verify import check_chain, verify_folder
+from loop.run.asking import EngineOptions
 from tests.judge.scenes import TEXTS, call
 from tests.release.judge_ready import make_judge_ready
 from tests.release.ready import APPROVER, AUTHOR
@@ -148,6 +149,8 @@ def test_what_the_judge_is_not_part_of_is_refused_before_anything_is_asked(
             ready.freeze(ensembles=names)
     with pytest.raises(DataError, match=r"Fit the ensemble with that engine"):
         ready.freeze(ensembles=("both",), engine="openai:x@http://127.0.0.1:9/v1")
+    with pytest.raises(DataError, match="asked without a level of thinking"):
+        ready.freeze(ensembles=("both",), asking=EngineOptions(thinking="low"))
     assert ready.steps == []
     done = call(
         workspace,
