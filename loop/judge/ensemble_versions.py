@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -511,7 +512,7 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
         header, *lines = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
         if header not in (plain, [*plain, *_FOLD_COLUMNS]):
             raise ValueError("other columns")
-        return tuple(
+        rows = tuple(
             FitRow(
                 int(line[0]),
                 float(line[1]),
@@ -520,6 +521,9 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
             )
             for line in lines
         )
+        if not all(isfinite(one) for row in rows for one in (row.points, *row.values)):
+            raise ValueError("no number")
+        return rows
     except (ValueError, IndexError, csv.Error) as error:
         raise DataError(f"{path} cannot be read. Restore it.") from error
 
@@ -537,7 +541,9 @@ def refit(version: EnsembleVersion) -> bool:
     values = np.array([row.values for row in version.rows])
     points = np.array([row.points for row in version.rows])
     lower = np.array([one.lower for one in told.members])
-    again, kept = fit_linear(values, points, lower, told.method), told.linear
+    # Rows of a release may be anybody's: numbers too large to reckon give others.
+    with np.errstate(all="ignore"):
+        again, kept = fit_linear(values, points, lower, told.method), told.linear
     return bool(
         np.allclose(
             np.hstack(again),

@@ -118,6 +118,10 @@ def test_files_that_are_not_those_of_the_fit_are_named(frozen):
     assert "is not named" in said(**{"ensembles/more-v1.yaml": b""})
     other = files[YAML].replace(b"intercept: ", b"intercept: 1", 1)
     assert "its rows give other coefficients" in said(**{YAML: other})
+    for number in (b"inf", b"nan", b"1e308"):
+        rows = files[ROWS].replace(b",0.75,", b"," + number + b",", 1)
+        told = digest_bytes(files[ROWS]).encode(), digest_bytes(rows).encode()
+        assert said(**{ROWS: rows, YAML: files[YAML].replace(*told)})
     prompt = found.facts.release.digest.encode()
     stranger = files[YAML].replace(prompt, b"0" * 64)
     assert "the judge is not a member of it" in said(**{YAML: stranger})
