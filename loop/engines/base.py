@@ -47,6 +47,7 @@ LEVELS: Final = ("none", "low", "medium", "high")
 """Levels of thinking that a request can name, from the least."""
 
 _MOST_BUDGET: Final = 10_000_000
+_MOST_DIGITS: Final = 20
 _SWITCH: Final = "enable_thinking"
 
 
@@ -66,7 +67,9 @@ def check_thinking(words: str) -> str:
     level = words.strip().casefold()
     if level in (DEFAULT_THINKING, *LEVELS):
         return level
-    if level.isascii() and level.isdecimal() and 0 < int(level) <= _MOST_BUDGET:
+    # Python refuses to read thousands of digits, in words of its own.
+    whole = level.isascii() and level.isdecimal() and len(level) <= _MOST_DIGITS
+    if whole and 0 < int(level) <= _MOST_BUDGET:
         return str(int(level))
     raise ValueError(
         f"thinking is {DEFAULT_THINKING}, {', '.join(LEVELS)} or a number of tokens "
