@@ -175,6 +175,37 @@ def test_a_level_is_in_every_request_the_key_and_the_manifest(rated):
     assert "I think low." in shown.output or shown.exit_code
 
 
+def test_further_draws_and_replays_keep_the_level(rated):
+    """A draw has another seed only, a replay what its run was asked with."""
+    with thinking_server() as (engine, requests):
+        done = call(
+            rated,
+            *("run", "listed", "--cohort", "rp", "--engine", engine),
+            *("--thinking", "low", "--repeats", "2"),
+        )
+        assert done.exit_code == 0, (done.output, done.exception)
+        told = [one for one in requests if find_pair(one["messages"][-1]["content"])]
+        asked = [(one["seed"], one["reasoning_effort"]) for one in told]
+        assert sorted(set(asked)) == [(0, "low"), (1, "low")]
+        run = find_run(rated, "latest")
+    done = call(
+        rated, "run", "listed", "--cohort", "rp", "--engine", f"replay:{run.id}"
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    again = find_run(rated, "latest")
+    assert again.id != run.id
+    assert again.spec.parameters["thinking"] == "low"
+    named = ("--run", run.id)
+    done = call(rated, "matrix", *named, "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    (column,) = json.loads(done.stdout)["columns"]
+    assert column["engine"].endswith(", thinking low")
+    # A run that is named is not asked again, so that a level would do nothing.
+    done = call(rated, "matrix", *named, "--thinking", "high")
+    assert done.exit_code == 1
+    assert "--thinking is for engines that are asked" in str(done.exception)
+
+
 def test_a_level_that_changes_nothing_is_no_result(rated):
     """HTTP 200 says nothing: one question is asked with it and without."""
     with thinking_server(ignores=("low",)) as (engine, requests):
@@ -245,7 +276,7 @@ def test_a_sweep_has_a_column_for_each_level_that_does_something(rated, tmp_path
     assert all(one["p_holm"] >= one["p"] for one in data["comparisons"])
     text = (tmp_path / "m.md").read_text("utf-8")
     assert "thinking none has no effect" in text
-    assert "8 answers were cut off at max" in text
+    assert "answers that were cut off at max" in text and ": 8. Thoughts" in text
 
 
 def test_a_sweep_needs_a_model_and_judges(rated, workspace):
