@@ -304,13 +304,19 @@ def test_a_sweep_needs_a_model_and_judges(rated, workspace):
     assert done.exit_code == 2
 
 
-def puzzle_server(answer):
-    """Serve a model that answers the test question as told, all else plainly."""
+def puzzle_server(answer, *, parser=True):
+    """Serve a model that answers the test question as told, all else plainly.
+
+    Without a parser of its thoughts it has none before a constrained answer.
+    """
 
     def respond(request, number):
         if "A bus has" in request["messages"][-1]["content"]:
             return answer(request, number)
-        return 200, plain_answer(request)
+        said = plain_answer(request)
+        if parser:
+            said["choices"][0]["message"]["reasoning"] = "so"
+        return 200, said
 
     return served(respond)
 
@@ -455,3 +461,17 @@ def test_no_level_of_thinking_is_told_before_anything_is_done(workspace):
     done = call(workspace, *asked)
     assert done.exit_code == 2
     assert "thinking is default, none, low" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(("parser", "number"), [(True, 0), (False, 1)])
+def test_a_schema_that_leaves_no_room_for_thoughts_is_told(workspace, parser, number):
+    """VLLM constrains from the first token where it has no reasoning parser."""
+
+    def answer(request, _):
+        level = request.get("reasoning_effort")
+        return 200, completion(f"<think>hm</think> 10 {level}" if level else "10")
+
+    with puzzle_server(answer, parser=parser) as (engine, _):
+        told = probe(workspace, engine, "high")
+    assert len(told) == number
+    assert all("thinking high may be none in a run" in one for one in told)

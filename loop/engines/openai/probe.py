@@ -117,6 +117,10 @@ class Probe:
         self._endpoint = endpoint
         self._settings = settings
         self._rng = rng
+        self._thinks = False
+        """Whether thoughts came back at the level that is asked for."""
+        self._thinks_within = False
+        """The same, before an answer that a schema constrains."""
 
     async def run(self) -> Probed:
         """Return what the server is and does.
@@ -135,7 +139,15 @@ class Probe:
             server["system_fingerprint"] = fingerprint
         if self._settings.thinking != DEFAULT_THINKING:
             await self._check_thinking(listed.max_model_len)
-        return Probed(await self._check_schema(), server)
+        constrained = await self._check_schema()
+        if constrained and self._thinks and not self._thinks_within:
+            self._settings.tell(
+                f"{self._endpoint.model} thinks about a free question and not where a "
+                "JSON schema constrains its answer, as without a reasoning parser: "
+                f"thinking {self._settings.thinking} may be none in a run. Serve it "
+                "with a reasoning parser"
+            )
+        return Probed(constrained, server)
 
     @property
     def _plain(self) -> Settings:
@@ -181,6 +193,7 @@ class Probe:
                 "default), or serve a model whose template can think, with a "
                 "reasoning parser."
             )
+        self._thinks = _has_thoughts(asked)
         sure = asked.prompt_tokens != plain.prompt_tokens
         sure |= _has_thoughts(asked) != _has_thoughts(plain)
         if not sure and await self._think(DEFAULT_THINKING, tokens) != plain:
@@ -303,14 +316,15 @@ class Probe:
                 words = one_line(said, secret=self._endpoint.key)
                 return f"it refuses one (HTTP {reply.status}): {words}"
             try:
-                text, finish, *_ = read_answer(reply.body)
+                answer = read_answer(reply.body)
             except UnreadableAnswerError as error:
                 return f"asked for one, its response was {error}"
-            if after_thinking(text):
+            self._thinks_within = _has_thoughts(answer)
+            if after_thinking(answer.text):
                 break
         else:
             return f"its answer was empty after {_LONG} tokens of thinking"
-        if question.schema_won(text, finish):
+        if question.schema_won(answer.text, answer.finish_reason):
             return ""
         return "its answer was another than the only one allowed"
 
