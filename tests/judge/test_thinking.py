@@ -16,6 +16,7 @@ from loop.engines.openai.completions import request_fields
 from loop.engines.vllm.environment import request_extras
 from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.manifest import find_run, read_manifest
+from loop.workspace import Workspace
 from tests.judge.scenes import POINTS, TEXTS, call, errors, rate, table
 from tests.release.judge_ready import make_judge_ready
 from tests.release.ready import APPROVER
@@ -432,6 +433,11 @@ def test_a_release_is_asked_with_its_level(workspace, tmp_path):
         done = call(workspace, "judge", "mine-v1", "--pairs", pairs)
         assert done.exit_code == 0, (done.output, done.exception)
         assert requests[-1]["reasoning_effort"] == "low"
+        requests.clear()
+        study = Workspace(workspace.root, actor=APPROVER.name)
+        summary = study.run("", "rp", release="mine-v1", limit=2)
+        spec = find_run(workspace, summary.run_id).spec
+        assert (spec.engine, spec.parameters["thinking"]) == (engine, "low")
         level = ("--thinking", "default", "--limit", "2")
         done = call(workspace, "run", "--release", "mine-v1", "--cohort", "rp", *level)
         assert done.exit_code == 0, (done.output, done.exception)
