@@ -535,6 +535,21 @@ def has_member(version: EnsembleVersion, digest: str) -> bool:
     )
 
 
+def asked_alike(version: EnsembleVersion, digest: str, asker: str) -> bool:
+    """Whether the judge of this digest was asked as a member as it is by `asker`.
+
+    Parameters
+    ----------
+    asker
+        Digest of an engine's name, parameters and identity.
+    """
+    return all(
+        one.pin.identity == asker
+        for one in version.ensemble.members
+        if one.pin.judge and one.pin.digest == digest
+    )
+
+
 def refit(version: EnsembleVersion) -> bool:
     """Whether the kept rows give the kept centres, scales, weights and intercept."""
     told = version.ensemble

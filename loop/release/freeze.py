@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from loop.core.clock import Clock, format_time, utc_now
+from loop.core.digests import digest_json
 from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
@@ -30,6 +31,7 @@ from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.ensemble_versions import (
     EnsembleVersion,
+    asked_alike,
     ensemble_files,
     read_ensemble,
 )
@@ -293,6 +295,7 @@ def _freeze(
     ensembles = _require_ensembles(workspace, request)
     task = task_of(read_version(workspace, request.prompt))
     with hold_engine(workspace, request.engine, request.asking, task) as engine:
+        _require_asked_alike(workspace, request, ensembles, engine)
         measure = _measure_judge if task is PromptTask.JUDGE else _measure_extractor
         measured: MeasuredExtractor | MeasuredJudge = measure(desk, request, engine)
         desk.reached("measured")
@@ -553,6 +556,30 @@ def _require_ensembles(
             )
         found[ensemble.ref] = ensemble
     return tuple(found.values())
+
+
+def _require_asked_alike(
+    workspace: WorkspacePaths,
+    request: FreezeRequest,
+    ensembles: Sequence[EnsembleVersion],
+    engine: HeldEngine,
+) -> None:
+    """Refuse ensembles for which the judge was asked of another model, or otherwise."""
+    if not ensembles:
+        return
+    asker = {
+        "name": engine.name,
+        "parameters": dict(engine.parameters),
+        "identity": dict(engine.identity()),
+    }
+    now, version = digest_json(asker), read_version(workspace, request.prompt)
+    for one in ensembles:
+        if not asked_alike(one, version.digest, now):
+            raise DataError(
+                f"{version.ref} was asked otherwise, or of another model, when the "
+                f"ensemble {one.ref} was fitted: its coefficient is of other scores. "
+                "Fit the ensemble again, as the judge is to be released."
+            )
 
 
 def _released_rows(workspace: WorkspacePaths, holdout: Cohort) -> Iterator[str]:

@@ -123,6 +123,10 @@ def test_files_that_are_not_those_of_the_fit_are_named(frozen):
         told = digest_bytes(files[ROWS]).encode(), digest_bytes(rows).encode()
         assert said(**{ROWS: rows, YAML: files[YAML].replace(*told)})
     prompt = found.facts.release.digest.encode()
+    engine = found.facts.engine.digest.encode()
+    assert engine in files[YAML]
+    otherwise = files[YAML].replace(engine, b"0" * 64)
+    assert "was asked otherwise as a member" in said(**{YAML: otherwise})
     stranger = files[YAML].replace(prompt, b"0" * 64)
     assert "the judge is not a member of it" in said(**{YAML: stranger})
 
@@ -155,6 +159,8 @@ def test_what_the_judge_is_not_part_of_is_refused_before_anything_is_asked(
         ready.freeze(ensembles=("both",), engine="openai:x@http://127.0.0.1:9/v1")
     with pytest.raises(DataError, match="asked without a level of thinking"):
         ready.freeze(ensembles=("both",), asking=EngineOptions(thinking="low"))
+    with pytest.raises(DataError, match=r"mine@v1 was asked otherwise, or of another"):
+        ready.freeze(ensembles=("both",), asking=EngineOptions(max_tokens=99))
     assert ready.steps == []
     done = call(
         workspace,
