@@ -25,7 +25,6 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor, acting_name
 from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import exposed, printable
-from loop.engines.base import check_thinking
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,6 +93,9 @@ UnconstrainedOption = Annotated[
 
 def _read_thinking(words: str) -> str:
     """Return a level of thinking; empty where none is named."""
+    # Every command imports this module, also to print its help.
+    from loop.engines.base import check_thinking
+
     try:
         return check_thinking(words) if words else ""
     except ValueError as error:
