@@ -564,7 +564,7 @@ class Workspace:
         prompt: str,
         cohort: str,
         *,
-        engine: str = "rules",
+        engine: str = "",
         release: str | None = None,
         limit: int | None = None,
         repeats: int = 1,
@@ -579,14 +579,18 @@ class Workspace:
         ----------
         prompt
             For example ``"extractor"`` or ``"extractor@v3"``; empty with `release`.
+        engine
+            Empty for that of the release, and for ``rules`` without one.
         release
-            Release to take prompt and engine from; it is verified first.
+            Release to take prompt, engine and what that is asked with from; it is
+            verified first.
         limit
             Only the first so many cases.
         repeats
             How often every case is asked.
         asking
-            Temperature and all else that `loop.run.asking.EngineOptions` has.
+            Temperature and all else that `loop.run.asking.EngineOptions` has; None
+            for that of the release, and for the defaults without one.
         watch
             Wraps the cases to show progress, for example ``tqdm``.
 
@@ -609,7 +613,7 @@ class Workspace:
             cohort,
             engine=wanted.engine,
             limit=limit,
-            asking=asking,
+            asking=asking or EngineOptions(**wanted.parameters),
         )
         who = self._acting("editor")
         register_protocol(self.paths, who)

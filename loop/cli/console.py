@@ -89,12 +89,26 @@ UnconstrainedOption = Annotated[
         help="Go on with a server that does not enforce the JSON schema.",
     ),
 ]
+
+
+def _read_thinking(words: str) -> str:
+    """Return a level of thinking; empty where none is named."""
+    # Every command imports this module, also to print its help.
+    from loop.engines.base import check_thinking
+
+    try:
+        return check_thinking(words) if words else ""
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 ThinkingOption = Annotated[
     str,
     typer.Option(
         "--thinking",
         help="How much a model thinks: none, low, medium, high or tokens.",
         show_default="as the server says",
+        callback=_read_thinking,
     ),
 ]
 CheckDryRunOption = Annotated[

@@ -47,6 +47,8 @@ LEVELS: Final = ("none", "low", "medium", "high")
 """Levels of thinking that a request can name, from the least."""
 
 _MOST_BUDGET: Final = 10_000_000
+_MOST_DIGITS: Final = 20
+_SWITCH: Final = "enable_thinking"
 
 
 def check_thinking(words: str) -> str:
@@ -65,7 +67,9 @@ def check_thinking(words: str) -> str:
     level = words.strip().casefold()
     if level in (DEFAULT_THINKING, *LEVELS):
         return level
-    if level.isascii() and level.isdecimal() and 0 < int(level) <= _MOST_BUDGET:
+    # Python refuses to read thousands of digits, in words of its own.
+    whole = level.isascii() and level.isdecimal() and len(level) <= _MOST_DIGITS
+    if whole and 0 < int(level) <= _MOST_BUDGET:
         return str(int(level))
     raise ValueError(
         f"thinking is {DEFAULT_THINKING}, {', '.join(LEVELS)} or a number of tokens "
@@ -84,6 +88,30 @@ def thinking_fields(level: str) -> dict[str, object]:
     if level.isdecimal():
         return {"thinking_token_budget": int(level)}
     return {"reasoning_effort": level}
+
+
+def with_thinking(extra: Mapping[str, object], level: str) -> dict[str, object]:
+    """Return the further fields of a request, with a level of thinking.
+
+    A level goes before what the settings always send: vLLM lets ``enable_thinking`` of
+    ``chat_template_kwargs`` win over ``reasoning_effort``, so it is left out.
+
+    Examples
+    --------
+    >>> always = {"chat_template_kwargs": {"enable_thinking": False}}
+    >>> with_thinking(always, "low")
+    {'reasoning_effort': 'low'}
+    >>> with_thinking(always, "default") == always
+    True
+    """
+    fields = dict(extra)
+    template = fields.get("chat_template_kwargs")
+    if level != DEFAULT_THINKING and isinstance(template, dict):
+        kept = {name: one for name, one in template.items() if name != _SWITCH}
+        fields["chat_template_kwargs"] = kept
+        if not kept:
+            del fields["chat_template_kwargs"]
+    return fields | thinking_fields(level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,9 @@ PAIRS_FILE: Final = "pairs.csv"
 COLUMNS: Final = ("id", "reference_id", "reference", "candidate", "kind", "significant")
 """Columns that a file of marked pairs has; it may have ``number`` and ``severity``."""
 
+_MOST_DIGITS: Final = 20
+"""Of a count: Python refuses to read thousands of them."""
+
 _ROUNDING: Final = 1e-12
 """Up to which two scores are equal."""
 
@@ -180,7 +183,8 @@ def _read_counts(
     found = []
     for line, row in rows:
         word = row.get(name, "").strip() or "1"
-        if not (word.isascii() and word.isdecimal() and 0 < int(word) < 1000):
+        whole = word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS
+        if not (whole and 0 < int(word) < 1000):
             raise DataError(
                 f"{file}, line {line}: {name} is not a whole number from 1 to 999. "
                 "Correct it, or leave it empty for 1."

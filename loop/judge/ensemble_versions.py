@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -511,7 +512,7 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
         header, *lines = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
         if header not in (plain, [*plain, *_FOLD_COLUMNS]):
             raise ValueError("other columns")
-        return tuple(
+        rows = tuple(
             FitRow(
                 int(line[0]),
                 float(line[1]),
@@ -520,6 +521,9 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
             )
             for line in lines
         )
+        if not all(isfinite(one) for row in rows for one in (row.points, *row.values)):
+            raise ValueError("no number")
+        return rows
     except (ValueError, IndexError, csv.Error) as error:
         raise DataError(f"{path} cannot be read. Restore it.") from error
 
@@ -531,13 +535,30 @@ def has_member(version: EnsembleVersion, digest: str) -> bool:
     )
 
 
+def asked_alike(version: EnsembleVersion, digest: str, asker: str) -> bool:
+    """Whether the judge of this digest was asked as a member as it is by `asker`.
+
+    Parameters
+    ----------
+    asker
+        Digest of an engine's name, parameters and identity.
+    """
+    return all(
+        one.pin.identity == asker
+        for one in version.ensemble.members
+        if one.pin.judge and one.pin.digest == digest
+    )
+
+
 def refit(version: EnsembleVersion) -> bool:
     """Whether the kept rows give the kept centres, scales, weights and intercept."""
     told = version.ensemble
     values = np.array([row.values for row in version.rows])
     points = np.array([row.points for row in version.rows])
     lower = np.array([one.lower for one in told.members])
-    again, kept = fit_linear(values, points, lower, told.method), told.linear
+    # Rows of a release may be anybody's: numbers too large to reckon give others.
+    with np.errstate(all="ignore"):
+        again, kept = fit_linear(values, points, lower, told.method), told.linear
     return bool(
         np.allclose(
             np.hstack(again),

@@ -307,8 +307,13 @@ def sweep_thinking(
     Raises
     ------
     DataError
-        No engine is a language model.
+        Nothing is asked, or no engine is a language model.
     """
+    if not requests:
+        raise DataError(
+            "--thinking is for engines that are asked, and runs were only named. Name "
+            "an engine with --engine, or leave it out."
+        )
     found = []
     for request in requests:
         models = [one for one in request.engines if asked_model(one) is not None]

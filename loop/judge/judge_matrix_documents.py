@@ -214,8 +214,9 @@ def _column_notes(matrix: JudgeMatrix) -> list[str]:
     ]
     cut = [one for one in matrix.columns if one.cut_off]
     told += [
-        f"{one.key}, {one.prompt} with {one.engine}: {count(one.cut_off)} answers were "
-        "cut off at max_tokens, which thoughts count towards: raise it."
+        f"{one.key}, {one.prompt} with {one.engine}: answers that were cut off at "
+        f"max_tokens: {count(one.cut_off)}. Thoughts count towards it: ask with more "
+        "by `ranloop run --max-tokens`, and name that run with --run."
         for one in cut
     ]
     for one in matrix.columns:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from loop.core.clock import Clock, format_time, utc_now
+from loop.core.digests import digest_json
 from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
@@ -25,10 +26,12 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
+from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.ensemble_versions import (
     EnsembleVersion,
+    asked_alike,
     ensemble_files,
     read_ensemble,
 )
@@ -292,6 +295,7 @@ def _freeze(
     ensembles = _require_ensembles(workspace, request)
     task = task_of(read_version(workspace, request.prompt))
     with hold_engine(workspace, request.engine, request.asking, task) as engine:
+        _require_asked_alike(workspace, request, ensembles, engine)
         measure = _measure_judge if task is PromptTask.JUDGE else _measure_extractor
         measured: MeasuredExtractor | MeasuredJudge = measure(desk, request, engine)
         desk.reached("measured")
@@ -543,8 +547,39 @@ def _require_ensembles(
                 f"engine {own[0].engine}, and is to be released with "
                 f"{request.engine}. Fit the ensemble with that engine."
             )
+        if request.asking and request.asking.thinking != DEFAULT_THINKING:
+            raise DataError(
+                f"the members of the ensemble {ensemble.ref} were asked without a "
+                f"level of thinking, and {version.ref} is to be released with thinking "
+                f"{request.asking.thinking}: its answers would be others. Leave out "
+                "--thinking, or --ensemble."
+            )
         found[ensemble.ref] = ensemble
     return tuple(found.values())
+
+
+def _require_asked_alike(
+    workspace: WorkspacePaths,
+    request: FreezeRequest,
+    ensembles: Sequence[EnsembleVersion],
+    engine: HeldEngine,
+) -> None:
+    """Refuse ensembles for which the judge was asked of another model, or otherwise."""
+    if not ensembles:
+        return
+    asker = {
+        "name": engine.name,
+        "parameters": dict(engine.parameters),
+        "identity": dict(engine.identity()),
+    }
+    now, version = digest_json(asker), read_version(workspace, request.prompt)
+    for one in ensembles:
+        if not asked_alike(one, version.digest, now):
+            raise DataError(
+                f"{version.ref} was asked otherwise, or of another model, when the "
+                f"ensemble {one.ref} was fitted: its coefficient is of other scores. "
+                "Fit the ensemble again, as the judge is to be released."
+            )
 
 
 def _released_rows(workspace: WorkspacePaths, holdout: Cohort) -> Iterator[str]:

@@ -25,7 +25,12 @@ from loop.documents.tables import neutralise
 from loop.evaluate.gates import combine_verdicts
 from loop.evaluate.protocol import JudgingRules, Protocol
 from loop.judge.counts import find_score
-from loop.judge.ensemble_versions import has_member, parse_ensemble, refit
+from loop.judge.ensemble_versions import (
+    asked_alike,
+    has_member,
+    parse_ensemble,
+    refit,
+)
 from loop.judge.judge_gates import (
     CopyCounts,
     JudgeAspect,
@@ -218,6 +223,8 @@ def _ensemble_problems(
         yield "its rows give other coefficients"
     if not has_member(found, facts.release.digest):
         yield "the judge is not a member of it"
+    if not asked_alike(found, facts.release.digest, facts.engine.digest):
+        yield "the judge was asked otherwise as a member of it"
 
 
 def check_judge_numbers(

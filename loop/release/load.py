@@ -28,6 +28,7 @@ from loop.release.released import (
 from loop.release.rendering import read_prompt
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
+from loop.run.asking import can_think
 from loop.run.manifest import read_manifest
 
 
@@ -189,9 +190,13 @@ def find_request(
         for name in ("temperature", "max_tokens", "seed", "thinking")
         if name in frozen.parameters
     }
+    asked = engine or frozen.name
+    if not can_think(asked):
+        # Another engine may be no language model, and nobody asked it to think.
+        known.pop("thinking", None)
     return RunRequest(
         prompt=version,
-        engine=engine or frozen.name,
+        engine=asked,
         parameters={**known, **parameters},
         release=found,
     )

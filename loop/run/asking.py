@@ -104,7 +104,7 @@ def choose_engine(
         thinking = check_thinking(asking.thinking)
     except ValueError as error:
         raise EngineError(f"{error}. Correct it.") from error
-    if thinking != DEFAULT_THINKING and name.partition(":")[0] not in _THINKERS:
+    if thinking != DEFAULT_THINKING and not can_think(name):
         raise EngineError(
             f"{name} is no language model and does not think: leave out --thinking."
         )
@@ -128,6 +128,11 @@ def choose_engine(
         **({} if thinking == DEFAULT_THINKING else {"thinking": thinking}),
     }
     return ChosenEngine(name, for_task(load_engine(name, settings), task), parameters)
+
+
+def can_think(name: str) -> bool:
+    """Whether the engine called `name` can be asked to think."""
+    return name.partition(":")[0] in _THINKERS
 
 
 def for_task(engine: Engine, task: PromptTask) -> Engine:

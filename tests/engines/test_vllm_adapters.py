@@ -46,7 +46,8 @@ def adapter(tmp_path):
     def write(name="chest", *, hidden=64, layer=LAYER, rank=8, **config):
         folder = tmp_path / name
         folder.mkdir()
-        told = {"peft_type": "LORA", "r": rank, "target_modules": ["q_proj"]}
+        told = {"peft_type": "LORA", "r": rank, "lora_alpha": 16}
+        told |= {"target_modules": ["q_proj"], "bias": "none", "modules_to_save": None}
         (folder / "adapter_config.json").write_text(json.dumps(told | config))
         shapes = {
             f"{layer}.q_proj.lora_A.weight": (4, hidden),
@@ -91,8 +92,15 @@ def test_the_largest_of_several_counts_and_the_config_has_the_last_word(model, a
     """One limit is for all of a server's adapters."""
     both = adapter("one", rank=8), adapter("two", rank=64)
     assert arguments(model, *both)[-2:] == ["--max-lora-rank", "64"]
-    for own in (["--max-lora-rank", "256"], ["--max-lora-rank=256"]):
+    for own in (
+        ["--max-lora-rank", "256"],
+        ["--max-lora-rank=256"],
+        ["--max_lora_rank=64"],
+    ):
         assert "--max-lora-rank" not in arguments(model, *both, extra_args=own)
+    for own in (["--max-lora-rank", "32"], ["--max_lora_rank=8"]):
+        with pytest.raises(EngineError, match=r"no room for an adapter of rank 64"):
+            arguments(model, *both, extra_args=own)
     settings = VllmSettings(lora={"one": str(both[1])})
     for made in (
         serve_command(GPU, str(model), settings, 8123),
@@ -112,6 +120,9 @@ def test_the_largest_of_several_counts_and_the_config_has_the_last_word(model, a
         ({"peft_type": "IA3"}, "is 'IA3', and vLLM loads LoRA only"),
         ({"use_dora": True}, r"has DoRA \(use_dora\)"),
         ({"lora_bias": True}, "has a bias of its own"),
+        ({"bias": "all"}, "has trained biases"),
+        ({"modules_to_save": ["score", "lm_head"]}, "has trained 'lm_head' as a whole"),
+        ({"init_lora_weights": "PiSSA_niter_4"}, "began with 'PiSSA_niter_4'"),
         ({"hidden": 128}, "hidden states of 128, and those of the model have 64"),
         (
             {"layer": LAYER.replace("layers.1", "layers.2")},
@@ -155,5 +166,40 @@ def test_a_model_that_is_not_here_is_known_by_its_name(adapter):
         arguments("Qwen/Qwen3-8B", mine)
     elsewhere = adapter("elsewhere", base_model_name_or_path="/data/base")
     assert "--enable-lora" in arguments("Qwen/Qwen3-8B", elsewhere)
+    relative = adapter("relative", base_model_name_or_path="../models/base")
+    assert "--enable-lora" in arguments("Qwen/Qwen3-8B", relative)
     # Nor can the rank of an adapter on the hub be known.
     assert arguments("Qwen/Qwen3-8B", "org/adapter")[-1] == "a0=org/adapter"
+
+
+def test_what_vllm_takes_is_not_refused(model, adapter, tmp_path):
+    """Heads of a classifier, plain beginnings, images, models without a config."""
+    for place, fine in enumerate(
+        (
+            {"modules_to_save": ["score"]},
+            {"init_lora_weights": "gaussian"},
+            {"init_lora_weights": True},
+            {"layer": "base_model.model.vision_model.encoder.layers.9", "hidden": 32},
+        )
+    ):
+        assert "--enable-lora" in arguments(model, adapter(f"fine{place}", **fine))
+    mine = adapter("mine", base_model_name_or_path="Qwen/Qwen3-14B")
+    (model / "config.json").unlink()
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF")
+    for other in (model, file):
+        assert "--enable-lora" in arguments(other, mine)
+
+
+def test_an_adapter_without_its_scale_is_refused(model, adapter):
+    """What vLLM wants to know stands in its config, whoever wrote it."""
+    folder = adapter()
+    path = folder / "adapter_config.json"
+    told = json.loads(path.read_text())
+    del told["lora_alpha"]
+    path.write_text(json.dumps(told))
+    with pytest.raises(EngineError, match="says nothing of lora_alpha"):
+        arguments(model, folder)
+    path.write_text("[" * 100_000)
+    with pytest.raises(EngineError, match=r"no readable adapter_config\.json"):
+        arguments(model, folder)

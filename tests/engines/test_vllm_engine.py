@@ -212,7 +212,8 @@ def test_a_run_waits_for_a_server_that_is_started_again(make, tmp_path, comes_ba
 def test_an_adapter_is_asked_under_its_own_name(make, tmp_path):
     """And its weights are part of the identity."""
     (tmp_path / "adapter").mkdir()
-    (tmp_path / "adapter" / "adapter_config.json").write_text('{"r": 8}')
+    told = '{"r": 8, "lora_alpha": 16, "target_modules": ["q_proj"]}'
+    (tmp_path / "adapter" / "adapter_config.json").write_text(told)
     settings = make(lora={"chest": str(tmp_path / "adapter")})
     with get_engine("vllm:m#chest", settings) as engine:
         assert len(list(engine.complete(prompts("one")))) == 1

@@ -214,10 +214,15 @@ def test_a_model_that_is_not_served_is_refused_by_name(place, served):
 
 
 def test_thinking_without_an_effect_is_no_result(place, served):
-    """The template has no thinking: a level is ignored with HTTP 200, a budget not."""
+    """The template can only be told not to think: other levels change nothing.
+
+    They are ignored with HTTP 200, a budget without a reasoning parser is not.
+    """
+    with get_engine(place.engine, replace(place.settings, thinking="none")):
+        pass
     for level, error, words in (
         ("low", NoEffectError, "thinking low has no effect"),
-        ("none", NoEffectError, "thinking none has no effect"),
+        ("high", NoEffectError, "thinking high has no effect"),
         ("64", EngineError, "refuses thinking 64 .HTTP 400"),
     ):
         settings = replace(place.settings, thinking=level)

@@ -176,6 +176,7 @@ def test_a_file_or_a_folder_of_pairs_is_read(tmp_path):
         (ROWS[:2], HEADER, "all of its pairs are of one group"),
         ([(*ROWS[0][:5], "maybe", "1"), ROWS[2]], HEADER, "line 2: significant is"),
         ([(*ROWS[0][:6], "-1"), ROWS[2]], HEADER, "line 2: number is not a whole"),
+        ([(*ROWS[0][:6], "9" * 5000), ROWS[2]], HEADER, "line 2: number is not"),
         ([ROWS[0][:-1], ROWS[2]], HEADER, "line 2: 6 columns"),
         ([("", *ROWS[0][1:]), ROWS[2]], HEADER, "a row has no id"),
     ],

@@ -14,6 +14,7 @@ from loop.release.folder import ensemble_names, read_contents
 from loop.release.judge_consistency import check_ensembles
 from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.verify import check_chain, verify_folder
+from loop.run.asking import EngineOptions
 from tests.judge.scenes import TEXTS, call
 from tests.release.judge_ready import make_judge_ready
 from tests.release.ready import APPROVER, AUTHOR
@@ -117,7 +118,15 @@ def test_files_that_are_not_those_of_the_fit_are_named(frozen):
     assert "is not named" in said(**{"ensembles/more-v1.yaml": b""})
     other = files[YAML].replace(b"intercept: ", b"intercept: 1", 1)
     assert "its rows give other coefficients" in said(**{YAML: other})
+    for number in (b"inf", b"nan", b"1e308"):
+        rows = files[ROWS].replace(b",0.75,", b"," + number + b",", 1)
+        told = digest_bytes(files[ROWS]).encode(), digest_bytes(rows).encode()
+        assert said(**{ROWS: rows, YAML: files[YAML].replace(*told)})
     prompt = found.facts.release.digest.encode()
+    engine = found.facts.engine.digest.encode()
+    assert engine in files[YAML]
+    otherwise = files[YAML].replace(engine, b"0" * 64)
+    assert "was asked otherwise as a member" in said(**{YAML: otherwise})
     stranger = files[YAML].replace(prompt, b"0" * 64)
     assert "the judge is not a member of it" in said(**{YAML: stranger})
 
@@ -148,6 +157,10 @@ def test_what_the_judge_is_not_part_of_is_refused_before_anything_is_asked(
             ready.freeze(ensembles=names)
     with pytest.raises(DataError, match=r"Fit the ensemble with that engine"):
         ready.freeze(ensembles=("both",), engine="openai:x@http://127.0.0.1:9/v1")
+    with pytest.raises(DataError, match="asked without a level of thinking"):
+        ready.freeze(ensembles=("both",), asking=EngineOptions(thinking="low"))
+    with pytest.raises(DataError, match=r"mine@v1 was asked otherwise, or of another"):
+        ready.freeze(ensembles=("both",), asking=EngineOptions(max_tokens=99))
     assert ready.steps == []
     done = call(
         workspace,

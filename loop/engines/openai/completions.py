@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from loop.core.records import Completion, PromptFrame
-from loop.engines.base import Settings, thinking_fields
+from loop.engines.base import Settings, with_thinking
 from loop.engines.openai.client import Endpoint
 
 _FINISH: Mapping[str, str] = MappingProxyType(
@@ -265,9 +265,7 @@ def request_fields(
     if schema is not None:
         answer = {"name": "answer", "schema": schema, "strict": True}
         fields["response_format"] = {"type": "json_schema", "json_schema": answer}
-    fields.update(endpoint.extra_body)
-    # What a run asks for goes before what the settings always send.
-    fields.update(thinking_fields(settings.thinking))
+    fields.update(with_thinking(endpoint.extra_body, settings.thinking))
     return {name: value for name, value in fields.items() if value is not None}
 
 

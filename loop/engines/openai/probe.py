@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from loop.core.digests import digest_json, digest_text
 from loop.core.errors import EngineError, NoEffectError
+from loop.core.records import Completion
 from loop.engines.base import DEFAULT_THINKING, Settings
 from loop.engines.openai.client import (
     Endpoint,
@@ -81,6 +82,8 @@ def after_thinking(text: str) -> str:
 _SHORT, _LONG = 160, 2048
 """Output tokens of the schema's probe: for an answer, and for one after thinking."""
 
+_SMALL_BUDGET = 8
+"""Tokens of thoughts that nobody gets along with who thinks at all."""
 
 _PUZZLE = (
     "user",
@@ -114,6 +117,10 @@ class Probe:
         self._endpoint = endpoint
         self._settings = settings
         self._rng = rng
+        self._thinks = False
+        """Whether thoughts came back at the level that is asked for."""
+        self._thinks_within = False
+        """The same, before an answer that a schema constrains."""
 
     async def run(self) -> Probed:
         """Return what the server is and does.
@@ -130,13 +137,34 @@ class Probe:
         fingerprint = await self._complete_two_tokens()
         if fingerprint is not None:
             server["system_fingerprint"] = fingerprint
-        constrained = await self._check_schema()
         if self._settings.thinking != DEFAULT_THINKING:
-            await self._check_thinking()
+            await self._check_thinking(listed.max_model_len)
+        constrained = await self._check_schema()
+        if constrained and self._thinks and not self._thinks_within:
+            self._settings.tell(
+                f"{self._endpoint.model} thinks about a free question and not where a "
+                "JSON schema constrains its answer, as without a reasoning parser: "
+                f"thinking {self._settings.thinking} may be none in a run. Serve it "
+                "with a reasoning parser"
+            )
         return Probed(constrained, server)
 
-    async def _check_thinking(self) -> None:
+    @property
+    def _plain(self) -> Settings:
+        """The settings without a level of thinking."""
+        return replace(self._settings, thinking=DEFAULT_THINKING)
+
+    async def _check_thinking(self, room: int | None) -> None:
         """Check that the level of thinking that is asked for changes an answer.
+
+        A budget is tried as a small one: thoughts about a puzzle may end before a
+        large one does, and those about a case not. Answers that were cut off alike are
+        asked for again, with more tokens.
+
+        Parameters
+        ----------
+        room
+            Longest prompt and answer together, tokens; None when it is not known.
 
         Raises
         ------
@@ -145,37 +173,68 @@ class Probe:
             no thoughts come back: a template without thinking ignores the level, with
             HTTP 200.
         EngineError
-            The server refuses it.
+            The server refuses it, or answers in a form that cannot be read.
         """
         level = self._settings.thinking
-        said = []
-        for settings in (
-            self._settings,
-            replace(self._settings, thinking=DEFAULT_THINKING),
-        ):
-            fields = request_fields(self._endpoint, settings, None)
-            reply = await self._ask(chat_body(with_limit(fields, _SHORT), _PUZZLE))
-            if reply.status != 200:
-                words = one_line(
-                    read_error(reply.body).words, secret=self._endpoint.key
-                )
-                raise EngineError(
-                    f"{self._endpoint.url} refuses thinking {level} (HTTP "
-                    f"{reply.status}); it says: {words or 'nothing else'}\nServe the "
-                    "model with a reasoning parser, or leave out --thinking."
-                )
-            said.append(read_answer(reply.body))
-        asked, plain = (
-            (one.text, one.thinking, one.completion_tokens, one.finish_reason)
-            for one in said
-        )
+        tried = level
+        if level.isdecimal():
+            tried = str(min(int(level), _SMALL_BUDGET))
+        most = min(_LONG, self._most_tokens(), room - _SHORT if room else _LONG)
+        for tokens in dict.fromkeys((_SHORT, max(_SHORT, most))):
+            plain = await self._think(DEFAULT_THINKING, tokens)
+            asked = await self._think(tried, tokens)
+            if asked != plain or asked.finish_reason != "length":
+                break
         if asked == plain:
             raise NoEffectError(
                 f"thinking {level} has no effect on {self._endpoint.model} at "
                 f"{self._endpoint.url}: a test question is answered word by word as "
-                "without it. Leave out --thinking, or serve a model whose template "
-                "can think, with a reasoning parser."
+                "without it. Leave out --thinking (with a release: --thinking "
+                "default), or serve a model whose template can think, with a "
+                "reasoning parser."
             )
+        self._thinks = _has_thoughts(asked)
+        sure = asked.prompt_tokens != plain.prompt_tokens
+        sure |= _has_thoughts(asked) != _has_thoughts(plain)
+        if not sure and await self._think(DEFAULT_THINKING, tokens) != plain:
+            self._settings.tell(
+                f"{self._endpoint.model} answers a test question otherwise each time, "
+                f"so it cannot be told whether thinking {level} changes anything: a "
+                "difference between levels may be chance"
+            )
+
+    def _most_tokens(self) -> int:
+        """Return the most tokens of an answer, as a run asks for them."""
+        fields = request_fields(self._endpoint, self._settings, None)
+        told = (fields.get("max_tokens"), fields.get("max_completion_tokens"))
+        return max((one for one in told if isinstance(one, int)), default=_LONG)
+
+    async def _think(self, level: str, tokens: int) -> Completion:
+        """Return the answer to a puzzle, at a level of thinking."""
+        settings = replace(self._settings, thinking=level)
+        fields = request_fields(self._endpoint, settings, None)
+        reply = await self._ask(chat_body(with_limit(fields, tokens), _PUZZLE))
+        if reply.status == 200:
+            try:
+                # What was cached of the prompt is no difference between two answers.
+                return read_answer(reply.body)._replace(cached_tokens=None)
+            except UnreadableAnswerError as error:
+                raise EngineError(
+                    f"{self._endpoint.url} answered a test question with {error}, so "
+                    f"it cannot be told whether thinking {self._settings.thinking} "
+                    "changes anything. See to the server, or leave out --thinking."
+                ) from error
+        known = reply.status in (401, 403) or 300 <= reply.status < 400
+        if known or is_transient(reply.status) or level == DEFAULT_THINKING:
+            raise self._refused(reply)
+        said = read_error(reply.body).words
+        words = one_line(said, secret=self._endpoint.key)
+        raise EngineError(
+            f"{self._endpoint.url} refuses thinking {self._settings.thinking} (HTTP "
+            f"{reply.status}); it says: {words or 'nothing else'}\nServe the model "
+            "with a reasoning parser, or leave out --thinking (with a release: "
+            "--thinking default)."
+        )
 
     async def _list_models(self) -> Reply:
         url = self._endpoint.url + "/models"
@@ -204,7 +263,8 @@ class Probe:
 
     async def _complete_two_tokens(self) -> str | None:
         """Return the server's fingerprint, if it has one."""
-        fields = with_limit(request_fields(self._endpoint, self._settings, None), 2)
+        # Without a level of thinking: whether that is refused is a question of its own.
+        fields = with_limit(request_fields(self._endpoint, self._plain, None), 2)
         reply = await self._ask(chat_body(fields, ("user", "Say yes.")))
         if reply.status != 200:
             raise self._refused(reply)
@@ -256,14 +316,15 @@ class Probe:
                 words = one_line(said, secret=self._endpoint.key)
                 return f"it refuses one (HTTP {reply.status}): {words}"
             try:
-                text, finish, *_ = read_answer(reply.body)
+                answer = read_answer(reply.body)
             except UnreadableAnswerError as error:
                 return f"asked for one, its response was {error}"
-            if after_thinking(text):
+            self._thinks_within = _has_thoughts(answer)
+            if after_thinking(answer.text):
                 break
         else:
             return f"its answer was empty after {_LONG} tokens of thinking"
-        if question.schema_won(text, finish):
+        if question.schema_won(answer.text, answer.finish_reason):
             return ""
         return "its answer was another than the only one allowed"
 
@@ -312,6 +373,11 @@ class Probe:
             f"{status}); it says: {said or 'nothing else'}\nCorrect the engine's name, "
             "or fields in extra_body in .ranloop/config.yaml."
         )
+
+
+def _has_thoughts(answer: Completion) -> bool:
+    """Whether thoughts came back, apart from the text or at its beginning."""
+    return bool(answer.thinking) or answer.text.lstrip().startswith("<think>")
 
 
 _STABLE = ("id", "root", "parent", "owned_by", "max_model_len", "meta")

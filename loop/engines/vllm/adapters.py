@@ -8,9 +8,11 @@ weights are shaped for the model. What is not on this machine is left to vLLM.
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +40,15 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
 _READS_HIDDEN: Final = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 """Modules whose input is the hidden state, so that its size must be theirs."""
 
+_SAVED: Final = ("classifier", "score")
+"""Modules that may be trained as a whole."""
+
+_STARTS: Final = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
+"""Named ways to begin that leave the model as it is."""
+
+_ON_HUB: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+"""A name on the hub; a relative path to where it was trained says nothing."""
+
 _MOST_HEADER: Final = 64 * 2**20
 """Bytes of the header of a file of weights that are read."""
 
@@ -59,9 +70,28 @@ def adapter_arguments(model: str, settings: VllmSettings) -> Iterator[str]:
         if os.path.exists(folder):
             rank = max(rank, check_fit(name, Path(folder), model_location(model)))
         yield f"{name}={folder}"
-    chosen = any(one.partition("=")[0] == _OPTION for one in settings.extra_args)
-    if rank > _DEFAULT_RANK and not chosen:
+    chosen = _chosen_rank(settings.extra_args)
+    if chosen is not None and chosen < rank:
+        raise EngineError(
+            f"{_OPTION} {chosen} of the further arguments of vLLM leaves no room for "
+            f"an adapter of rank {rank}. Take it out: ranloop sets it."
+        )
+    if rank > _DEFAULT_RANK and chosen is None:
         yield from (_OPTION, str(next(one for one in RANKS if one >= rank)))
+
+
+def _chosen_rank(arguments: Sequence[str]) -> float | None:
+    """Return the room for ranks that further arguments make; None where they do not.
+
+    What is no number is left to vLLM: there is room for everything.
+    """
+    chosen = None
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name.replace("_", "-") == _OPTION:
+            value = value if equals else "".join(arguments[place + 1 : place + 2])
+            chosen = float(value) if value.isdecimal() else math.inf
+    return chosen
 
 
 def check_fit(name: str, folder: Path, model: str) -> int:
@@ -92,6 +122,7 @@ def check_fit(name: str, folder: Path, model: str) -> int:
                 f"{about} has {what} ({field}), which vLLM does not support. Train it "
                 "without, or merge it into its model."
             )
+    _check_training(config, about)
     rank = _largest_rank(config, about)
     if rank > RANKS[-1]:
         raise EngineError(
@@ -100,6 +131,32 @@ def check_fit(name: str, folder: Path, model: str) -> int:
         )
     _check_base(config, folder, model, about)
     return rank
+
+
+def _check_training(config: Mapping[str, Any], about: str) -> None:
+    """Refuse what vLLM cannot take over of how an adapter was trained."""
+    missing = [one for one in ("lora_alpha", "target_modules") if one not in config]
+    if missing:
+        raise EngineError(f"{about} says nothing of {missing[0]}. Export it again.")
+    saved = config.get("modules_to_save") or ()
+    others = [one for one in saved if one not in _SAVED]
+    if others:
+        raise EngineError(
+            f"{about} has trained {quoted(str(others[0]))} as a whole "
+            "(modules_to_save), which vLLM does not support. Merge it into its model."
+        )
+    if config.get("bias", "none") != "none":
+        raise EngineError(
+            f"{about} has trained biases (bias), which vLLM does not support. Train "
+            "it without, or merge it into its model."
+        )
+    start = config.get("init_lora_weights")
+    if isinstance(start, str) and start.casefold() not in _STARTS:
+        raise EngineError(
+            f"{about} began with {quoted(start)} (init_lora_weights), which changes "
+            "its model, too, and which vLLM does not support. Convert it to plain "
+            "LoRA with PEFT's path_initial_model_for_weight_conversion."
+        )
 
 
 def _largest_rank(config: Mapping[str, Any], about: str) -> int:
@@ -117,17 +174,21 @@ def _check_base(
     config: Mapping[str, Any], folder: Path, model: str, about: str
 ) -> None:
     """Refuse an adapter of another model: by its weights, else by the name."""
-    if os.path.isdir(model):
-        base = _read_json(Path(model, "config.json"), f"the model in {model}")
-        _check_shapes(base, folder, about)
+    if os.path.exists(model):
+        told = Path(model, "config.json")
+        # Models of other forms, such as one file, are vLLM's to judge.
+        if told.is_file():
+            _check_shapes(_read_json(told, f"the model in {model}"), folder, about)
         return
     trained = config.get("base_model_name_or_path")
-    if not isinstance(trained, str) or os.path.isabs(trained) or "/" not in trained:
+    if not isinstance(trained, str) or not _ON_HUB.fullmatch(trained):
         return
     if trained.casefold() != model.casefold():
         raise EngineError(
             f"{about} was trained on {quoted(trained)}, and the model is "
-            f"{quoted(model)}. Name an adapter of this model, or serve that one."
+            f"{quoted(model)}. Name an adapter of this model, or serve that one. If "
+            "they are one model in two forms, correct base_model_name_or_path in its "
+            "adapter_config.json."
         )
 
 
@@ -137,6 +198,9 @@ def _check_shapes(base: Mapping[str, Any], folder: Path, about: str) -> None:
     hidden, layers = facts.get("hidden_size"), facts.get("num_hidden_layers")
     for key, shape in _weight_shapes(folder / "adapter_model.safetensors", about):
         parts = key.split(".")
+        if any(one.startswith("vis") for one in parts):
+            # An encoder of images has layers and sizes of its own.
+            continue
         if "layers" in parts and type(layers) is int:
             place = parts[parts.index("layers") + 1 :][:1]
             if place and place[0].isdecimal() and int(place[0]) >= layers:
@@ -164,7 +228,7 @@ def _weight_shapes(path: Path, about: str) -> Iterator[tuple[str, list[int]]]:
             header = json.loads(stream.read(size)) if size <= _MOST_HEADER else None
     except FileNotFoundError:
         return
-    except (OSError, ValueError, struct.error) as error:
+    except (OSError, ValueError, RecursionError, struct.error) as error:
         raise EngineError(
             f"{about}: {path.name} cannot be read. Export it again."
         ) from error
@@ -179,7 +243,7 @@ def _weight_shapes(path: Path, about: str) -> Iterator[tuple[str, list[int]]]:
 def _read_json(path: Path, about: str) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EngineError(
             f"{about} has no readable {path.name}. Name the folder that has it."
         ) from error

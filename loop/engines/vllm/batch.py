@@ -260,7 +260,7 @@ class BatchEngine:
             url="http://127.0.0.1/v1",
             model=name.adapter or name.model,
             serving=self._serving,
-            extra_body=request_extras(self._serving, settings.thinking),
+            extra_body=request_extras(self._serving),
         )
         self._checks = BatchChecks(self._endpoint, settings, rng or Random())
         self._prefixes: dict[int, RequestPrefix] = {}

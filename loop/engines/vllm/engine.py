@@ -179,7 +179,7 @@ class VllmEngine:
             model=adapter or self._name.model,
             serving=self._serving,
             key=read_key(self._serving),
-            extra_body=request_extras(self._serving, self._settings.thinking),
+            extra_body=request_extras(self._serving),
         )
         return ChatEngine(
             "vllm", endpoint, self._settings, served=served, revive=revive

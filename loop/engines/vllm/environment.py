@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
-from loop.engines.base import DEFAULT_THINKING
 from loop.engines.model_folders import digest_model, find_snapshot, model_location
 from loop.engines.vllm.adapters import adapter_arguments
 
@@ -361,19 +360,10 @@ def read_facts(
     }
 
 
-def request_extras(
-    settings: VllmSettings, thinking: str = DEFAULT_THINKING
-) -> Mapping[str, JsonValue]:
-    """Return the further fields of each request: the config's, and thinking.
-
-    Parameters
-    ----------
-    thinking
-        Level that a run asks for; another one than the default goes before
-        ``enable_thinking`` of the settings.
-    """
+def request_extras(settings: VllmSettings) -> Mapping[str, JsonValue]:
+    """Return the further fields of each request: the config's, and thinking."""
     extras = dict(settings.extra_body)
-    if settings.enable_thinking is not None and thinking == DEFAULT_THINKING:
+    if settings.enable_thinking is not None:
         known = extras.get("chat_template_kwargs")
         kwargs = dict(known) if isinstance(known, dict) else {}
         kwargs.setdefault("enable_thinking", settings.enable_thinking)

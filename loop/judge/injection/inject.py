@@ -525,12 +525,16 @@ def _why_unused(text: str, language: str | None, wanted: str) -> str:
 def _draw(
     pairs: Sequence[InjectedPair], options: InjectionOptions
 ) -> Iterator[InjectedPair]:
-    """Yield at most so many pairs of each kind, number and severity, in their order."""
+    """Yield at most so many pairs of each kind, number and severity, in their order.
+
+    Severities are drawn of the same reports as far as these have them: one is compared
+    with the other.
+    """
     if options.most is None:
         yield from pairs
         return
     chance = Chance(str(options.seed))
-    ranked = sorted(pairs, key=lambda one: chance.rank(one.id))
+    ranked = sorted(pairs, key=lambda one: chance.rank(_plain_id(one)))
     taken = Counter[tuple[str, int, int]]()
     chosen = set()
     for one in ranked:
@@ -539,6 +543,11 @@ def _draw(
             taken[key] += 1
             chosen.add(one.id)
     yield from (one for one in pairs if one.id in chosen)
+
+
+def _plain_id(pair: InjectedPair) -> str:
+    """Return the id of the variant whose errors are no further off."""
+    return pair.id.removesuffix(f"s{pair.severity}") if pair.severity > 1 else pair.id
 
 
 class _Maker:

@@ -9,7 +9,7 @@ from pathlib import Path
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
-from loop.engines.base import DEFAULT_THINKING, split_name, thinking_fields
+from loop.engines.base import DEFAULT_THINKING, split_name, with_thinking
 from loop.labels.cohort import (
     CohortRole,
     iter_items,
@@ -143,8 +143,8 @@ def _asking(engine: EngineFacts) -> RequestParameters:
         temperature=float(parameters.get("temperature", plain.temperature)),
         max_tokens=int(parameters.get("max_tokens", plain.max_tokens)),
         seed=int(parameters.get("seed", plain.seed)),
-        extra={
-            **(engine.identity.get("extra_body") or {}),
-            **thinking_fields(str(parameters.get("thinking", DEFAULT_THINKING))),
-        },
+        extra=with_thinking(
+            engine.identity.get("extra_body") or {},
+            str(parameters.get("thinking", DEFAULT_THINKING)),
+        ),
     )

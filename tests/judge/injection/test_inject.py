@@ -152,6 +152,20 @@ def test_at_most_so_many_are_drawn(made):
     assert {one.id for one in drawn.pairs} <= {one.id for one in made.pairs}
 
 
+def test_severities_are_drawn_of_the_same_reports():
+    """Else hardly a report would have both, and no step could be counted."""
+    reports = {f"r{n}": REPORTS["a"] for n in range(40)}
+    options = {"errors": "d", "most": 5}
+    drawn = inject_errors(reports, InjectionOptions(severities=(1, 2), **options))
+    cases = {
+        level: {one.reference_id for one in drawn.pairs if one.severity == level}
+        for level in (1, 2)
+    }
+    assert len(cases[1]) == 5 and cases[1] == cases[2]
+    plain = inject_errors(reports, InjectionOptions(**options))
+    assert cases[1] == {one.reference_id for one in plain.pairs}
+
+
 def test_what_cannot_be_used_is_counted():
     """Nothing is dropped in silence."""
     texts = {
