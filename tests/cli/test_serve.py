@@ -108,7 +108,8 @@ def test_an_engine_of_the_same_workspace_uses_the_server(workspace, python):
 def test_options_reach_the_server_and_its_record(workspace, python, tmp_path):
     """They replace the config's settings, and count as what can change an answer."""
     (tmp_path / "adapter").mkdir()
-    (tmp_path / "adapter" / "adapter_config.json").write_text('{"r": 8}')
+    told = '{"r": 8, "lora_alpha": 16, "target_modules": ["q_proj"]}'
+    (tmp_path / "adapter" / "adapter_config.json").write_text(told)
     options = [
         *("m", "--json", "--dtype", "float32", "--max-model-len", "99"),
         *("--no-prefix-caching", "--no-enable-thinking", "--batch-invariant"),
