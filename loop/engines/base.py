@@ -67,7 +67,7 @@ def check_thinking(words: str) -> str:
     level = words.strip().casefold()
     if level in (DEFAULT_THINKING, *LEVELS):
         return level
-    # Python refuses to read thousands of digits, in words of its own.
+    # Python refuses to read thousands of digits, and its message is not for users.
     whole = level.isascii() and level.isdecimal() and len(level) <= _MOST_DIGITS
     if whole and 0 < int(level) <= _MOST_BUDGET:
         return str(int(level))

@@ -179,7 +179,7 @@ class JudgeMatrix:
 
     without_effect: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """Judge, engine, and the levels of thinking that change nothing there: they have
-    no column of their own."""
+    no separate column."""
 
     @property
     def failed(self) -> bool:

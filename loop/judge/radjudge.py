@@ -332,7 +332,7 @@ class RankingOutcome(StrEnum):
     """A candidate of the ranking has no score: neither right nor wrong."""
 
     NOT_APPLICABLE = "not applicable"
-    """The ranking depends on the patient, about whom the metric is told nothing."""
+    """The ranking depends on the patient, of which the metric sees nothing."""
 
 
 class PassShare(NamedTuple):

@@ -114,7 +114,7 @@ _ANSWER: Final = """\
 
 
 def _shown(*names: str) -> str:
-    """Return the template of these inputs, each in a block of its own."""
+    """Return the template of these inputs, each in a separate block."""
     return "".join(
         f"<{name}>\n{{# frozen: {name} #}}\n{{{{ {name} }}}}\n"
         f"{{# end frozen #}}\n</{name}>\n"

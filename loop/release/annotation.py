@@ -113,7 +113,7 @@ class AnnotationOptions:
     """Rows of a shard."""
 
     text: bool = False
-    """Whether the texts stand beside what was read out of them. Private."""
+    """Whether the texts are kept with the labels. Private."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= MOST_WORKERS:
@@ -154,7 +154,7 @@ def annotate_corpus(
 
     The source is read twice, as a stream: once to see that all of it can be read, and
     once for its rows. A folder that is there is gone on with: shards of the same rows,
-    read by the same version, engine and parameters, are not made again, unless a model
+    read by the same version, engine and parameters, are not rebuilt, unless a model
     failed to answer some: these are asked for once more.
 
     Parameters
@@ -249,7 +249,7 @@ def annotate_corpus(
             if number not in done and known != shard.sha256:
                 raise DataError(
                     f"{out / shard.file} was changed. Remove it, and give the same "
-                    "command again: it is made again."
+                    "command again: it is rebuilt."
                 )
         finish_folder(out, manifest)
         if not manifest.statuses.get(Status.ENGINE_FAILED):

@@ -243,7 +243,7 @@ def _texts(
 
 
 def _names(rows: list[CorpusRow]) -> list[str]:
-    """Return an id of its own for each row: that of the source where it is one."""
+    """Return a unique id for each row: that of the source where it is one."""
     seen = Counter(row.case_id for row in rows)
     numbers = {name: count(1) for name in seen}
     names = []

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -25,7 +25,13 @@ from loop.core.errors import DataError
 from loop.core.files import write_atomic, write_error
 from loop.core.records import Item, Outcome, Status
 from loop.core.safe_text import quoted
-from loop.labels.importing.table_files import ANNOTATION, COMPLETE
+from loop.labels.importing.table_files import (
+    ANNOTATION,
+    COMPLETE,
+    check_shard,
+    digest_file,
+    read_annotation,
+)
 from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 
@@ -73,7 +79,7 @@ class AnnotationPlan(_ManifestPart):
     """Published names of the labels."""
 
     text: bool
-    """Whether the texts stand beside what was read."""
+    """Whether the texts are kept with the labels."""
 
     shard_rows: int
     """Rows of a shard; the last one may have fewer."""
@@ -250,21 +256,9 @@ def write_shard(
     about = {"plan": plan.digest, "shard": number, "rows": digest_rows(rows)}
     schema = schema.with_metadata({_ABOUT: json.dumps(about).encode()})
     target = folder / shard_name(number)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with open(beside, "xb", opener=_open_private) as stream:
-            pq.write_table(pa.table(cells, schema=schema), stream, compression="zstd")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, target)
-    except OSError as error:
-        raise write_error(target, error) from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, _MODE)
+    shard = BytesIO()
+    pq.write_table(pa.table(cells, schema=schema), shard, compression="zstd")
+    write_atomic(target, shard.getvalue(), mode=_MODE)
 
 
 def has_shard(
@@ -307,7 +301,7 @@ def has_failed(folder: Path, number: int) -> bool:
 def finished_shards(folder: Path) -> Mapping[str, str]:
     """Return file and sha256 of each shard of an annotation that is complete.
 
-    Empty where it is not, or its manifest cannot be read: it is made anew.
+    Empty where it is not, or its manifest cannot be read: the shards are then rebuilt.
     """
     try:
         return {one.file: one.sha256 for one in read_manifest_of(folder).shards}
@@ -318,7 +312,7 @@ def finished_shards(folder: Path) -> Mapping[str, str]:
 def _unreadable(path: Path) -> DataError:
     return DataError(
         f"{path} cannot be read as a shard. Remove it, and give the same command "
-        "again: it is made again."
+        "again: it is rebuilt."
     )
 
 
@@ -404,24 +398,12 @@ def read_manifest_of(folder: Path) -> AnnotationManifest:
     DataError
         There is none, it is not complete, or its manifest was changed.
     """
-    path, success = folder / ANNOTATION, folder / COMPLETE
-    if not path.is_file():
-        raise DataError(
-            f"{folder} holds no annotation. Name a folder that `ranloop annotate` made."
-        )
-    if not success.is_file():
-        raise DataError(
-            f"the annotation in {folder} is not complete. Give its command again: it "
-            "goes on where it was."
-        )
-    raw = path.read_bytes()
-    if success.read_text("ascii", "replace").strip() != hashlib.sha256(raw).hexdigest():
-        raise DataError(f"{path} was changed. Restore it, or annotate again.")
+    raw = read_annotation(folder)
     try:
         return AnnotationManifest.model_validate_json(raw)
     except ValidationError as error:
         raise DataError(
-            f"{path} has not the form of a manifest. Restore it."
+            f"{folder / ANNOTATION} has not the form of a manifest. Restore it."
         ) from error
 
 
@@ -447,8 +429,7 @@ class ShardCounts:
             It cannot be read.
         """
         try:
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = digest_file(path)
             names = [CASE_ID, STATUS, *self._plan.columns, _REPAIRS, _PROBLEM]
             table = pq.read_table(path, columns=names)
         except (OSError, pa.ArrowException) as error:
@@ -582,15 +563,7 @@ def read_labels(
     names = [CASE_ID, STATUS, *manifest.plan.columns]
     for shard in manifest.shards:
         path = folder / shard.file
-        try:
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise DataError(
-                f"{path} is missing. Give the command of the annotation again."
-            ) from error
-        if digest != shard.sha256:
-            raise DataError(f"{path} was changed. Remove it, and annotate again.")
+        check_shard(path, shard.sha256)
         table = pq.read_table(path, columns=names)
         yield from zip(*(table[name].to_pylist() for name in names), strict=True)
 

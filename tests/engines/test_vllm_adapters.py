@@ -119,7 +119,7 @@ def test_the_largest_of_several_counts_and_the_config_has_the_last_word(model, a
         ({"rank_pattern": {"q": "x"}}, "is not a whole number"),
         ({"peft_type": "IA3"}, "is 'IA3', and vLLM loads LoRA only"),
         ({"use_dora": True}, r"has DoRA \(use_dora\)"),
-        ({"lora_bias": True}, "has a bias of its own"),
+        ({"lora_bias": True}, "has a LoRA bias"),
         ({"bias": "all"}, "has trained biases"),
         ({"modules_to_save": ["score", "lm_head"]}, "has trained 'lm_head' as a whole"),
         ({"init_lora_weights": "PiSSA_niter_4"}, "began with 'PiSSA_niter_4'"),

@@ -102,7 +102,7 @@ def test_rows_are_drawn_with_the_chances_that_are_kept(annotated, tmp_path):
     assert "Case" not in (folder / SAMPLE).read_text()
 
 
-def test_every_drawn_row_has_an_id_of_its_own(tmp_path):
+def test_every_drawn_row_has_a_unique_id(tmp_path):
     """Also where the source has an id that numbering makes."""
     made = [("a", "Edema."), ("a", "Pneumonia."), ("a#1", "Fracture."), ("b", "Edema.")]
     source, out = write(tmp_path / "reports.csv", made), tmp_path / "out"

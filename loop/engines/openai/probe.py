@@ -83,7 +83,7 @@ _SHORT, _LONG = 160, 2048
 """Output tokens of the schema's probe: for an answer, and for one after thinking."""
 
 _SMALL_BUDGET = 8
-"""Tokens of thoughts that nobody gets along with who thinks at all."""
+"""Tokens; too few for a thought, so that a server that keeps the limit cuts it off."""
 
 _PUZZLE = (
     "user",
@@ -198,9 +198,9 @@ class Probe:
         sure |= _has_thoughts(asked) != _has_thoughts(plain)
         if not sure and await self._think(DEFAULT_THINKING, tokens) != plain:
             self._settings.tell(
-                f"{self._endpoint.model} answers a test question otherwise each time, "
-                f"so it cannot be told whether thinking {level} changes anything: a "
-                "difference between levels may be chance"
+                f"{self._endpoint.model} answers a test question differently each "
+                f"time, so it cannot be told whether thinking {level} changes "
+                "anything: a difference between levels may be chance"
             )
 
     def _most_tokens(self) -> int:
@@ -263,7 +263,7 @@ class Probe:
 
     async def _complete_two_tokens(self) -> str | None:
         """Return the server's fingerprint, if it has one."""
-        # Without a level of thinking: whether that is refused is a question of its own.
+        # Without a level of thinking: whether that is refused is asked separately.
         fields = with_limit(request_fields(self._endpoint, self._plain, None), 2)
         reply = await self._ask(chat_body(fields, ("user", "Say yes.")))
         if reply.status != 200:

@@ -2,7 +2,7 @@
 
 A report is taken apart into its sentences. A phrase is entailed by the same words.
 Else it is entailed if every finding that it states matches one of the other report
-without an error of its own, and the other report denies all that it denies. One in
+with no other error, and the other report denies all that it denies. One in
 which nothing is found, such as "The heart is normal.", is entailed by another in which
 nothing is found and that is about the same part of the body, as far as they share the
 word for it.

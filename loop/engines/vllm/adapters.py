@@ -29,7 +29,7 @@ _OPTION: Final = "--max-lora-rank"
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     "use_dora": "DoRA",
-    "lora_bias": "a bias of its own",
+    "lora_bias": "a LoRA bias",
     "alora_invocation_tokens": "activated LoRA",
     "layer_replication": "replicated layers",
     "use_bdlora": "block-diagonal LoRA",
@@ -199,7 +199,7 @@ def _check_shapes(base: Mapping[str, Any], folder: Path, about: str) -> None:
     for key, shape in _weight_shapes(folder / "adapter_model.safetensors", about):
         parts = key.split(".")
         if any(one.startswith("vis") for one in parts):
-            # An encoder of images has layers and sizes of its own.
+            # An image encoder has other layers and sizes.
             continue
         if "layers" in parts and type(layers) is int:
             place = parts[parts.index("layers") + 1 :][:1]

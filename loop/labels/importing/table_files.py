@@ -311,7 +311,7 @@ def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
 
 
 def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
-    header, sha256 = read_parquet_header(path)
+    header, sha256 = _read_parquet_header(path), digest_file(path)
 
     def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for number, cells in iter_parquet(path, columns):
@@ -328,44 +328,77 @@ COMPLETE: Final = "_SUCCESS"
 
 
 def _open_shards(path: Path, encoding: str, name: str) -> SourceTable:
-    try:
-        raw = (path / ANNOTATION).read_bytes()
-        done = (path / COMPLETE).read_text("ascii", "replace").strip()
-    except OSError as error:
-        raise DataError(
-            f"{path}: the annotation is not complete. Give its command again: it goes "
-            "on where it was."
-        ) from error
-    digest = hashlib.sha256(raw).hexdigest()
-    if digest != done:
-        raise DataError(f"{path}: {ANNOTATION} was changed. Annotate again.")
+    raw = read_annotation(path)
     files = []
     header: list[str] = []
     for one in json.loads(raw)["shards"]:
         files.append(path / one["file"])
-        if not os.path.isfile(files[-1]):
-            raise DataError(
-                f"{files[-1]} is missing. Give the command of the annotation again."
-            )
-        header, sha256 = read_parquet_header(files[-1])
-        if sha256 != one["sha256"]:
-            raise DataError(
-                f"{files[-1]} was changed. Remove it, and give the command of the "
-                "annotation again."
-            )
+        check_shard(files[-1], one["sha256"])
+        header = _read_parquet_header(files[-1])
 
     def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for file in files:
             for number, cells in iter_parquet(file, columns):
                 yield SourceRow(f"{name}, {file.name}, row {number}", cells)
 
+    digest = hashlib.sha256(raw).hexdigest()
     return SourceTable(name=name, header=tuple(header), read=read, sha256=digest)
+
+
+def read_annotation(folder: Path) -> bytes:
+    """Return the manifest of an annotation that is complete and unchanged.
+
+    Raises
+    ------
+    DataError
+        There is none, it is not complete, or its manifest was changed.
+    """
+    path, success = folder / ANNOTATION, folder / COMPLETE
+    if not path.is_file():
+        raise DataError(
+            f"{folder} holds no annotation. Name a folder that `ranloop annotate` made."
+        )
+    if not success.is_file():
+        raise DataError(
+            f"the annotation in {folder} is not complete. Give its command again: it "
+            "goes on where it was."
+        )
+    raw = path.read_bytes()
+    if success.read_text("ascii", "replace").strip() != hashlib.sha256(raw).hexdigest():
+        raise DataError(f"{path} was changed. Restore it, or annotate again.")
+    return raw
+
+
+def check_shard(path: Path, sha256: str) -> None:
+    """Refuse a shard that is not what the manifest says.
+
+    Raises
+    ------
+    DataError
+        It is missing or was changed.
+    """
+    try:
+        found = digest_file(path)
+    except OSError as error:
+        raise DataError(
+            f"{path} is missing. Give the command of the annotation again."
+        ) from error
+    if found != sha256:
+        raise DataError(
+            f"{path} was changed. Remove it, and give the command of the annotation "
+            "again."
+        )
+
+
+def digest_file(path: Path) -> str:
+    """Return the sha256 of a file, which may be larger than memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _open_excel(path: Path, encoding: str, name: str) -> SourceTable:
     try:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = digest_file(path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     header = next((row for _, row in _excel_rows(path)), [])
@@ -454,8 +487,8 @@ _BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
 }
 
 
-def read_parquet_header(path: Path) -> tuple[list[str], str]:
-    """Return the column names of a Parquet file, and its sha256.
+def _read_parquet_header(path: Path) -> list[str]:
+    """Return the column names of a Parquet file.
 
     Raises
     ------
@@ -466,9 +499,7 @@ def read_parquet_header(path: Path) -> tuple[list[str], str]:
     import pyarrow.parquet as pq
 
     try:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return list(pq.read_schema(path).names), digest
+        return list(pq.read_schema(path).names)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             f"{path} cannot be read as Parquet. Export it again, or give CSV."
