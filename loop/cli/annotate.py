@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from loop.cli.console import (
+    EncodingOption,
+    IdColumnOption,
+    IdPrefixOption,
     JsonOption,
+    LanguageOption,
+    NumberRowsOption,
     ProgressBar,
+    TextColumnOption,
     ThinkingOption,
     UnconstrainedOption,
     WorkspaceOption,
@@ -98,25 +103,12 @@ def annotate(
     with_text: Annotated[
         bool, typer.Option("--with-text", help="Keep the texts beside the labels.")
     ] = False,
-    id_column: Annotated[
-        str, typer.Option("--id-column", help="Column with the case ids.")
-    ] = "",
-    text_column: Annotated[
-        str, typer.Option("--text-column", help="Column with the whole text.")
-    ] = "",
-    number_rows: Annotated[
-        bool,
-        typer.Option("--number-rows", help="Number the rows: there are no case ids."),
-    ] = False,
-    id_prefix: Annotated[
-        str, typer.Option("--id-prefix", help="Prefix for every case id.")
-    ] = "",
-    language: Annotated[
-        str, typer.Option("--language", help="ISO 639-1 code, or auto.")
-    ] = "auto",
-    encoding: Annotated[
-        str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
-    ] = "auto",
+    id_column: IdColumnOption = None,
+    text_column: TextColumnOption = None,
+    number_rows: NumberRowsOption = False,
+    id_prefix: IdPrefixOption = "",
+    language: LanguageOption = "auto",
+    encoding: EncodingOption = "auto",
     max_tokens: MaxTokensOption = None,
     thinking: ThinkingOption = "",
     allow_unconstrained: UnconstrainedOption = False,
@@ -437,18 +429,12 @@ def _show_comparison(found: AnnotationComparison) -> None:
         f"{count(found.rows)} rows: {count(same)} are the same, "
         f"{count(found.differing)} differ"
     )
-    rows: Iterable[tuple[str, ...]] = [
-        (one.label, change, count(n))
-        for one in found.labels
-        for change, n in one.changes.items()
-    ]
-    rows = [
-        *(("status", change, count(n)) for change, n in found.statuses.items()),
-        *rows,
-    ]
+    changes = [("status", found.statuses)]
+    changes += [(one.label, one.changes) for one in found.labels]
+    rows = [(name, words, count(n)) for name, of in changes for words, n in of.items()]
     if rows:
         say()
-        print_table(("label", "change", "rows"), list(rows))
+        print_table(("label", "change", "rows"), rows)
         say()
         say(f"note: the first that differ are {', '.join(found.examples[:5])}")
 
@@ -480,7 +466,18 @@ def _show_report(found: CorpusReport) -> None:
     if found.changed:
         say(
             f"note: {count(found.changed)} drawn rows have another text in the cohort "
-            "than was annotated: readers labelled something else"
+            "than was annotated: readers labelled something else, so these are not read"
+        )
+    if found.unanswered:
+        say(
+            f"note: {count(found.unanswered)} of all rows with a text have no answer, "
+            "so nothing is called present in them: they count among the others"
+        )
+    if found.left_out:
+        say_wrapped(
+            "note: ",
+            f"no numbers for {', '.join(found.left_out)}: the reference has no such "
+            "label",
         )
     undecided = sum(one.undecided for one in found.labels)
     if undecided:
@@ -488,14 +485,21 @@ def _show_report(found: CorpusReport) -> None:
             f"note: {count(undecided)} cells that readers left uncertain or open are "
             "in no number"
         )
+    not_coded = sum(one.not_coded for one in found.labels)
+    if not_coded:
+        say(
+            f"note: {count(not_coded)} cells that the reference does not code count as "
+            "absent"
+        )
     for text in _REPORT_NOTES:
         say_wrapped("note: ", text)
 
 
 _REPORT_NOTES = (
     "called: share of rows that the annotation calls present. right: share of these "
-    "that readers call present. missed: share of the other rows that readers call "
-    "present. prevalence: by both. read: rows of each kind that were read.",
+    "that readers call present. missed: share of the other rows, called absent or "
+    "uncertain or not answered, that readers call present. prevalence: by both. read: "
+    "rows of each kind that were read.",
     "Each row counts by 1 / its chance of being drawn. Limits are of 95 %: "
     "Clopper-Pearson for the effective number of rows, and recovered from both for the "
     "prevalence.",
@@ -509,24 +513,24 @@ def _limits(found: Estimate) -> str:
 
 
 def _report_data(found: CorpusReport) -> dict[str, Any]:
-    def told(one: Estimate) -> dict[str, Any]:
-        return one._asdict()
-
     return {
         "rows": found.rows,
         "reference": found.reference,
         "drawn": found.drawn,
         "missing": found.missing,
         "changed": found.changed,
+        "unanswered": found.unanswered,
+        "left_out": list(found.left_out),
         "labels": [
             {
                 "label": one.label,
                 "called": one.called,
-                "right": told(one.among_called),
-                "missed": told(one.among_others),
-                "prevalence": told(one.prevalence),
+                "right": one.among_called._asdict(),
+                "missed": one.among_others._asdict(),
+                "prevalence": one.prevalence._asdict(),
                 "reviewed": list(one.reviewed),
                 "undecided": one.undecided,
+                "not_coded": one.not_coded,
             }
             for one in found.labels
         ],

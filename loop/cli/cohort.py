@@ -20,9 +20,15 @@ from loop.cli.cohort_report import (
 )
 from loop.cli.console import (
     ActorOption,
+    EncodingOption,
+    IdColumnOption,
+    IdPrefixOption,
     JsonOption,
+    LanguageOption,
+    NumberRowsOption,
     ProgressBar,
     RoleOption,
+    TextColumnOption,
     WorkspaceOption,
     acting,
     note,
@@ -181,21 +187,11 @@ def import_(
     licence: Annotated[
         str, typer.Option("--licence", help="What may be done with them, in words.")
     ] = "",
-    language: Annotated[
-        str, typer.Option("--language", help="ISO 639-1 code, or auto.")
-    ] = "auto",
-    encoding: Annotated[
-        str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
-    ] = "auto",
-    id_prefix: Annotated[
-        str, typer.Option("--id-prefix", help="Prefix for every case id.")
-    ] = "",
-    id_column: Annotated[
-        str | None, typer.Option("--id-column", help="Column with the case ids.")
-    ] = None,
-    text_column: Annotated[
-        str | None, typer.Option("--text-column", help="Column with the whole text.")
-    ] = None,
+    language: LanguageOption = "auto",
+    encoding: EncodingOption = "auto",
+    id_prefix: IdPrefixOption = "",
+    id_column: IdColumnOption = None,
+    text_column: TextColumnOption = None,
     patient_column: Annotated[
         str | None, typer.Option("--patient-column", help="Column with the patients.")
     ] = None,
@@ -221,12 +217,7 @@ def import_(
         str | None,
         typer.Option("--reference-id-column", help="Column with ids of references."),
     ] = None,
-    number_rows: Annotated[
-        bool,
-        typer.Option(
-            "--number-rows", help="Number the rows: the table has no case ids."
-        ),
-    ] = False,
+    number_rows: NumberRowsOption = False,
     drop_duplicates: Annotated[
         bool,
         typer.Option(

@@ -82,6 +82,25 @@ ReferenceOption = Annotated[
     int | None,
     typer.Option("--reference", min=1, help="Reference version; default: newest."),
 ]
+LanguageOption = Annotated[
+    str, typer.Option("--language", help="ISO 639-1 code, or auto.")
+]
+EncodingOption = Annotated[
+    str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
+]
+IdPrefixOption = Annotated[
+    str, typer.Option("--id-prefix", help="Prefix for every case id.")
+]
+IdColumnOption = Annotated[
+    str | None, typer.Option("--id-column", help="Column with the case ids.")
+]
+TextColumnOption = Annotated[
+    str | None, typer.Option("--text-column", help="Column with the whole text.")
+]
+NumberRowsOption = Annotated[
+    bool,
+    typer.Option("--number-rows", help="Number the rows: the table has no case ids."),
+]
 UnconstrainedOption = Annotated[
     bool,
     typer.Option(

@@ -25,7 +25,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import WorkspacePaths
-from loop.core.records import ValueCode
+from loop.core.records import Status, ValueCode
 from loop.core.safe_text import format_csv, shielded
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.reference import read_reference
@@ -60,8 +60,8 @@ class _DrawnRow(BaseModel):
     """As in the table of texts."""
 
     chance: float = Field(gt=0, le=1)
-    text_digest: str = ""
-    """Sha256 of its words; empty where it was drawn before that was kept."""
+    text_digest: str
+    """Sha256 of its words."""
 
 
 class _Sample(BaseModel):
@@ -99,6 +99,9 @@ class LabelPrevalence(NamedTuple):
     undecided: int
     """Drawn rows about which readers did not decide, in no number."""
 
+    not_coded: int
+    """Drawn rows for which the reference has no code; they count as absent."""
+
 
 class CorpusReport(NamedTuple):
     """A corpus, corrected by what readers say of a sample of it."""
@@ -112,7 +115,13 @@ class CorpusReport(NamedTuple):
     """Drawn rows that the cohort does not have."""
 
     changed: int
-    """Drawn rows that have another text in the cohort."""
+    """Drawn rows that have another text in the cohort, and are not read."""
+
+    unanswered: int
+    """Rows with a text but no answer; they count among those not called present."""
+
+    left_out: tuple[str, ...]
+    """Labels that the reference does not have."""
 
     labels: tuple[LabelPrevalence, ...]
 
@@ -297,19 +306,20 @@ def report_corpus(
     taxonomy = read_taxonomy(workspace.labels)
     reference = read_reference(workspace, cohort, number)
     places = {name: place for place, name in enumerate(reference.case_ids)}
-    read = [one for one in sample.rows if one.case_id in places]
-    if not read:
+    there = [one for one in sample.rows if one.case_id in places]
+    if not there:
         raise DataError(
             f"cohort {cohort} has none of the rows that were drawn from {folder}. "
             "Import the table of the sample with its ids as they are."
         )
-    changed = _count_changed(workspace, cohort, read)
-    if changed == len(read):
+    changed = _find_changed(workspace, cohort, there)
+    read = [one for one in there if one.case_id not in changed]
+    if not read:
         raise DataError(
             f"cohort {cohort} has other texts than were drawn from {folder}, under the "
             "same ids. Name the cohort of the sample."
         )
-    wanted = {one.row for one in sample.rows}
+    wanted = {one.row for one in read}
     called = {
         place: labels
         for place, (_, _, *labels) in enumerate(read_labels(folder, manifest))
@@ -317,10 +327,11 @@ def report_corpus(
     }
     chances = np.array([one.chance for one in read])
     spoken = manifest.rows - manifest.statuses.get(NO_TEXT, 0)
-    found = []
+    found, left_out = [], []
     for column, name in enumerate(manifest.plan.columns):
         label = taxonomy.find(name).id if taxonomy.knows(name) else ""
         if label not in reference.labels:
+            left_out.append(name)
             continue
         marks = reference.marks[
             [places[one.case_id] for one in read], reference.labels.index(label)
@@ -333,8 +344,10 @@ def report_corpus(
         rows=spoken,
         reference=reference.ref,
         drawn=len(sample.rows),
-        missing=len(sample.rows) - len(read),
-        changed=changed,
+        missing=len(sample.rows) - len(there),
+        changed=len(changed),
+        unanswered=spoken - manifest.statuses.get(Status.ANSWERED.value, 0),
+        left_out=tuple(left_out),
         labels=tuple(found),
     )
 
@@ -343,17 +356,17 @@ def _digest_words(text: str) -> str:
     return digest_bytes(" ".join(text.split()).encode("utf-8"))
 
 
-def _count_changed(
-    workspace: WorkspacePaths, cohort: str, read: list[_DrawnRow]
-) -> int:
-    """Return how many drawn rows have another text in the cohort."""
-    drawn = {one.case_id: one.text_digest for one in read if one.text_digest}
+def _find_changed(
+    workspace: WorkspacePaths, cohort: str, there: list[_DrawnRow]
+) -> set[str]:
+    """Return the ids of drawn rows that have another text in the cohort."""
+    drawn = {one.case_id: one.text_digest for one in there}
     items = iter_items(workspace, read_cohort(workspace, cohort))
-    return sum(
-        drawn[one.id] != _digest_words(one.variables[TEXT])
+    return {
+        one.id
         for one in items
-        if one.id in drawn
-    )
+        if one.id in drawn and drawn[one.id] != _digest_words(one.variables[TEXT])
+    }
 
 
 def _prevalence(
@@ -388,6 +401,7 @@ def _prevalence(
         ),
         reviewed=(int(among.sum()), int(others.sum())),
         undecided=int((~decided).sum()),
+        not_coded=int((marks == ValueCode.NOT_CODED).sum()),
     )
 
 

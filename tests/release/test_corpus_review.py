@@ -8,15 +8,21 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.records import Completion
+from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.release.annotation import AnnotationOptions, annotate_corpus
 from loop.release.corpus_review import SAMPLE, draw_sample, report_corpus
+from loop.run.asking import load_engine
 from loop.stats.intervals import Estimate, clopper_pearson
 from loop.stats.weighted import weighted_share, weighted_sum
 from tests.judge.scenes import call
-from tests.release.test_annotation import annotate, rows, table, write
+from tests.release.test_annotation import annotate, request, rows, table, write
 
 NAMES = ("Pleural Effusion", "Cardiomegaly", "Pneumonia", "Pneumothorax")
+CODES = {0: "not_coded", 1: "not_coded", 2: "uncertain"}
+"""What a reference says of the first rows of a sample."""
 
 
 @pytest.fixture
@@ -190,7 +196,10 @@ def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path)
     drawn = read_table(tmp_path / "s.csv")
     drawn[0]["text"] = "Left effusion, I would say."
     label_sample(workspace, folder, drawn, tmp_path)
-    assert report_corpus(workspace, folder, "check").changed == 1
+    found = report_corpus(workspace, folder, "check")
+    assert found.changed == 1
+    # Readers said nothing of the drawn row.
+    assert {sum(one.reviewed) for one in found.labels} == {len(drawn) - 1}
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
     assert "1 drawn rows have another text in the cohort" in shown.output
     for one in drawn:
@@ -198,6 +207,52 @@ def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path)
     label_sample(workspace, folder, drawn, tmp_path, name="others")
     with pytest.raises(DataError, match="has other texts than were drawn"):
         report_corpus(workspace, folder, "others")
+
+
+def test_what_no_reader_and_no_engine_answered_is_told(
+    monkeypatch, workspace, tmp_path
+):
+    """Rows without an answer, labels without a reference, cells without a code."""
+
+    class Silent:
+        def __init__(self, name, settings):
+            self.inner = load_engine("rules", settings)
+
+        def identity(self):
+            """Return who it is."""
+            return {"engine": "silent"}
+
+        def complete(self, prompts):
+            """Answer nine of ten."""
+            for index, made in self.inner.complete(list(prompts)):
+                yield index, made if index % 10 else Completion("", "stop")
+
+    monkeypatch.setitem(base._FACTORIES, "silent", Silent)
+    source, folder = write(tmp_path / "reports.csv", rows(100)), tmp_path / "out"
+    annotate_corpus(
+        source, folder, request(engine="silent"), options=AnnotationOptions()
+    )
+    unread = sum(one["status"] == "unparsed" for one in table(folder))
+    assert unread > 0
+    draw_sample(folder, source, tmp_path / "s.csv", 1_000)
+    path = tmp_path / "coded.csv"
+    made = [
+        (one["case_id"], one["text"].removeprefix("'"), CODES.get(number, "0"))
+        for number, one in enumerate(read_table(tmp_path / "s.csv"))
+    ]
+    write(path, made, ("case_id", "text", NAMES[0]))
+    options = ImportOptions(name="check", role="external", source="-", licence="-")
+    import_cohort(workspace, path, options, actor=Actor(name="Ann"))
+    found = report_corpus(workspace, folder, "check")
+    assert found.unanswered == unread
+    (label,) = found.labels
+    assert label.label == NAMES[0]
+    assert len(found.left_out) == 20 and NAMES[1] in found.left_out
+    assert (label.not_coded, label.undecided) == (2, 1)
+    shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
+    assert f"{unread} of all rows with a text have no answer" in shown.output
+    assert "the reference has no such label" in " ".join(shown.output.split())
+    assert "2 cells that the reference does not code count as absent" in shown.output
 
 
 def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_path):
