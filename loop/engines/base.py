@@ -353,6 +353,18 @@ def split_name(rest: str) -> ModelName:
     return ModelName(model, adapter if sharp else None, urls[0] if urls else None)
 
 
+def find_model(engine: str) -> ModelName | None:
+    """Return the language model that `engine` asks; None where it asks none.
+
+    Raises
+    ------
+    EngineError
+        The name of the model is malformed; see `split_name`.
+    """
+    scheme, _, rest = engine.partition(":")
+    return split_name(rest) if scheme in ("openai", "vllm") else None
+
+
 def masked(name: str) -> str:
     """Return an engine's name without what may be secret in its URL.
 

@@ -528,26 +528,10 @@ def _parse_rows(raw: bytes, names: Sequence[str], path: Path) -> tuple[FitRow, .
         raise DataError(f"{path} cannot be read. Restore it.") from error
 
 
-def has_member(version: EnsembleVersion, digest: str) -> bool:
-    """Whether the judge of this digest is a member."""
-    return any(
-        one.pin.judge and one.pin.digest == digest for one in version.ensemble.members
-    )
-
-
-def asked_alike(version: EnsembleVersion, digest: str, asker: str) -> bool:
-    """Whether the judge of this digest was asked as a member as it is by `asker`.
-
-    Parameters
-    ----------
-    asker
-        Digest of an engine's name, parameters and identity.
-    """
-    return all(
-        one.pin.identity == asker
-        for one in version.ensemble.members
-        if one.pin.judge and one.pin.digest == digest
-    )
+def judge_pins(version: EnsembleVersion, digest: str) -> list[MemberPin]:
+    """Return what the members are that are the judge of this digest; often none."""
+    pins = (one.pin for one in version.ensemble.members)
+    return [one for one in pins if one.judge and one.digest == digest]
 
 
 def refit(version: EnsembleVersion) -> bool:

@@ -20,7 +20,7 @@ from loop.core.config import read_config
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import PromptTask, Status
-from loop.engines.base import DEFAULT_THINKING
+from loop.engines.base import DEFAULT_THINKING, find_model
 from loop.evaluate.matrix.runs import EngineRun, MatrixRequest
 from loop.evaluate.protocol import read_protocol
 from loop.evaluate.stability import find_draws
@@ -50,7 +50,6 @@ from loop.labels.expert_ratings import read_ratings_of
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
-from loop.run.cost import asked_model
 from loop.run.execute import CUT_OFF
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store, count_problem, open_store
@@ -153,6 +152,15 @@ class ColumnComparison(NamedTuple):
     """Adjusted over all pairs of columns."""
 
 
+class WithoutEffect(NamedTuple):
+    """A judge with an engine for which levels of thinking change nothing."""
+
+    prompt: str
+    engine: str
+    thinking: tuple[str, ...]
+    """The levels; they have no separate column."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeMatrix:
     """Judges side by side on one cohort of rated pairs."""
@@ -177,9 +185,7 @@ class JudgeMatrix:
     strata: str = ""
     """Name of the file of strata; empty without one."""
 
-    without_effect: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    """Judge, engine, and the levels of thinking that change nothing there: they have
-    no separate column."""
+    without_effect: tuple[WithoutEffect, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -316,7 +322,7 @@ def sweep_thinking(
         )
     found = []
     for request in requests:
-        models = [one for one in request.engines if asked_model(one) is not None]
+        models = [one for one in request.engines if find_model(one) is not None]
         if not models:
             raise DataError(
                 "--thinking is for language models, and none is among the engines. "
@@ -432,13 +438,13 @@ def read_judge_matrix(
 
 def _without_effect(
     asked: Sequence[JudgeRun],
-) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+) -> tuple[WithoutEffect, ...]:
     """Return the levels of thinking that change nothing, by judge and engine."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in asked:
         if one.no_effect:
             found.setdefault((one.prompt, one.engine), []).append(one.thinking)
-    return tuple((*key, tuple(levels)) for key, levels in found.items())
+    return tuple(WithoutEffect(*key, tuple(levels)) for key, levels in found.items())
 
 
 def _keys(number: int) -> list[str]:

@@ -207,10 +207,10 @@ def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
 def _column_notes(matrix: JudgeMatrix) -> list[str]:
     """Return what a reader must know about single columns, and about the strata."""
     told = [
-        f"{prompt} with {engine}: thinking {', '.join(levels)} has no effect: a test "
-        "question is answered word by word as without it. Nothing was asked with it; "
-        "the column without a level stands for it, too."
-        for prompt, engine, levels in matrix.without_effect
+        f"{one.prompt} with {one.engine}: thinking {', '.join(one.thinking)} has no "
+        "effect: a test question is answered word by word as without it. Nothing was "
+        "asked with it; the column without a level stands for it, too."
+        for one in matrix.without_effect
     ]
     cut = [one for one in matrix.columns if one.cut_off]
     told += [
@@ -426,8 +426,8 @@ def judge_matrix_data(matrix: JudgeMatrix) -> dict[str, Any]:
         "columns": [_column_data(one) for one in matrix.columns],
         "comparisons": [_comparison_data(one) for one in matrix.comparisons],
         "without_effect": [
-            {"prompt": prompt, "engine": engine, "thinking": list(levels)}
-            for prompt, engine, levels in matrix.without_effect
+            {**one._asdict(), "thinking": list(one.thinking)}
+            for one in matrix.without_effect
         ],
         "notes": judge_matrix_notes(matrix),
     }

@@ -31,8 +31,8 @@ from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.judge.ensemble_versions import (
     EnsembleVersion,
-    asked_alike,
     ensemble_files,
+    judge_pins,
     read_ensemble,
 )
 from loop.judge.rated_rows import RatedRow
@@ -530,11 +530,7 @@ def _require_ensembles(
     found = {}
     for ref in request.ensembles:
         ensemble = read_ensemble(workspace, ref)
-        own = [
-            one.pin
-            for one in ensemble.ensemble.members
-            if one.pin.judge and one.pin.digest == version.digest
-        ]
+        own = judge_pins(ensemble, version.digest)
         if not own:
             raise DataError(
                 f"{version.ref} is not a member of the ensemble {ensemble.ref}, so it "
@@ -567,14 +563,9 @@ def _require_asked_alike(
     """Refuse ensembles for which the judge was asked of another model, or otherwise."""
     if not ensembles:
         return
-    asker = {
-        "name": engine.name,
-        "parameters": dict(engine.parameters),
-        "identity": dict(engine.identity()),
-    }
-    now, version = digest_json(asker), read_version(workspace, request.prompt)
+    now, version = digest_json(engine.asker), read_version(workspace, request.prompt)
     for one in ensembles:
-        if not asked_alike(one, version.digest, now):
+        if any(pin.identity != now for pin in judge_pins(one, version.digest)):
             raise DataError(
                 f"{version.ref} was asked otherwise, or of another model, when the "
                 f"ensemble {one.ref} was fitted: its coefficient is of other scores. "

@@ -26,8 +26,7 @@ from loop.evaluate.gates import combine_verdicts
 from loop.evaluate.protocol import JudgingRules, Protocol
 from loop.judge.counts import find_score
 from loop.judge.ensemble_versions import (
-    asked_alike,
-    has_member,
+    judge_pins,
     parse_ensemble,
     refit,
 )
@@ -221,9 +220,10 @@ def _ensemble_problems(
         yield f"{FACTS} says of it what its files do not"
     if not same:
         yield "its rows give other coefficients"
-    if not has_member(found, facts.release.digest):
+    pins = judge_pins(found, facts.release.digest)
+    if not pins:
         yield "the judge is not a member of it"
-    if not asked_alike(found, facts.release.digest, facts.engine.digest):
+    if any(one.identity != facts.engine.digest for one in pins):
         yield "the judge was asked otherwise as a member of it"
 
 

@@ -11,6 +11,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths, material
+from loop.engines.base import find_model
 from loop.prompts.catalog import with_finders
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
@@ -28,7 +29,6 @@ from loop.release.released import (
 from loop.release.rendering import read_prompt
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
-from loop.run.asking import can_think
 from loop.run.manifest import read_manifest
 
 
@@ -191,7 +191,7 @@ def find_request(
         if name in frozen.parameters
     }
     asked = engine or frozen.name
-    if not can_think(asked):
+    if find_model(asked) is None:
         # Another engine may be no language model, and nobody asked it to think.
         known.pop("thinking", None)
     return RunRequest(

@@ -25,6 +25,7 @@ from loop.engines.base import (
     TaskBound,
     check_scheme,
     check_thinking,
+    find_model,
     get_engine,
     ignore_progress,
 )
@@ -38,10 +39,6 @@ _ENGINES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Module that registers each shipped engine, imported when it is asked for."""
-
-
-_THINKERS = frozenset({"openai", "vllm"})
-"""Schemes of the engines that can be asked to think."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +101,7 @@ def choose_engine(
         thinking = check_thinking(asking.thinking)
     except ValueError as error:
         raise EngineError(f"{error}. Correct it.") from error
-    if thinking != DEFAULT_THINKING and not can_think(name):
+    if thinking != DEFAULT_THINKING and find_model(name) is None:
         raise EngineError(
             f"{name} is no language model and does not think: leave out --thinking."
         )
@@ -128,11 +125,6 @@ def choose_engine(
         **({} if thinking == DEFAULT_THINKING else {"thinking": thinking}),
     }
     return ChosenEngine(name, for_task(load_engine(name, settings), task), parameters)
-
-
-def can_think(name: str) -> bool:
-    """Whether the engine called `name` can be asked to think."""
-    return name.partition(":")[0] in _THINKERS
 
 
 def for_task(engine: Engine, task: PromptTask) -> Engine:
@@ -205,6 +197,21 @@ class HeldEngine:
         self._stopped = True
         if isinstance(self.inner, AbstractContextManager):
             self.inner.__exit__(None, None, None)
+
+    @property
+    def asker(self) -> dict[str, object]:
+        """Name, parameters and identity; opens the engine.
+
+        Raises
+        ------
+        EngineError
+            It was stopped, or cannot be opened.
+        """
+        return {
+            "name": self.name,
+            "parameters": dict(self.parameters),
+            "identity": dict(self.identity()),
+        }
 
     def identity(self) -> Mapping[str, object]:
         """Return the engine's identity, opening it if nobody has yet.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, PromptTask
-from loop.engines.base import masked, split_name
+from loop.engines.base import find_model, masked
 from loop.labels.cohort import (
     CohortRole,
     iter_items,
@@ -312,7 +312,7 @@ def _estimate(
     expectation: Expectation,
 ) -> DryRun:
     model = asked_model(engine)
-    counter = find_counter(model, _revision(engine, config))
+    counter = find_counter(model, model_revision(engine, config))
     ways = tuple(list_ways(version))
     read = _read_cohort(items, ways[0].plan, counter.count)
     price = config.prices.get(model) if model else None
@@ -463,11 +463,12 @@ def _fresh_share(run: RunRecord) -> float:
 
 def asked_model(engine: str) -> str | None:
     """Return the model an engine asks; None where there is none to count for."""
-    scheme, _, rest = engine.partition(":")
-    return split_name(rest).model if scheme in ("openai", "vllm") else None
+    found = find_model(engine)
+    return found.model if found else None
 
 
-def _revision(engine: str, config: Config) -> str | None:
+def model_revision(engine: str, config: Config) -> str | None:
+    """Return the revision of the model that an engine asks, by these settings."""
     scheme = engine.partition(":")[0]
     serving = config.engines.vllm if scheme == "vllm" else config.engines.openai
     return serving.revision

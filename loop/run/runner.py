@@ -247,12 +247,7 @@ class PromptRunner:
         EngineError
             The engine is not available.
         """
-        asker = {
-            "name": self._engine.name,
-            "parameters": dict(self._engine.parameters),
-            "identity": dict(self._engine.identity()),
-        }
-        return canonical_json(asker).decode("utf-8")
+        return canonical_json(self._engine.asker).decode("utf-8")
 
     @property
     def identity(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
-from loop.engines.base import DEFAULT_THINKING, split_name, with_thinking
+from loop.engines.base import DEFAULT_THINKING, find_model, with_thinking
 from loop.labels.cohort import (
     CohortRole,
     iter_items,
@@ -134,8 +134,7 @@ def _released(workspace: WorkspacePaths, name: str) -> ExportOrigin:
 
 def _asking(engine: EngineFacts) -> RequestParameters:
     """Return how the engine of a release was asked; `engine` is in its facts."""
-    scheme, _, rest = engine.name.partition(":")
-    named = split_name(rest) if scheme in ("openai", "vllm") else None
+    named = find_model(engine.name)
     parameters = engine.parameters
     plain = RequestParameters()
     return RequestParameters(

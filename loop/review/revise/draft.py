@@ -21,7 +21,6 @@ from loop.core.records import (
     Message,
     Value,
 )
-from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.prompts.catalog import list_drafts
 from loop.prompts.diff import VersionDiff, diff_versions
@@ -44,6 +43,7 @@ from loop.review.revise.draft_files import (
     read_about,
     read_line,
 )
+from loop.run.cost import asked_model, model_revision
 from loop.run.store import Store
 from loop.run.task_fields import lint_prompt
 from loop.run.tokens import TokenCounter, find_counter
@@ -491,12 +491,10 @@ def find_engine_counter(workspace: WorkspacePaths, engine: str) -> TokenCounter:
     DataError
         The settings of this machine are malformed.
     """
-    scheme, _, rest = engine.partition(":")
-    if scheme not in ("openai", "vllm"):
+    model = asked_model(engine)
+    if model is None:
         return find_counter(None)
-    engines = read_config(workspace).engines
-    serving = engines.vllm if scheme == "vllm" else engines.openai
-    return find_counter(split_name(rest).model, serving.revision)
+    return find_counter(model, model_revision(engine, read_config(workspace)))
 
 
 def render_shown(version: PromptVersion, counter: TokenCounter | None = None) -> Shown:
