@@ -315,6 +315,7 @@ def _cell_grid(
     return group(cell.title, box, words, small)
 
 
+_LEAST_LEFT = 44.0
 _SMALL_PLOT = (300.0, 108.0)
 """Width and height of bars or a curve, pixels."""
 
@@ -345,7 +346,7 @@ def bars_svg(title: str, bars: Sequence[ShareBar], foot: str) -> str:
         Caption of the labels, in a few words.
     """
     wide, high = _SMALL_PLOT
-    left, top = 44.0, 12.0
+    left, top = _LEAST_LEFT, 12.0
     size = (left + wide + _EDGE, top + high + _FOOT)
     if not bars:
         empty = text(left, top + high / 2, "no score", colour="soft")
@@ -408,9 +409,9 @@ def curve_svg(title: str, points: Sequence[CurvePoint], feet: tuple[str, str]) -
         Captions of the horizontal and of the vertical axis, in a few words each.
     """
     wide, high = _SMALL_PLOT
-    left, top = 44.0, 24.0
-    size = (left + wide + _EDGE, top + high + _FOOT)
+    left, top = _LEAST_LEFT, 24.0
     if not points:
+        size = (left + wide + _EDGE, top + high + _FOOT)
         empty = text(left, top + high / 2, "nothing to show", colour="soft")
         return figure(size, title, "There is no point.", empty)
     ends = [
@@ -420,13 +421,16 @@ def curve_svg(title: str, points: Sequence[CurvePoint], feet: tuple[str, str]) -
         if end is not None
     ]
     up = fit_axis([*ends, 0.0], 0.0, high)
+    labels = tick_labels(up.ticks, sign=True)
+    left = max(left, 10 + max(map(text_width, labels)))
+    size = (left + wide + _EDGE, top + high + _FOOT)
     across = Axis(0.0, max(max(one.x for one in points) + 1, 4.0), (), left, wide)
 
     def height(value: float) -> float:
         return round(top + high - up.x(value), 2)
 
-    parts = [text(left - 40, 12, feet[1], colour="soft")]
-    for tick, label in zip(up.ticks, tick_labels(up.ticks, sign=True), strict=True):
+    parts = [text(4, 12, feet[1], colour="soft")]
+    for tick, label in zip(up.ticks, labels, strict=True):
         y = height(tick)
         colour = "line" if tick == 0 else "grid"
         parts.append(line((left, y), (left + wide, y), colour=colour))

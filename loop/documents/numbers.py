@@ -39,6 +39,17 @@ def share(value: float | None, digits: int = 3) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", _MINUS)
 
 
+def significant(value: float, digits: int = 6) -> str:
+    """Return a number of any size, with as many significant digits as asked.
+
+    Examples
+    --------
+    >>> significant(-0.22245301) == _MINUS + "0.222453", significant(12.0)
+    (True, '12')
+    """
+    return f"{value:.{digits}g}".replace("-", _MINUS)
+
+
 def signed(value: float | None, digits: int = 3) -> str:
     """Return a difference with its sign; zero has none.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import count
 from math import ceil, floor
 from types import MappingProxyType
 from typing import NamedTuple
@@ -186,7 +187,9 @@ def cut(words: str, room: float, size: float = 12) -> str:
     return kept.rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+"""Steps of an axis below 1; from there on they are 1, 2 and 5 times a power of ten."""
+
 _MOST = 6
 """Most steps between ticks."""
 
@@ -238,14 +241,34 @@ def percent_axis(low: float, high: float, ticks: Sequence[float]) -> Axis:
 
 
 def tick_labels(ticks: Sequence[float], *, sign: bool = False) -> tuple[str, ...]:
-    """Return the ticks as text, with two decimals where one is not enough."""
-    digits = 1 if all(abs(tick * 10 - round(tick * 10)) < 1e-9 for tick in ticks) else 2
+    """Return the ticks as text, with two decimals where one is not enough.
+
+    Whole numbers from 10 on have no decimals.
+
+    Examples
+    --------
+    >>> tick_labels([0.0, 0.5, 1.0]), tick_labels([0.0, 50.0, 100.0], sign=True)
+    (('0.0', '0.5', '1.0'), ('0', '+50', '+100'))
+    """
+    large = max((abs(tick) for tick in ticks), default=0.0) >= 10
+    if large and all(tick == round(tick) for tick in ticks):
+        digits = 0
+    else:
+        short = all(abs(tick * 10 - round(tick * 10)) < 1e-9 for tick in ticks)
+        digits = 1 if short else 2
     if not sign:
         return tuple(f"{tick:.{digits}f}" for tick in ticks)
     return tuple(
         f"{tick:+.{digits}f}".replace("-", "\N{MINUS SIGN}") if tick else "0"
         for tick in ticks
     )
+
+
+def _steps() -> Iterator[float]:
+    """Yield ever larger steps between ticks, without end."""
+    yield from _STEPS
+    for power in count():
+        yield from (float(first * 10**power) for first in (1, 2, 5))
 
 
 def fit_axis(values: Iterable[float], left: float, width: float) -> Axis:
@@ -257,10 +280,12 @@ def fit_axis(values: Iterable[float], left: float, width: float) -> Axis:
     --------
     >>> fit_axis([0.42, 0.58], 0, 100)[:2]
     (0.4, 0.6)
+    >>> fit_axis([0.0, 163.0], 0, 100).ticks
+    (0.0, 50.0, 100.0, 150.0, 200.0)
     """
     held = sorted(values) or [0.0, 1.0]
     span = max(held[-1] - held[0], 0.02)
-    step = next((one for one in _STEPS if span / one <= _MOST), span / _MOST)
+    step = next(one for one in _steps() if span / one <= _MOST)
     first, last = floor(held[0] / step + 1e-9), ceil(held[-1] / step - 1e-9)
     last = max(last, first + 1)
     ticks = tuple(round(step * tick, 6) for tick in range(first, last + 1))

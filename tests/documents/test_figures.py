@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -21,6 +22,7 @@ from loop.documents.svg import (
     SMALL,
     TEXT,
     cut,
+    fit_axis,
     ink,
     text_width,
 )
@@ -342,3 +344,19 @@ def test_a_curve_has_its_zero_between_too_many_and_too_few():
     level = [one for one in tree.iter(f"{SVG}line") if "line" in one.get("stroke")]
     assert {float(one.get("y1")) for one in level} == {zero}
     assert "nothing to show" in words(parsed(curve_svg("bias", [], ("a", "b"))))
+
+
+@pytest.mark.parametrize("most", [0.004, 0.9, 7.0, 163.0, 52_000.0, -1_234_567.0])
+def test_values_of_any_size_have_round_ticks_and_labels_that_fit(most):
+    """No label begins left of the figure; what is shown lies between two ticks."""
+    axis = fit_axis([0.0, most], 0.0, 100.0)
+    steps = {round(b - a, 6) for a, b in pairwise(axis.ticks)}
+    assert len(steps) == 1
+    assert f"{steps.pop():.0e}"[0] in "125"
+    assert 2 <= len(axis.ticks) <= 8
+    assert axis.low <= min(most, 0.0)
+    assert max(most, 0.0) <= axis.high
+    tree = parsed(curve_svg("bias", [CurvePoint(1, most, None, None, "one")], "ab"))
+    ends = [one for one in tree.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    assert len(ends) == len(axis.ticks)
+    assert all(float(one.get("x")) - text_width(one.text) >= 0 for one in ends)

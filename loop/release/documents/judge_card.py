@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loop.documents.numbers import NOT_ESTIMABLE, count, percent, share, signed
+from loop.documents.numbers import (
+    NOT_ESTIMABLE,
+    count,
+    interval,
+    percent,
+    share,
+    signed,
+    significant,
+)
 from loop.evaluate.gates import count_verdicts
 from loop.judge.gate_text import GATE_HEADER, judge_gate_row
 from loop.release.documents.card import card_banners, card_header, card_verdict
@@ -388,8 +396,8 @@ def _ensemble_sections(facts: JudgeReleaseFacts) -> Iterator[DocumentSection]:
             beats = "" if one.beats else "not "
             worth = (
                 f"Out of fold its tau-b with the mean of the raters is "
-                f"{share(one.tau_b.value)} {_limits(one.tau_b)}; it is {beats}shown to "
-                "agree more than its best member."
+                f"{share(one.tau_b.value)} {interval(one.tau_b)}; it is {beats}shown "
+                "to agree more than its best member."
             )
         yield DocumentSection(
             key=f"ensemble-{place}",
@@ -398,17 +406,17 @@ def _ensemble_sections(facts: JudgeReleaseFacts) -> Iterator[DocumentSection]:
                 f"The {told(one.method)} of {counted(len(one.members), 'member')}, "
                 f"fitted on {counted(one.pairs, 'pair')} of {told(one.cohort)} with "
                 f"{told(one.ratings)}. {worth}",
-                f"Its score, in {told(one.unit)}, is {one.intercept:.6g} plus, for "
-                "each member, the coefficient times the value less the centre. A pair "
-                "of which a member says nothing has none.",
+                f"Its score, in {told(one.unit)}, is {significant(one.intercept)} "
+                "plus, for each member, the coefficient times the value less the "
+                "centre. A pair of which a member says nothing has none.",
             ),
             tables=table(
                 "Member|#Centre|#Coefficient",
                 [
                     (
                         f"{told(member.title)} ({told(member.name)})",
-                        f"{member.centre:.6g}",
-                        f"{member.coefficient:.6g}",
+                        significant(member.centre),
+                        significant(member.coefficient),
                     )
                     for member in one.members
                 ],
