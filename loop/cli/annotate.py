@@ -91,14 +91,24 @@ def annotate(
         ),
     ] = None,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--workers",
             min=1,
             max=MOST_WORKERS,
-            help="Processes, for the engine rules.",
+            help="Processes, for the engine rules; with --ray, actors. Default: one, "
+            "or as many as the cluster has room for.",
         ),
-    ] = 1,
+    ] = None,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Ray cluster that makes the shards: host and port of its head, auto, "
+            "or local for one on this machine. Needs the extra ray.",
+        ),
+    ] = "",
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a shard.")] = ROWS,
     with_text: Annotated[
         bool, typer.Option("--with-text", help="Keep the texts beside the labels.")
@@ -204,6 +214,7 @@ def annotate(
         ),
         asking=EngineOptions(allow_unconstrained=allow_unconstrained, tell=note),
         workers=workers,
+        ray=ray,
         rows=rows,
         text=with_text,
     )

@@ -153,7 +153,8 @@ class Engine(Protocol):
 
     An engine that holds something open, such as a server, is a context manager too:
     it is entered before anything is asked of it, its identity included. It may be
-    `Accounting`, `Redrawing`, `Repeatable`, `Streaming` and `TaskBound` besides.
+    `Accounting`, `LanguageBound`, `Redrawing`, `Repeatable`, `Streaming` and
+    `TaskBound` besides.
     """
 
     def identity(self) -> Mapping[str, object]:

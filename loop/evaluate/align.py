@@ -202,7 +202,7 @@ def _answers(outcome: Outcome, labels: Sequence[str], taxonomy: Taxonomy) -> lis
     """Return the codes of one outcome, derived labels included."""
     values = _values(outcome)
     otherwise = _UNANSWERED[outcome.status]
-    derived = taxonomy.derive_no_finding(values)
+    derived = taxonomy.find_no_finding(values)
     codes: list[int] = []
     for label in labels:
         value = derived if label == NO_FINDING else values.get(label)
@@ -313,7 +313,7 @@ def _read(question: _Question) -> CodeTable:
         row = [int(_UNANSWERED[one.status])] * len(columns)
         _fill(row, one, asked)
         # The words compare like the values they spell.
-        finding = taxonomy.derive_no_finding(one.values)  # type: ignore[arg-type]
+        finding = taxonomy.find_no_finding(one.values)  # type: ignore[arg-type]
         for place in derived:
             row[place] = (
                 row[place] if finding is None else int(_ANSWER_OF_WORD[finding])

@@ -334,12 +334,11 @@ def _wrong_answers(
 
 
 def _answers(outcome: Outcome, taxonomy: Taxonomy) -> dict[str, Field]:
-    """Return the answers of an outcome with "No Finding" as it is derived."""
+    """Return the answers of an outcome with "No Finding"."""
     answers = dict(outcome.fields)
-    derived = taxonomy.derive_no_finding(_values(answers))
-    answers.pop(NO_FINDING, None)
-    if derived is not None:
-        answers[NO_FINDING] = Field(derived)
+    found = taxonomy.find_no_finding(_values(answers))
+    if found is not None:
+        answers[NO_FINDING] = Field(found)
     return answers
 
 

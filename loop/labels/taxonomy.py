@@ -185,6 +185,14 @@ class Taxonomy:
         clear = others.count(Value.ABSENT) == len(others)
         return Value.PRESENT if clear else Value.ABSENT
 
+    def find_no_finding(self, values: Mapping[str, Value]) -> Value | None:
+        """Return what an answer says of "No Finding": read, or else derived.
+
+        Only an engine with an answer of its own to it is asked for it, such as
+        CheXbert; see `loop.engines.base.LabelBound`.
+        """
+        return values.get(NO_FINDING) or self.derive_no_finding(values)
+
     def contradict_no_finding(self, values: Mapping[str, Value]) -> tuple[str, ...]:
         """Return the labels that a "No Finding" said to be present leaves no room for.
 

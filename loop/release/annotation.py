@@ -7,31 +7,21 @@ same, by the same code, so that the values are those of a run.
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import json
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import compress, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loop import __version__
-from loop.core.digests import framed
-from loop.core.errors import ConflictError, DataError, EngineError
+from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.paths import WorkspacePaths, material
-from loop.core.records import Status
-from loop.engines.base import ignore_progress
 from loop.labels.cohort import REPORT_INPUTS
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.source import (
@@ -43,14 +33,22 @@ from loop.labels.importing.source import (
 )
 from loop.labels.importing.table_files import COMPLETE
 from loop.labels.language import has_words
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known
 from loop.prompts.version import PromptVersion
 from loop.release.load import RunRequest
+from loop.release.ray_makers import RayMakers
+from loop.release.shard_makers import (
+    AnnotationRequest,
+    ShardMaker,
+    ShardRows,
+    keeping_answers,
+    make_by_processes,
+    many_new_objects,
+)
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, estimate_texts
 from loop.run.execute import MAX_PROBLEMS
-from loop.run.runner import PromptRunner
 from loop.run.shards import (
     AnnotationManifest,
     AnnotationPlan,
@@ -58,19 +56,17 @@ from loop.run.shards import (
     ShardCounts,
     as_items,
     begin_folder,
-    check_label_names,
+    digest_rows,
     finish_folder,
     finished_shards,
+    frame_row,
     has_failed,
     has_shard,
+    read_outcomes,
     shard_name,
     write_shard,
 )
-from loop.run.store import Store
 from loop.score.extractor import check_extractor
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 ROWS: Final = 5_000
 """Rows of a shard."""
@@ -79,13 +75,6 @@ MOST_WORKERS: Final = 256
 
 _ANSWERS: Final = ".answers"
 """Folder of the answers of a model, until all rows are answered."""
-
-_LOOK_EVERY_S: Final = 1.0
-
-_NEW_OBJECTS: Final = 20_000
-"""Objects that are made before the garbage collector looks at them: those of a shard
-live until it is written, so that looking often finds nothing, for a sixth of all time.
-"""
 
 Watch = Callable[[Iterable[int]], Iterable[int]]
 """Wraps the numbers of shards as they are finished, to show progress."""
@@ -105,9 +94,14 @@ class AnnotationOptions:
     asking: EngineOptions = field(default_factory=EngineOptions)
     """How the engine is asked; parameters of a release take precedence."""
 
-    workers: int = 1
-    """Processes; more than one for the engine ``rules`` only: the others ask many
-    things at once from one process."""
+    workers: int | None = None
+    """Processes, or actors of `ray`; None for one process, or as many actors as the
+    cluster has room for. More than one process is for the engine ``rules`` only: the
+    others ask many things at once from one process."""
+
+    ray: str = ""
+    """Address of the Ray cluster whose actors make the shards, or ``local`` for one on
+    this machine; empty for processes without Ray."""
 
     rows: int = ROWS
     """Rows of a shard."""
@@ -116,7 +110,7 @@ class AnnotationOptions:
     """Whether the texts are kept with the labels. Private."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.workers <= MOST_WORKERS:
+        if self.workers is not None and not 1 <= self.workers <= MOST_WORKERS:
             raise ValueError(f"workers are from 1 to {MOST_WORKERS}: {self.workers}")
         if self.rows < 1:
             raise ValueError(f"a shard has at least 1 row, not {self.rows}")
@@ -129,6 +123,9 @@ class CorpusSize(NamedTuple):
     shards: int
     digest: str
     """Over id, given language and text of every row."""
+
+    parts: tuple[str, ...]
+    """The same of each shard."""
 
 
 class AnnotatedCorpus(NamedTuple):
@@ -153,9 +150,9 @@ def annotate_corpus(
     """Read labels out of every report of a source, into a folder of Parquet shards.
 
     The source is read twice, as a stream: once to see that all of it can be read, and
-    once for its rows. A folder that is there is gone on with: shards of the same rows,
-    read by the same version, engine and parameters, are not rebuilt, unless a model
-    failed to answer some: these are asked for once more.
+    once for the rows of missing shards. A folder that is there is gone on with: shards
+    of the same rows, read by the same version, engine and parameters, are not rebuilt,
+    unless a model failed to answer some: these are asked for once more.
 
     Parameters
     ----------
@@ -192,59 +189,55 @@ def annotate_corpus(
     taxonomy = read_taxonomy(material(workspace).labels)
     version = _find_version(workspace, request)
     check_extractor(version, taxonomy)
-    if how.workers > 1 and request.engine != "rules":
+    if (how.workers or 1) > 1 and request.engine != "rules" and not how.ray:
         raise DataError(
             f"{request.engine} is asked many things at once by one process: leave out "
             "--workers. Several processes are for the engine rules."
         )
     size = measure_source(source, workspace, how)
-    asking = replace(how.asking, **dict(request.parameters))
+    asked = AnnotationRequest(
+        version=version,
+        release=request.release.name if request.release else "",
+        engine=request.engine,
+        asking=replace(how.asking, **dict(request.parameters)),
+        workspace=workspace,
+        text=how.text,
+        rows=how.rows,
+    )
     with ExitStack() as stack:
-        stack.callback(gc.set_threshold, *gc.get_threshold())
-        gc.set_threshold(_NEW_OBJECTS)
-        runner = stack.enter_context(
-            PromptRunner.open(workspace, version, request.engine, asking)
-        )
-        plan = _make_plan(runner, request, taxonomy, how)
+        stack.enter_context(many_new_objects())
+        made: Iterator[int]
+        if how.ray:
+            ray = stack.enter_context(RayMakers.open(how.ray, asked, how.workers))
+            plan = ray.plan
+        else:
+            runner = stack.enter_context(asked.open())
+            plan = asked.plan(runner)
         begin_folder(out, plan)
         _hold(out, stack)
         _remove_torn(out, size.shards)
-        worker = _Worker(version, request.engine, asking, workspace, out, plan)
         finished = finished_shards(out)
-        total = hashlib.sha256()
-        tasks = _tasks(source, workspace, how, worker, total)
-        made: Iterator[int]
-        if how.workers == 1:
-            keeping = stack.enter_context(_keeping(worker, runner))
-            made = map(_ShardMaker(worker, keeping, taxonomy).make, tasks)
-        else:
-            made = _make_by_processes(worker, how.workers, tasks)
-        done = set(watch(size.shards)(made))
-        if total.hexdigest() != size.digest:
-            raise DataError(
-                f"{source} was changed while it was read. Give the same command again."
-            )
-        counts = ShardCounts(plan)
-        for number in range(size.shards):
-            counts.add(out / shard_name(number))
-        manifest = AnnotationManifest(
-            plan=plan,
-            source=source.name,
-            source_digest=size.digest,
-            rows=counts.rows,
-            statuses=dict(sorted(counts.statuses.items())),
-            repaired=counts.repaired,
-            problems=dict(counts.problems.most_common(MAX_PROBLEMS)),
-            failed=tuple(counts.failed),
-            repeated=counts.repeated(),
-            labels={
-                name: dict(sorted(values.items()))
-                for name, values in counts.labels.items()
-            },
-            shards=tuple(counts.shards),
-            ranloop=__version__,
+        missing = _find_missing(out, size, plan, again=asked.keeps)
+        if missing:
+            # Until these are there the annotation is not complete.
+            (out / COMPLETE).unlink(missing_ok=True)
+        tasks = partial(
+            _read_shards, source, workspace, how.reading, out, size, how.rows, missing
         )
-        for number, shard in enumerate(counts.shards):
+        if not missing:
+            made = iter(())
+        elif how.ray:
+            made = ray.make(tasks, out)
+        elif (how.workers or 1) > 1:
+            made = make_by_processes(asked, plan, out, how.workers or 1, tasks())
+        else:
+            if asked.keeps:
+                runner = stack.enter_context(keeping_answers(runner, out / _ANSWERS))
+            maker = ShardMaker(asked, plan, runner, keep=asked.keeps)
+            made = (_make_here(maker, out, task) for task in tasks())
+        done = set(watch(len(missing))(made))
+        manifest = _count_shards(source, out, size, plan)
+        for number, shard in enumerate(manifest.shards):
             known = finished.get(shard.file, shard.sha256)
             if number not in done and known != shard.sha256:
                 raise DataError(
@@ -252,9 +245,37 @@ def annotate_corpus(
                     "command again: it is rebuilt."
                 )
         finish_folder(out, manifest)
-        if not manifest.statuses.get(Status.ENGINE_FAILED):
-            rmtree(out / _ANSWERS, ignore_errors=True)
+        rmtree(out / _ANSWERS, ignore_errors=True)
     return AnnotatedCorpus(manifest, len(done), time.monotonic() - began)
+
+
+def _count_shards(
+    source: Path, out: Path, size: CorpusSize, plan: AnnotationPlan
+) -> AnnotationManifest:
+    counts = ShardCounts(plan)
+    for number in range(size.shards):
+        counts.add(out / shard_name(number))
+    return AnnotationManifest(
+        plan=plan,
+        source=source.name,
+        source_digest=size.digest,
+        rows=counts.rows,
+        statuses=dict(sorted(counts.statuses.items())),
+        repaired=counts.repaired,
+        problems=dict(counts.problems.most_common(MAX_PROBLEMS)),
+        failed=tuple(counts.failed),
+        repeated=counts.repeated(),
+        labels={
+            name: dict(sorted(values.items())) for name, values in counts.labels.items()
+        },
+        shards=tuple(counts.shards),
+        ranloop=__version__,
+    )
+
+
+def _make_here(maker: ShardMaker, out: Path, task: ShardRows) -> int:
+    write_shard(out, task.number, maker.make(task))
+    return task.number
 
 
 def _find_version(
@@ -275,17 +296,25 @@ def measure_source(
     DataError
         A row cannot be used, or there is none: says which.
     """
-    total, rows = hashlib.sha256(), 0
-    for one in corpus_rows(source, workspace, options):
-        total.update(framed((one.case_id, one.language, one.text)))
+    total, part, rows = hashlib.sha256(), hashlib.sha256(), 0
+    parts = []
+    for one in corpus_rows(source, workspace, options.reading):
+        framed = frame_row(one)
+        total.update(framed)
+        part.update(framed)
         rows += 1
+        if rows % options.rows == 0:
+            parts.append(part.hexdigest())
+            part = hashlib.sha256()
     if not rows:
         raise DataError(f"{source} holds no report. Name a file or folder with some.")
-    return CorpusSize(rows, -(-rows // options.rows), total.hexdigest())
+    if rows % options.rows:
+        parts.append(part.hexdigest())
+    return CorpusSize(rows, len(parts), total.hexdigest(), tuple(parts))
 
 
 def corpus_rows(
-    source: Path, workspace: WorkspacePaths | None, options: AnnotationOptions
+    source: Path, workspace: WorkspacePaths | None, reading: ImportOptions
 ) -> Iterator[CorpusRow]:
     """Yield the rows of a source in its order.
 
@@ -294,14 +323,14 @@ def corpus_rows(
     DataError
         A row cannot be used: says which.
     """
-    opened = open_source(source, options.reading, material(workspace).labels)
+    opened = open_source(source, reading, material(workspace).labels)
     if tuple(opened.inputs) != REPORT_INPUTS:
         raise DataError(
             f"{source} holds pairs of reports, and an extractor reads single ones. "
             "Give a table with columns id and text."
         )
     for case in opened.cases:
-        yield _row(case, options.reading)
+        yield _row(case, reading)
 
 
 def _row(case: SourceCase, reading: ImportOptions) -> CorpusRow:
@@ -326,114 +355,47 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class _ShardRows(NamedTuple):
-    """A shard that is to be made."""
+def _find_missing(
+    out: Path, size: CorpusSize, plan: AnnotationPlan, *, again: bool
+) -> tuple[int, ...]:
+    """Return the numbers of the shards that are to be made.
 
-    number: int
-    rows: tuple[CorpusRow, ...]
-
-
-def _tasks(
-    source: Path,
-    workspace: WorkspacePaths | None,
-    options: AnnotationOptions,
-    worker: _Worker,
-    total: _Hash,
-) -> Iterator[_ShardRows]:
-    """Yield the shards that are to be made, and add all rows to a digest."""
-    rows = corpus_rows(source, workspace, options)
-    number, out = 0, worker.out
-    while block := tuple(islice(rows, options.rows)):
-        for one in block:
-            total.update(framed((one.case_id, one.language, one.text)))
-        there = has_shard(out, number, worker.plan, block)
-        if not there or (worker.keeps and has_failed(out, number)):
-            # Until this one is there, too, the annotation is not complete.
-            (out / COMPLETE).unlink(missing_ok=True)
-            yield _ShardRows(number, block)
-        number += 1
-
-
-class _Worker(NamedTuple):
-    """What makes shards needs to know; it can be sent to another process."""
-
-    version: PromptVersion
-    engine: str
-    asking: EngineOptions
-    workspace: WorkspacePaths | None
-    out: Path
-    plan: AnnotationPlan
-
-    @property
-    def keeps(self) -> bool:
-        """Whether answers are kept until all rows are answered.
-
-        What `rules` says costs less to say again than to look up.
-        """
-        return self.engine != "rules"
-
-
-def _make_plan(
-    runner: PromptRunner,
-    request: RunRequest,
-    taxonomy: Taxonomy,
-    how: AnnotationOptions,
-) -> AnnotationPlan:
-    """Return what every shard has in common; the engine is opened."""
-    asker: dict[str, Any] = json.loads(runner.asker)
-    return AnnotationPlan(
-        prompt=runner.version.ref,
-        prompt_digest=runner.version.digest,
-        release=request.release.name if request.release else "",
-        contract=f"{runner.contract.name}/{runner.contract.version}",
-        engine=request.engine,
-        parameters=asker["parameters"],
-        engine_identity=asker["identity"],
-        taxonomy_digest=taxonomy.digest,
-        no_finding=taxonomy.no_finding_policy.value if taxonomy.derives else "",
-        columns=check_label_names(taxonomy),
-        text=how.text,
-        shard_rows=how.rows,
+    Parameters
+    ----------
+    again
+        Whether those count, too, in which the engine failed to answer some row.
+    """
+    return tuple(
+        number
+        for number, part in enumerate(size.parts)
+        if not has_shard(out, number, plan, part) or (again and has_failed(out, number))
     )
 
 
-@contextmanager
-def _keeping(worker: _Worker, runner: PromptRunner) -> Iterator[PromptRunner]:
-    """Give a runner with the same engine, whose answers stay with the shards."""
-    if not worker.keeps:
-        yield runner
-        return
-    folder = worker.out / _ANSWERS
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with closing(Store(folder / "store.db")) as store:
-        yield runner.beside(runner.version, store=store)
-
-
-class _ShardMaker:
-    """Makes one shard after the other, with one engine."""
-
-    def __init__(
-        self, worker: _Worker, runner: PromptRunner, taxonomy: Taxonomy
-    ) -> None:
-        self._worker = worker
-        self._runner = runner
-        self._taxonomy = taxonomy
-
-    def make(self, task: _ShardRows) -> int:
-        """Make one shard, and return its number."""
-        worker = self._worker
-        spoken = [has_words(one.text) for one in task.rows]
-        items = as_items(list(compress(task.rows, spoken)))
-        outcomes = iter(self._runner.ask_block(items, keep=worker.keeps))
-        write_shard(
-            worker.out,
-            task.number,
-            worker.plan,
-            self._taxonomy,
-            task.rows,
-            [next(outcomes) if speaks else None for speaks in spoken],
-        )
-        return task.number
+def _read_shards(
+    source: Path,
+    workspace: WorkspacePaths | None,
+    reading: ImportOptions,
+    out: Path,
+    size: CorpusSize,
+    rows: int,
+    missing: tuple[int, ...],
+) -> Iterator[ShardRows]:
+    """Yield the rows of the missing shards, as they were when they were measured."""
+    taxonomy = read_taxonomy(material(workspace).labels)
+    every = corpus_rows(source, workspace, reading)
+    wanted = set(missing)
+    for number in range(max(missing) + 1):
+        block = tuple(islice(every, rows))
+        if number not in wanted:
+            continue
+        if digest_rows(block) != size.parts[number]:
+            raise DataError(
+                f"{source} was changed while it was read. Give the same command again."
+            )
+        path = out / shard_name(number)
+        known = read_outcomes(path, taxonomy) if path.exists() else ()
+        yield ShardRows(number, block, tuple(known))
 
 
 def _hold(out: Path, stack: ExitStack) -> None:
@@ -465,69 +427,6 @@ def _remove_torn(out: Path, shards: int) -> None:
         )
 
 
-_maker: _ShardMaker | None = None
-"""Of a process that makes shards."""
-
-
-def _start(worker: _Worker, parent: int) -> None:
-    """Prepare a process: it ends with its parent, which alone hears Ctrl-C."""
-    global _maker
-    gc.set_threshold(_NEW_OBJECTS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def end_with_parent() -> None:
-        while os.getppid() == parent:
-            time.sleep(_LOOK_EVERY_S)
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    runner = PromptRunner.open(
-        worker.workspace, worker.version, worker.engine, worker.asking
-    )
-    taxonomy = read_taxonomy(material(worker.workspace).labels)
-    _maker = _ShardMaker(worker, runner, taxonomy)
-
-
-def _make_shard(task: _ShardRows) -> int:
-    if _maker is None:
-        raise ValueError("the process was not prepared")
-    return _maker.make(task)
-
-
-def _make_by_processes(
-    worker: _Worker, workers: int, tasks: Iterator[_ShardRows]
-) -> Iterator[int]:
-    """Yield the numbers of shards as processes finish them, few rows in memory."""
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start,
-        # What is said to a person, this process says.
-        initargs=(
-            worker._replace(asking=replace(worker.asking, tell=ignore_progress)),
-            os.getpid(),
-        ),
-    )
-    waiting: set[Future[int]] = set()
-    try:
-        for task in tasks:
-            waiting.add(pool.submit(_make_shard, task))
-            while len(waiting) > workers:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (one.result() for one in done)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (one.result() for one in done)
-    except BrokenProcessPool as error:
-        raise EngineError(
-            "a worker ended before its work: it was killed, or memory ran out. The "
-            "shards that were made stay; give the same command again to go on, with "
-            "fewer --workers if memory was short."
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 def estimate_annotation(
     source: Path,
     request: RunRequest,
@@ -551,7 +450,7 @@ def estimate_annotation(
     size = measure_source(source, workspace, how)
     items = iter(
         item
-        for row in corpus_rows(source, workspace, how)
+        for row in corpus_rows(source, workspace, how.reading)
         if has_words(row.text)
         for item in as_items([row])
     )

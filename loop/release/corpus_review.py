@@ -237,7 +237,7 @@ def _texts(
     found: list[tuple[int, CorpusRow]] = []
 
     def watched() -> Iterator[CorpusRow]:
-        rows = corpus_rows(source, workspace, options or AnnotationOptions())
+        rows = corpus_rows(source, workspace, (options or AnnotationOptions()).reading)
         for place, row in enumerate(islice(rows, manifest.rows + 1)):
             if place in drawn:
                 found.append((place, row))

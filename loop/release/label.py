@@ -17,7 +17,7 @@ from loop.release.extractors import (
 )
 from loop.run.label_table import STATUS, VALUE_NUMBERS, CellValues, LabelNames
 from loop.score.api import choose
-from loop.score.grading import derive_no_finding
+from loop.score.grading import find_no_finding
 from loop.score.reading.options import read_language
 from loop.score.records import NoFinding
 
@@ -110,7 +110,7 @@ def label(
         found, facts = opened.read(reports, languages), opened.facts
         taxonomy = opened.taxonomy
     policy = NoFinding(taxonomy.no_finding_policy.value)
-    codes = derive_no_finding(found.codes, taxonomy, policy)
+    codes = find_no_finding(found.codes, taxonomy, policy)
     table: dict[str, Any] = {
         STATUS: [one.value if one else NO_TEXT for one in found.statuses]
     }

@@ -20,7 +20,7 @@ from loop.engines.base import Engine, Streaming
 from loop.engines.rules.engine import RulesEngine, RulesExplanation
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.tolerant import strip_thinking
-from loop.prompts.render import PromptPlan, plan_prompts, space_out
+from loop.prompts.render import PromptPlan, space_out
 from loop.prompts.version import PromptVersion
 from loop.run.asking import (
     EngineOptions,
@@ -28,6 +28,8 @@ from loop.run.asking import (
     choose_engine,
     count_retries,
     has_chance,
+    labels_of,
+    plan_calls,
 )
 from loop.run.execute import Work, ask_aside
 from loop.run.pool_shots import with_shots
@@ -114,7 +116,7 @@ def ask_version(  # noqa: PLR0913  each is something else that a try may want
     require_fields(workspace, version)
     contract = get_contract(version.contract)
     version = with_shots(workspace, version)
-    plan = plan_version(version)
+    plan = plan_version(version, labels=labels_of(engine.name))
     if label:
         asking = tuple(one for one in plan.calls if label in one.frame.fields)
         plan = replace(plan, calls=asking)
@@ -227,12 +229,16 @@ def _find_rules(
 
 
 @lru_cache(maxsize=8)
-def plan_version(version: PromptVersion, lines: int = 0) -> PromptPlan:
+def plan_version(
+    version: PromptVersion, lines: int = 0, labels: tuple[str, ...] = ()
+) -> PromptPlan:
     """Return what a version asks, with so many more blank lines; kept.
+
+    `labels` are what the engine knows, see `loop.run.asking.plan_calls`.
 
     One looks at many cases of one version.
     """
-    plan = plan_prompts(version, get_contract(version.contract).schema)
+    plan = plan_calls(version, get_contract(version.contract), labels)
     return space_out(plan, lines) if lines else plan
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from loop.core.config import read_config
-from loop.core.errors import EngineError
+from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Prompt, PromptTask
 from loop.engines.base import (
@@ -29,6 +29,10 @@ from loop.engines.base import (
     get_engine,
     ignore_progress,
 )
+from loop.labels.taxonomy import NO_FINDING
+from loop.prompts.outputs.base import Contract
+from loop.prompts.render import PromptPlan, plan_prompts
+from loop.prompts.version import CallPlan, PromptVersion
 
 _ENGINES: Mapping[str, str] = MappingProxyType(
     {
@@ -36,6 +40,7 @@ _ENGINES: Mapping[str, str] = MappingProxyType(
         "openai": "loop.engines.openai",
         "vllm": "loop.engines.vllm",
         "replay": "loop.engines.replay",
+        "chexbert": "loop.engines.chexbert",
     }
 )
 """Module that registers each shipped engine, imported when it is asked for."""
@@ -171,6 +176,49 @@ def opened(engine: Engine) -> Iterator[Engine]:
 def count_retries(engine: Engine) -> int:
     """Return how often to ask `engine` again when an answer cannot be read."""
     return engine.retry_unreadable if isinstance(engine, Repeatable) else 0
+
+
+def labels_of(engine: str) -> tuple[str, ...]:
+    """Return the labels that an engine knows; none for one that is asked anything."""
+    if engine.partition(":")[0] != "chexbert":
+        return ()
+    labels: tuple[str, ...] = importlib.import_module(_ENGINES["chexbert"]).HEADS
+    return labels
+
+
+def plan_calls(
+    version: PromptVersion, contract: Contract, labels: Sequence[str] = ()
+) -> PromptPlan:
+    """Return what `version` asks about each item.
+
+    Parameters
+    ----------
+    labels
+        What the engine knows, see `labels_of`: it is asked about these alone, in one
+        call, and about "No Finding" if it knows that. None for an engine that is asked
+        anything.
+
+    Raises
+    ------
+    DataError
+        The version asks for nothing that the engine knows, or cannot be rendered.
+    """
+    if not labels:
+        return plan_prompts(version, contract.schema)
+    known = tuple(guide for guide in version.guides if guide.label in labels)
+    if not known:
+        raise DataError(
+            f"{version.ref} asks for no label that the engine knows: it answers "
+            f"{', '.join(labels)}. Name another version or engine."
+        )
+    narrowed = replace(version, guides=known, plan=CallPlan.JOINT)
+    plan = plan_prompts(narrowed, contract.schema)
+    (call,) = plan.calls
+    fields = call.frame.fields
+    if NO_FINDING in labels and NO_FINDING not in fields:
+        fields = (*fields, NO_FINDING)
+    frame = replace(call.frame, fields=fields, schema=contract.schema(fields))
+    return replace(plan, calls=(replace(call, frame=frame),))
 
 
 def has_chance(engine: Engine) -> bool:

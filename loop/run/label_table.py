@@ -303,7 +303,7 @@ class _Table:
         }
         if NO_FINDING in words:
             # The words compare like the values they spell.
-            derived = self.taxonomy.derive_no_finding(found)  # type: ignore[arg-type]
+            derived = self.taxonomy.find_no_finding(found)  # type: ignore[arg-type]
             words[NO_FINDING] = None if derived is None else derived.value
         return words
 

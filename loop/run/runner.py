@@ -22,10 +22,16 @@ from loop.core.records import Completion, Item, Outcome, Prompt, Status
 from loop.labels.language import has_words
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import Contract, get_contract
-from loop.prompts.render import plan_prompts, space_out
+from loop.prompts.render import space_out
 from loop.prompts.stages import given_texts
 from loop.prompts.version import PromptVersion
-from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.asking import (
+    EngineOptions,
+    HeldEngine,
+    hold_engine,
+    labels_of,
+    plan_calls,
+)
 from loop.run.execute import Problem, RunSummary, Usage, Work, ask_aside, execute
 from loop.run.pool_shots import with_shots
 from loop.run.prune import ANSWER_FOLDERS
@@ -130,13 +136,15 @@ class PromptRunner:
         self.version: Final = version
         self.material: Final = material
         self.contract: Final = options.contract or get_contract(version.contract)
-        self.fields: Final = options.fields or version.labels
         self._texts = given_texts(version.inputs)
         self._about = options.about
         self._engine = engine
         self._store = store
         self._retries = options.retries
-        self._plan = plan_prompts(version, self.contract.schema)
+        known = labels_of(engine.name)
+        self._plan = plan_calls(version, self.contract, known)
+        asked = self._plan.frames[0].fields if known else version.labels
+        self.fields: Final = options.fields or asked
         self._draw = 0
         self._known: dict[str, tuple[object, ...]] = {}
         self._turn = Lock()

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from loop.core.digests import digest_json, framed
 from loop.core.errors import DataError
 from loop.core.files import write_atomic, write_error
-from loop.core.records import Item, Outcome, Status
+from loop.core.records import Field, Item, Outcome, Span, Status
 from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import (
     ANNOTATION,
@@ -145,11 +145,16 @@ class CorpusRow(NamedTuple):
     """ISO 639-1 code as given; empty where it is to be guessed from the text."""
 
 
+def frame_row(row: CorpusRow) -> bytes:
+    """Return id, given language and text of a row for a digest."""
+    return framed((row.case_id, row.language, row.text))
+
+
 def digest_rows(rows: Iterable[CorpusRow]) -> str:
     """Return a sha256 over id, given language and text of each row, in their order."""
     total = hashlib.sha256()
     for one in rows:
-        total.update(framed((one.case_id, one.language, one.text)))
+        total.update(frame_row(one))
     return total.hexdigest()
 
 
@@ -191,15 +196,14 @@ def _schema(plan: AnnotationPlan) -> pa.Schema:
     )
 
 
-def write_shard(
-    folder: Path,
+def encode_shard(
     number: int,
     plan: AnnotationPlan,
     taxonomy: Taxonomy,
     rows: Sequence[CorpusRow],
     outcomes: Sequence[Outcome | None],
-) -> None:
-    """Write one shard, whole or not at all.
+) -> bytes:
+    """Return the content of one shard's file.
 
     Parameters
     ----------
@@ -210,8 +214,6 @@ def write_shard(
     ------
     ValueError
         There is not one outcome a row.
-    WriteError
-        The disk is full, read-only, or permission is missing.
     """
     schema = _schema(plan)
     cells: dict[str, Any] = {name: [] for name in schema.names}
@@ -230,7 +232,7 @@ def write_shard(
         if derives and outcome:
             # The words compare like the values they spell.
             words: Any = values
-            words[NO_FINDING] = taxonomy.derive_no_finding(words)
+            words[NO_FINDING] = taxonomy.find_no_finding(words)
         for name, column in labels:
             column.append(values.get(name))
         if outcome:
@@ -255,16 +257,66 @@ def write_shard(
     cells[_EVIDENCE] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spans)
     about = {"plan": plan.digest, "shard": number, "rows": digest_rows(rows)}
     schema = schema.with_metadata({_ABOUT: json.dumps(about).encode()})
-    target = folder / shard_name(number)
     shard = BytesIO()
     pq.write_table(pa.table(cells, schema=schema), shard, compression="zstd")
-    write_atomic(target, shard.getvalue(), mode=_MODE)
+    return shard.getvalue()
 
 
-def has_shard(
-    folder: Path, number: int, plan: AnnotationPlan, rows: Sequence[CorpusRow]
-) -> bool:
+def write_shard(folder: Path, number: int, content: bytes) -> None:
+    """Write one shard, whole or not at all.
+
+    Raises
+    ------
+    WriteError
+        The disk is full, read-only, or permission is missing.
+    """
+    write_atomic(folder / shard_name(number), content, mode=_MODE)
+
+
+def read_outcomes(path: Path, taxonomy: Taxonomy) -> list[Outcome | None]:
+    """Return the outcomes that a shard was made of, as far as it holds them.
+
+    Raises
+    ------
+    DataError
+        It cannot be read.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path) from error
+    labels = [(one.id, one.name) for one in taxonomy.labels]
+    found: list[Outcome | None] = []
+    for row in table.to_pylist():
+        if row[STATUS] == NO_TEXT:
+            found.append(None)
+            continue
+        spans: dict[str, list[Span]] = {}
+        for one in row[_EVIDENCE]:
+            spans.setdefault(one["label"], []).append(Span(one["start"], one["end"]))
+        found.append(
+            Outcome(
+                item_id=row[CASE_ID],
+                status=Status(row[STATUS]),
+                fields={
+                    label: Field(row[name], tuple(spans.get(label, ())))
+                    for label, name in labels
+                    if row[name] is not None
+                },
+                repairs=tuple(row[_REPAIRS]),
+                problem=row[_PROBLEM],
+            )
+        )
+    return found
+
+
+def has_shard(folder: Path, number: int, plan: AnnotationPlan, rows: str) -> bool:
     """Whether a shard is there; it is of these rows, read by this plan.
+
+    Parameters
+    ----------
+    rows
+        Digest of its rows, see `digest_rows`.
 
     Raises
     ------
@@ -279,7 +331,7 @@ def has_shard(
         raise DataError(
             f"{path} is of another annotation. Name a new folder with --out."
         )
-    if told.get("rows") != digest_rows(rows):
+    if told.get("rows") != rows:
         raise DataError(
             f"{path} was made of other rows than the source has there now: it was "
             "changed since. Annotate it into a new folder, or give the source as it "

@@ -36,7 +36,7 @@ from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.render import PromptPlan, plan_prompts, space_out
+from loop.prompts.render import PromptPlan, space_out
 from loop.prompts.stages import STAGES, given_texts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.asking import (
@@ -46,7 +46,9 @@ from loop.run.asking import (
     choose_engine,
     count_retries,
     has_chance,
+    labels_of,
     opened,
+    plan_calls,
 )
 from loop.run.execute import RunSummary, Work, execute
 from loop.run.manifest import (
@@ -299,7 +301,7 @@ def prepare_run(
         parameters=chosen.parameters,
         limit=limit,
     )
-    plan = plan_prompts(version, contract.schema)
+    plan = plan_calls(version, contract, labels_of(chosen.name))
     work = Work(
         items=items,
         plan=plan,
@@ -473,8 +475,8 @@ def require_language(
     unread = {code: n for code, n in found.items() if code not in asked.languages}
     if not unread:
         return ""
-    reads = f"{chosen.name} reads {', '.join(sorted(asked.languages))} (labels/cues/)"
-    said, way = _name_languages(unread), _way_to_read(unread)
+    reads = f"{chosen.name} reads {', '.join(sorted(asked.languages))}"
+    said, way = _name_languages(unread), _way_to_read(unread, chosen.name)
     if len(unread) == len(found):
         raise EngineError(
             f"{reads}, and the cases of {cohort.name} are in {said}. {way}"
@@ -494,12 +496,15 @@ def _name_languages(cases: Mapping[str, int]) -> str:
     )
 
 
-def _way_to_read(cases: Mapping[str, int]) -> str:
+def _way_to_read(cases: Mapping[str, int], engine: str) -> str:
+    model = "Ask a language model with --engine openai:MODEL@URL"
+    if engine != "rules":
+        return f"{model}."
     codes = [*cases]
     file = codes[0] if len(codes) == 1 and _known(codes[0]) else "LANGUAGE"
     several = " or a column `language`" if any(cases.values()) else ""
     return (
-        "Ask a language model with --engine openai:MODEL@URL, write "
+        f"{model}, write "
         f"labels/cues/{file}.yaml after the example of en.yaml, or import the cohort "
         f"again with the right --language{several}."
     )

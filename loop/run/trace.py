@@ -42,7 +42,7 @@ from loop.prompts.render import PromptPlan
 from loop.prompts.stages import write_input
 from loop.prompts.version import PromptVersion
 from loop.run.aside import plan_version, rules_for
-from loop.run.asking import EngineOptions, choose_engine
+from loop.run.asking import EngineOptions, choose_engine, labels_of
 from loop.run.cost import asked_model
 from loop.run.execute import CUT_OFF, KeyMaker, next_key
 from loop.run.manifest import find_run, read_manifest
@@ -286,7 +286,9 @@ class _Tracer:
             found = read_version(self._workspace, spec.prompt)
             version = with_shots(self._workspace, found)
             contract = get_contract(version.contract)
-            plan = plan_version(version, spec.parameters.get(BLANK_LINES, 0))
+            plan = plan_version(
+                version, spec.parameters.get(BLANK_LINES, 0), labels_of(spec.engine)
+            )
         except LoopError as error:
             self.remarks.append(
                 f"{spec.prompt} cannot be read any more, so the messages are not "

@@ -33,8 +33,9 @@ class Extracted(NamedTuple):
 
     codes: Codes
     """Shape ``(n_texts, n_labels)``, the labels of the taxonomy. Missing where
-    nothing was asked: an empty text, a label the version does not ask for, and
-    "No Finding", which is derived and never asked."""
+    nothing was asked: an empty text, a label that the version does not ask for or the
+    engine does not know, and "No Finding", which is derived, unless the engine has an
+    answer of its own to it."""
 
     keys: tuple[str, ...]
     """What names each text in `problems`; empty for an empty text."""
@@ -81,7 +82,7 @@ class Extractor:
         self.taxonomy = taxonomy
         self.release = release
         self._runner = runner
-        asked = [label for label in taxonomy.extracted if label in runner.fields]
+        asked = [label for label in taxonomy.ids if label in runner.fields]
         self._columns = [
             (taxonomy.ids.index(label), runner.fields.index(label)) for label in asked
         ]

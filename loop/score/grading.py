@@ -214,10 +214,25 @@ def _table(
     """Return the codes of one column, those of texts taken from `read`."""
     if column.codes is not None:
         return derive_no_finding(column.codes, taxonomy, no_finding)
-    codes = derive_no_finding(next(read), taxonomy, no_finding)
+    codes = find_no_finding(next(read), taxonomy, no_finding)
     silent = [text is not None and not has_words(text) for text in column.texts or ()]
     codes[silent] = ValueCode.ABSENT
     return codes
+
+
+def find_no_finding(codes: Codes, taxonomy: Taxonomy, policy: NoFinding) -> Codes:
+    """Return codes that were read out of texts with "No Finding": read, or derived.
+
+    The same as `Taxonomy.find_no_finding`, for whole tables; see `derive_no_finding`.
+    """
+    derived = derive_no_finding(codes, taxonomy, policy)
+    if NO_FINDING in taxonomy.ids:
+        place = taxonomy.ids.index(NO_FINDING)
+        read = codes[..., place]
+        derived[..., place] = np.where(
+            read == ValueCode.MISSING, derived[..., place], read
+        )
+    return derived
 
 
 def _facts(extractor: Extractor | None, given: bool) -> ExtractorFacts:

@@ -41,7 +41,7 @@ def engine_alone(source: Path) -> float:
     plan = plan_prompts(version, get_contract(version.contract).schema)
 
     def prompts() -> Iterator[Prompt]:
-        for row in corpus_rows(source, None, AnnotationOptions()):
+        for row in corpus_rows(source, None, AnnotationOptions().reading):
             yield from plan(as_items([row])[0])
 
     engine = get_engine("rules", Settings(labels=bundled() / "labels"))

@@ -1,0 +1,525 @@
+"""Shards of an annotation made on a Ray cluster, by actors that hold an engine each.
+
+Rows are read on the node of the driver, shards are written there; the others need no
+file of ours. Ray hands rows to whichever actor is free, and once more to another one
+where a node is lost. Its logs, its spilled objects and its sockets are in a private
+folder that goes afterwards, where the cluster is ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import secrets
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import (
+    ExitStack,
+    contextmanager,
+    redirect_stdout,
+    suppress,
+)
+from importlib import import_module
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from loop import __version__
+from loop.core.config import read_config
+from loop.core.errors import ConflictError, DataError, EngineError, LoopError
+from loop.core.files import locked
+from loop.core.paths import WorkspacePaths, install_command
+from loop.release.shard_makers import (
+    AnnotationRequest,
+    ShardMaker,
+    ShardRows,
+    many_new_objects,
+)
+from loop.run.shards import AnnotationPlan, shard_name, write_shard
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+LOCAL: Final = "local"
+"""Address of a cluster that is started on this machine and ends with the command."""
+
+_SETTINGS: Final[dict[str, str]] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
+"""Environment of the driver, where nobody has set it otherwise."""
+
+_TOKEN, _TOKEN_MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
+_TOKEN_FILE: Final = Path.home() / ".ray" / "auth_token"
+"""Where Ray keeps the token of the cluster of a machine."""
+
+_FOLDER: Final = "ranloop-ray-"
+_LONGEST_BASE: Final = 20
+"""Characters of a folder in which Ray's sockets have names of at most 107 bytes."""
+
+_STORE_BYTES: Final = 300_000_000
+"""Memory for rows and shards under way on this machine."""
+
+_CONNECT_S: Final = 10.0
+
+_TRIES: Final = 4
+"""How often a shard is begun: the process that makes it may be killed, or its node."""
+
+_NUMBER, _CONTENT, _PROBLEM = "number", "content", "problem"
+
+
+class _Sent(NamedTuple):
+    """What an actor needs: it finds no workspace on its node."""
+
+    request: AnnotationRequest
+    files: Mapping[str, bytes] | None
+    """Labels, cues and settings of the workspace; None for those of the wheel."""
+
+    ranloop: str
+
+    @contextmanager
+    def opened(self) -> Iterator[AnnotationRequest]:
+        """Give the request with a workspace of the files that were sent."""
+        if self.ranloop != __version__:
+            raise EngineError(
+                f"a node of the cluster has ranloop {__version__}, and not "
+                f"{self.ranloop}. Install the same on every node."
+            )
+        if self.files is None:
+            yield self.request
+            return
+        with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
+            for name, content in self.files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            yield self.request._replace(workspace=WorkspacePaths(Path(folder)))
+
+
+def _pack(request: AnnotationRequest) -> _Sent:
+    files = None
+    place = request.workspace
+    if place is not None:
+        paths = [one for one in place.labels.rglob("*") if one.is_file()]
+        files = {
+            str(one.relative_to(place.root)): one.read_bytes()
+            for one in (*paths, place.config)
+            if one.is_file() and not one.is_relative_to(place.cohorts)
+        }
+    return _Sent(request.silent._replace(workspace=None), files, __version__)
+
+
+def _describe(sent: _Sent) -> tuple[str, str]:
+    """Return the plan as a node of the cluster has it, and what is wrong there."""
+    try:
+        with sent.opened() as request, request.open() as runner:
+            return request.plan(runner).model_dump_json(), ""
+    except LoopError as error:
+        return "", str(error)
+
+
+class _Attempts:
+    """Counts how often each shard is begun: Ray itself would go on for ever."""
+
+    def __init__(self) -> None:
+        self._begun = Counter[int]()
+
+    def begin(self, number: int) -> int:
+        """Return how often a shard was begun, this time included."""
+        self._begun[number] += 1
+        return self._begun[number]
+
+
+class _Actor:
+    """Makes shards on a node of the cluster. What goes wrong is told, not raised."""
+
+    def __init__(self, sent: _Sent, plan: str, attempts: Any) -> None:
+        self._attempts = attempts
+        self._stack = ExitStack()
+        self._maker: ShardMaker | None = None
+        self._problem = ""
+        try:
+            wanted = AnnotationPlan.model_validate_json(plan)
+            self._stack.enter_context(many_new_objects())
+            request = self._stack.enter_context(sent.opened())
+            runner = self._stack.enter_context(request.open())
+            if request.plan(runner) != wanted:
+                raise EngineError(
+                    f"{request.engine} is another one on some node of the cluster than "
+                    "on the first: other weights, settings or versions. Use the same "
+                    "on every node."
+                )
+            self._maker = ShardMaker(request, wanted, runner)
+        except LoopError as error:
+            self._problem = str(error)
+
+    def __del__(self) -> None:
+        # Ray Data lets go of it as the actor ends: an engine may hold a server open.
+        self._stack.close()
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        number: int = batch[_NUMBER][0].as_py()
+        problem: str = batch[_PROBLEM][0].as_py() or self._problem
+        content = b""
+        if self._maker is not None and not problem:
+            # Written by `_read` of this version, on the node of the driver.
+            task: ShardRows = pickle.loads(batch[_CONTENT][0].as_py())
+            try:
+                self._begin(task)
+                content = self._maker.make(task)
+            except LoopError as error:
+                problem = str(error)
+        return _table(number, content, problem)
+
+    def _begin(self, task: ShardRows) -> None:
+        begun = import_module("ray").get(self._attempts.begin.remote(task.number))
+        if begun > _TRIES:
+            raise EngineError(
+                f"{shard_name(task.number)} ended its worker {_TRIES} times: memory "
+                "ran out, or the engine fails on some of its rows. The shards that "
+                "were made stay; give the same command again with fewer --workers."
+            )
+
+
+def _table(number: int, content: bytes, problem: str) -> pa.Table:
+    return pa.table(
+        {
+            _NUMBER: [number],
+            _CONTENT: pa.array([content], pa.large_binary()),
+            _PROBLEM: [problem],
+        }
+    )
+
+
+def _read(tasks: Callable[[], Iterable[ShardRows]]) -> Iterator[pa.Table]:
+    """Yield a block a shard; the same ones in the same order whenever it is called."""
+    try:
+        for task in tasks():
+            yield _table(task.number, pickle.dumps(task), "")
+    except DataError as error:
+        yield _table(-1, b"", str(error))
+
+
+class RayMakers:
+    """Actors of a cluster that make shards. Make one with `open`."""
+
+    def __init__(self, request: AnnotationRequest, workers: int | None) -> None:
+        """Prepare to ask; `open` says what each is."""
+        self._sent = _pack(request)
+        self._gpus = _gpus(request)
+        self._workers = workers or _room(request, self._gpus)
+        self.plan: Final = self._find_plan()
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, address: str, request: AnnotationRequest, workers: int | None
+    ) -> Iterator[RayMakers]:
+        """Give the actors of a cluster for the length of the block.
+
+        Parameters
+        ----------
+        address
+            ``local`` for a cluster on this machine that ends with the block, ``auto``
+            for the one that runs here, or host and port of its head node.
+        workers
+            How many actors; None for one a CPU for `rules`, one a model for as many
+            GPUs as there are for `vllm`, and else one.
+
+        Raises
+        ------
+        EngineError
+            Ray is not installed, there is no such cluster, or its nodes cannot ask the
+            engine.
+        """
+        if address.startswith("ray://"):
+            raise EngineError(
+                f"{address} is the address of a Ray client, which has no node to read "
+                "rows on. Give the command on a node of the cluster, with --ray auto."
+            )
+        with ExitStack() as stack:
+            stack.enter_context(_environment(_SETTINGS | _token(address)))
+            _import_ray()
+            # Ray prints that a worker died to standard output, which may be JSON.
+            stack.enter_context(redirect_stdout(sys.stderr))
+            if address == LOCAL:
+                stack.enter_context(_started(workers))
+            else:
+                stack.enter_context(_joined(address))
+            yield cls(request, workers)
+
+    def _find_plan(self) -> AnnotationPlan:
+        import ray
+
+        describe = ray.remote(_describe).options(
+            num_cpus=1, num_gpus=self._gpus, max_retries=_TRIES
+        )
+        engine = self._sent.request.engine
+        try:
+            plan, problem = ray.get(describe.remote(self._sent))
+        except ray.exceptions.RayError as error:
+            raise EngineError(
+                f"the cluster cannot prepare {engine} ({type(error).__name__}). Every "
+                f"node needs ranloop {__version__} with the extra ray, and the same "
+                "Python."
+            ) from error
+        if problem:
+            raise EngineError(problem)
+        return AnnotationPlan.model_validate_json(plan)
+
+    def make(
+        self, tasks: Callable[[], Iterable[ShardRows]], out: Path
+    ) -> Iterator[int]:
+        """Yield the numbers of shards as they are written.
+
+        Parameters
+        ----------
+        tasks
+            Gives the rows of the shards, the same ones whenever it is called; it is
+            called in another process of this machine.
+
+        Raises
+        ------
+        DataError
+            The source was changed.
+        EngineError
+            An engine failed as a whole, or the cluster did; the shards that were made
+            stay.
+        WriteError
+            A shard cannot be written.
+        """
+        for row in _rows_of(self._dataset(tasks)):
+            if row[_PROBLEM]:
+                kind = DataError if row[_NUMBER] < 0 else EngineError
+                raise kind(row[_PROBLEM])
+            write_shard(out, row[_NUMBER], row[_CONTENT])
+            yield row[_NUMBER]
+
+    def _dataset(self, tasks: Callable[[], Iterable[ShardRows]]) -> Dataset:
+        """Return shards as Ray Data makes them: a stream with a few under way."""
+        import ray
+        from ray.data import ActorPoolStrategy, DataContext, read_datasource
+        from ray.data.block import BlockMetadata
+        from ray.data.datasource import Datasource, ReadTask
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        class Shards(Datasource):
+            """Rows of the missing shards, read on the node of the driver."""
+
+            supports_distributed_reads = False
+
+            def __init__(self) -> None:
+                super().__init__()  # type: ignore[no-untyped-call]
+
+            def get_read_tasks(self, *_given: object, **_named: object) -> list[Any]:
+                """Return the one task that reads all, as a stream."""
+                about = BlockMetadata(None, None, None, None)
+                return [ReadTask(lambda: _read(tasks), about)]
+
+            def estimate_inmemory_data_size(self) -> None:
+                """Say that nobody knows."""
+
+        attempts = (
+            ray.remote(_Attempts)
+            .options(
+                num_cpus=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(
+                    ray.get_runtime_context().get_node_id(), soft=False
+                ),
+            )
+            .remote()
+        )
+        context = DataContext.get_current().copy()
+        # A block for each shard: else the first actor is given many at once.
+        context.target_max_block_size = 1
+        with DataContext.current(context):
+            made: Dataset = read_datasource(
+                Shards(), override_num_blocks=1, num_cpus=0
+            ).map_batches(
+                _Actor,
+                fn_constructor_args=(
+                    self._sent,
+                    self.plan.model_dump_json(),
+                    attempts,
+                ),
+                batch_size=1,
+                batch_format="pyarrow",
+                zero_copy_batch=True,
+                compute=ActorPoolStrategy(min_size=1, max_size=self._workers),
+                num_cpus=1,
+                num_gpus=self._gpus,
+            )
+        return made
+
+
+def _rows_of(made: Dataset) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a dataset; what Ray says of a failure may quote them."""
+    rows = iter(made.iter_rows())
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:  # noqa: BLE001
+            raise EngineError(
+                f"the Ray cluster failed ({type(error).__name__}): nodes or workers "
+                "were lost, or memory ran out. The shards that were made stay; give "
+                "the same command again to go on."
+            ) from None
+        yield row
+
+
+def _token(address: str) -> dict[str, str]:
+    """Return the variables by which Ray asks for a token, as its own nodes do.
+
+    A cluster of ours has one that nobody else on this machine knows.
+    """
+    if address == LOCAL:
+        return {_TOKEN_MODE: "token", _TOKEN: secrets.token_hex(32)}
+    if {_TOKEN, f"{_TOKEN}_PATH"} & os.environ.keys() or _TOKEN_FILE.is_file():
+        return {_TOKEN_MODE: "token"}
+    return {}
+
+
+def _import_ray() -> None:
+    try:
+        import_module("ray.data")
+    except ImportError as error:
+        raise EngineError(
+            f"--ray needs Ray, which is not installed. {install_command('ray')}"
+        ) from error
+    # It logs the whole traceback of an error that is raised besides.
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _started(workers: int | None) -> Iterator[None]:
+    """Start a cluster on this machine, and end it."""
+    import ray
+
+    if ray.is_initialized():
+        raise EngineError(
+            "this process is connected to a Ray cluster already. Give --ray auto, or "
+            "call ray.shutdown() first."
+        )
+    with _private_folder() as folder:
+        try:
+            with _environment({"TMPDIR": str(folder)}):
+                ray.init(
+                    num_cpus=workers or os.cpu_count(),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=_STORE_BYTES,
+                    _node_ip_address="127.0.0.1",
+                    # Ray lets everybody write there, and nobody can come so far.
+                    _temp_dir=str(folder / "r"),
+                )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise EngineError(
+                f"Ray cannot be started on this machine ({type(error).__name__}). "
+                "Leave out --ray, or see that its ports and memory are free."
+            ) from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _environment(given: Mapping[str, str]) -> Iterator[None]:
+    """Set variables, where nobody has set them, for the length of the block."""
+    new = {name: value for name, value in given.items() if name not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _joined(address: str) -> Iterator[None]:
+    """Connect this process to a cluster, and let go of it."""
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdecimal():
+            # Ray itself tries for minutes.
+            socket.create_connection((host, int(port)), _CONNECT_S).close()
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            ignore_reinit_error=True,
+        )
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
+        raise EngineError(
+            f"there is no Ray cluster at {address} that this machine is a node of "
+            f"({type(error).__name__}). Start one with `ray start`, and give the host "
+            "and port of its head, or auto."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Give a folder for a cluster of ours; those of killed commands go, too."""
+    base = Path(tempfile.gettempdir())
+    if len(str(base)) > _LONGEST_BASE:
+        base = Path("/tmp")
+    for old in base.glob(f"{_FOLDER}*"):
+        with suppress(OSError, ConflictError, LoopError):
+            if old.stat().st_uid == os.getuid():
+                with locked(old / ".lock", wait=False):
+                    rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
+    with locked(folder / ".lock"):
+        try:
+            yield folder
+        finally:
+            # Processes of Ray may write a last line after they were told to end.
+            for _ in range(20):
+                rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
+                time.sleep(0.1)
+
+
+def _gpus(request: AnnotationRequest) -> int:
+    """Return the GPUs that an actor's engine needs, where the cluster has some."""
+    if request.engine.partition(":")[0] != "vllm" or not _count("GPU"):
+        return 0
+    config = read_config(request.workspace) if request.workspace else None
+    settings = config.engines.vllm if config else None
+    if settings is None:
+        return 1
+    return (settings.tensor_parallel_size or 1) * (settings.data_parallel_size or 1)
+
+
+def _room(request: AnnotationRequest, gpus: int) -> int:
+    """Return how many actors the cluster has room for."""
+    if gpus:
+        return max(1, _count("GPU") // gpus)
+    return max(1, _count("CPU")) if request.engine == "rules" else 1
+
+
+def _count(resource: str) -> int:
+    """Return how much of a resource the nodes of the cluster have together."""
+    found: Mapping[str, float] = import_module("ray").cluster_resources()
+    return int(found.get(resource, 0))
