@@ -125,7 +125,7 @@ class ValueCode(IntEnum):
     """The engine failed."""
 
     NOT_ASKED = -6
-    """The prompt does not ask for the label."""
+    """The prompt does not ask for the label, or the engine does not know it."""
 
     UNANSWERED = -7
     """Asked, and no value came back, for any of these reasons."""

@@ -17,6 +17,7 @@ import json
 import pickle
 import re
 import time
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import islice
@@ -89,7 +90,7 @@ class CheXbertEngine:
         self._tell = settings.tell
         self._loaded: _Loaded | None = None
         self._digest = ""
-        self._cut: list[str] = []
+        self._cut: dict[str, None] = {}
 
     @property
     def languages(self) -> Collection[str]:
@@ -105,7 +106,7 @@ class CheXbertEngine:
     def __exit__(self, *error: object) -> None:
         self._loaded = None
         if self._cut:
-            named = ", ".join(self._cut[:_NAMED])
+            named = ", ".join(islice(self._cut, _NAMED))
             self._tell(
                 f"{len(self._cut):,} texts are longer than {LONGEST} tokens, and their "
                 f"ends were not read: {named}"
@@ -161,7 +162,7 @@ class CheXbertEngine:
                     yield index, Completion("", "error", _NO_ENGLISH)
                     continue
                 if tokens > LONGEST:
-                    self._cut.append(prompt.item.id)
+                    self._cut[prompt.item.id] = None
                 yield (
                     index,
                     Completion(
@@ -260,7 +261,8 @@ def _load(folder: Path) -> _Loaded:
     model = _make_model(folder, tokenizer.get_vocab_size())
     try:
         # Names and numbers only: a checkpoint is a pickle, and that can hold code.
-        told = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):
+            told = torch.load(checkpoint, map_location="cpu", weights_only=True)
     except (
         OSError,
         RuntimeError,

@@ -27,6 +27,7 @@ from loop.evaluate.stability import (
 )
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
+from loop.run.asking import name_no_finding
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import open_store
@@ -162,9 +163,7 @@ def evaluate_inputs(
         protocol=protocol,
         protocol_digest=inputs.protocol_digest,
         protocol_changed=inputs.protocol_changed,
-        policy=(
-            inputs.taxonomy.no_finding_policy.value if inputs.taxonomy.derives else ""
-        ),
+        policy=name_no_finding(inputs.taxonomy, inputs.run.engine),
         cases=len(inputs.pairs.case_ids),
         draws=draws,
         runs=inputs.runs,

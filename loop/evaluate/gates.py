@@ -86,7 +86,7 @@ class LabelEvidence:
     """Uncertain answers, which the counts leave out; none where they count."""
 
     asked: bool = True
-    """False when the prompt version does not ask for the label."""
+    """False when nobody was asked for the label."""
 
     accuracy_by_patient: PatientLimit | None = None
     """None when every scored case is of another patient, or the rule is ``point``."""
@@ -205,7 +205,9 @@ def describe_verdicts(verdicts: Iterable[GateVerdict]) -> str:
 
 def _check_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     if not evidence.asked:
-        return _insufficient("this prompt version does not ask for the label")
+        return _insufficient(
+            "not asked for: the prompt version lacks it, or the engine does not know it"
+        )
     if not evidence.usable:
         return _insufficient("no case has a usable reference label")
     share = evidence.unanswered / evidence.usable

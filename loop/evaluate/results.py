@@ -47,7 +47,7 @@ class Exclusions:
     unparsed: int = 0
     failed: int = 0
     not_asked: int = 0
-    """The prompt version does not ask for the label."""
+    """The prompt version does not ask for the label, or the engine does not know it."""
 
     @property
     def by_reference(self) -> int:

@@ -26,7 +26,7 @@ from loop.engines.base import ignore_progress
 from loop.labels.language import has_words
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.version import PromptVersion
-from loop.run.asking import EngineOptions
+from loop.run.asking import EngineOptions, name_no_finding
 from loop.run.runner import PromptRunner
 from loop.run.shards import (
     AnnotationPlan,
@@ -105,7 +105,7 @@ class AnnotationRequest(NamedTuple):
             parameters=asker["parameters"],
             engine_identity=asker["identity"],
             taxonomy_digest=taxonomy.digest,
-            no_finding=taxonomy.no_finding_policy.value if taxonomy.derives else "",
+            no_finding=name_no_finding(taxonomy, self.engine),
             columns=check_label_names(taxonomy),
             text=self.text,
             shard_rows=self.rows,

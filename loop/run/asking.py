@@ -29,7 +29,7 @@ from loop.engines.base import (
     get_engine,
     ignore_progress,
 )
-from loop.labels.taxonomy import NO_FINDING
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.outputs.base import Contract
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
@@ -184,6 +184,17 @@ def labels_of(engine: str) -> tuple[str, ...]:
         return ()
     labels: tuple[str, ...] = importlib.import_module(_ENGINES["chexbert"]).HEADS
     return labels
+
+
+def name_no_finding(taxonomy: Taxonomy, engine: str) -> str:
+    """Return how "No Finding" comes about: ``"read"``, or the policy that derives it.
+
+    Empty where the taxonomy has no such label.
+    """
+    if not taxonomy.derives:
+        return ""
+    read = NO_FINDING in labels_of(engine)
+    return "read" if read else taxonomy.no_finding_policy.value
 
 
 def plan_calls(

@@ -26,6 +26,7 @@ from loop.core.safe_text import shielded
 from loop.labels.cohort import CohortRole, iter_items, read_cohort, single_report
 from loop.labels.importing.source import QUOTED
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
+from loop.run.asking import name_no_finding
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, Store, Values, open_store, read_values
 
@@ -330,9 +331,7 @@ def _describe(
         "cohort": spec.cohort,
         "cohort_digest": spec.cohort_digest,
         "taxonomy_digest": table.taxonomy.digest,
-        "no_finding": (
-            table.taxonomy.no_finding_policy.value if table.taxonomy.derives else None
-        ),
+        "no_finding": name_no_finding(table.taxonomy, spec.engine) or None,
         "names": table.names.value,
         "values": {**spelled, "not answered": ""},
         "private": [what for what, there in private.items() if there],

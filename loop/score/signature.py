@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loop.labels.taxonomy import NO_FINDING
+from loop.run.asking import labels_of
 from loop.score.records import Conventions, ExtractorFacts
 
 _SHOWN = 6
@@ -59,12 +61,20 @@ def sign(
         _with_digest(extractor.engine, extractor.identity),
         f"unc:{conventions.uncertain.value}",
         f"zd:{conventions.zero_division}",
-        f"nf:{conventions.no_finding.value}" if derived else "",
+        f"nf:{_no_finding(extractor, conventions)}" if derived else "",
         _with_digest("read", conventions.reading) if conventions.reading else "",
         f"L:{effective_labels}/{labels}",
         f"n:{n}",
     ]
     return "|".join(field for field in fields if field)
+
+
+def _no_finding(extractor: ExtractorFacts, conventions: Conventions) -> str:
+    """Return how "No Finding" comes about, on both sides if not alike."""
+    derived = conventions.no_finding.value
+    if NO_FINDING not in labels_of(extractor.engine):
+        return derived
+    return f"{derived}+read" if extractor.ref.startswith("given+") else "read"
 
 
 def _with_digest(name: str, digest: str) -> str:

@@ -1,52 +1,22 @@
 """BERTScore is that of its authors, with an encoder from a folder and no network."""
 
-import json
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from loop.engines.vllm.environment import VARIABLE
 from loop.score.metrics.base import MetricOptions
 from loop.score.metrics.registry import METRICS
 from tests.score.metrics.scenes import make_side
+from tests.torch_process import run_with_torch
 
 MAKER = Path(__file__).with_name("bertscore_parity.py")
-PLACES = "import json, sys; print(json.dumps([*sys.version_info[:2], *sys.path]))"
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """Return what a process with torch of another environment says.
-
-    That environment is the one of the tests with a real vLLM. Its packages come after
-    those of this one, so that ranloop itself runs on what it is tested with.
-    """
-    python = os.environ.get(VARIABLE)
-    if not python:
-        pytest.skip(f"{VARIABLE} is not set: `.ci/vllm DIR` makes what it should name")
-    told = json.loads(subprocess.check_output([python, "-c", PLACES], text=True))
-    if tuple(told[:2]) != sys.version_info[:2]:
-        pytest.skip(f"{VARIABLE} is of another version of Python: packages do not fit")
-    first = [place for place in sys.path if place]
-    last = [place for place in told[2:] if place and place not in first]
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(MAKER),
-            json.dumps(last),
-            str(tmp_path_factory.mktemp("m")),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(first), "HF_HUB_OFFLINE": "1"},
-    )
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    """Return what the process with torch says."""
+    return run_with_torch(MAKER, tmp_path_factory.mktemp("m"))
 
 
 @pytest.mark.external
