@@ -13,6 +13,7 @@ from loop.cli.console import (
     IdPrefixOption,
     JsonOption,
     LanguageOption,
+    MaxTokensOption,
     NumberRowsOption,
     ProgressBar,
     TextColumnOption,
@@ -28,7 +29,6 @@ from loop.cli.console import (
     say,
     say_wrapped,
 )
-from loop.cli.run import MaxTokensOption
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, percent, share

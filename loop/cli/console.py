@@ -97,6 +97,15 @@ IdColumnOption = Annotated[
 TextColumnOption = Annotated[
     str | None, typer.Option("--text-column", help="Column with the whole text.")
 ]
+MaxTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        min=1,
+        help="Maximum output tokens per answer.",
+        show_default="2048",
+    ),
+]
 NumberRowsOption = Annotated[
     bool,
     typer.Option("--number-rows", help="Number the rows: the table has no case ids."),

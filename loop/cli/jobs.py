@@ -16,6 +16,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     MaxDrawsOption,
+    MaxTokensOption,
     ReferenceOption,
     UnconstrainedOption,
     WorkspaceOption,
@@ -25,7 +26,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.cli.run import LimitOption, MaxTokensOption, SeedOption, TemperatureOption
+from loop.cli.run import LimitOption, SeedOption, TemperatureOption
 from loop.core.errors import DataError
 from loop.release.keys import signer_for
 from loop.review.job_work import start_job, work_through

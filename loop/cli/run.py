@@ -12,6 +12,7 @@ import typer
 from loop.cli.console import (
     ActorOption,
     JsonOption,
+    MaxTokensOption,
     ProgressBar,
     ThinkingOption,
     UnconstrainedOption,
@@ -74,15 +75,6 @@ TemperatureOption = Annotated[
         min=0.0,
         help="Sampling temperature.",
         show_default="0.0",
-    ),
-]
-MaxTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens",
-        min=1,
-        help="Maximum output tokens per answer.",
-        show_default="2048",
     ),
 ]
 SeedOption = Annotated[

@@ -14,11 +14,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from loop.core.errors import DataError
 from loop.documents.numbers import listed
-from loop.stats.correlation import Correlations, correlate_columns, tie_equal
+from loop.stats.correlation import Correlations, correlate_columns, tau_b
 from loop.stats.dependent import compare_metrics
 from loop.stats.intervals import Estimate
 from loop.stats.rated_agreement import AgreementMeasure, compare_agreement
@@ -411,9 +410,8 @@ def score_out_of_fold(
 
 def _tau_b(scores: NDArray[np.float64], ratings: NDArray[np.float64]) -> float:
     """Return Kendall's tau-b; -2 where it is undefined, so that it is never chosen."""
-    if not np.ptp(scores) or not np.ptp(ratings):
-        return -2.0
-    return float(kendalltau(tie_equal(scores), tie_equal(ratings)).statistic)
+    found = tau_b(scores, ratings)
+    return -2.0 if np.isnan(found) else found
 
 
 class AgainstBest(NamedTuple):

@@ -475,8 +475,10 @@ def require_language(
     unread = {code: n for code, n in found.items() if code not in asked.languages}
     if not unread:
         return ""
+    cued = not labels_of(chosen.name)
     reads = f"{chosen.name} reads {', '.join(sorted(asked.languages))}"
-    said, way = _name_languages(unread), _way_to_read(unread, chosen.name)
+    reads += " (labels/cues/)" if cued else ""
+    said, way = _name_languages(unread), _way_to_read(unread, cued=cued)
     if len(unread) == len(found):
         raise EngineError(
             f"{reads}, and the cases of {cohort.name} are in {said}. {way}"
@@ -496,17 +498,16 @@ def _name_languages(cases: Mapping[str, int]) -> str:
     )
 
 
-def _way_to_read(cases: Mapping[str, int], engine: str) -> str:
-    model = "Ask a language model with --engine openai:MODEL@URL"
-    if engine != "rules":
-        return f"{model}."
+def _way_to_read(cases: Mapping[str, int], *, cued: bool) -> str:
     codes = [*cases]
     file = codes[0] if len(codes) == 1 and _known(codes[0]) else "LANGUAGE"
     several = " or a column `language`" if any(cases.values()) else ""
+    cues = (
+        f" write labels/cues/{file}.yaml after the example of en.yaml," if cued else ""
+    )
     return (
-        f"{model}, write "
-        f"labels/cues/{file}.yaml after the example of en.yaml, or import the cohort "
-        f"again with the right --language{several}."
+        f"Ask a language model with --engine openai:MODEL@URL,{cues} or import the "
+        f"cohort again with the right --language{several}."
     )
 
 

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from loop.score.records import ExtractorFacts, RanScore, SystemScore, Uncertain
 from loop.stats.confusion import Confusion, ZeroDivision, f1_columns
 from loop.stats.correction import CorrectedF1, corrected_macro_f1
+from loop.stats.correlation import tau_b
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import Resampling
 
@@ -277,9 +277,8 @@ def _panel_row(
 
 
 def _tau(pairs: list[tuple[float, float]]) -> float | None:
-    if any(len(set(side)) < 2 for side in zip(*pairs, strict=True)) or not pairs:
-        return None
-    return float(kendalltau(*zip(*pairs, strict=True)).statistic)
+    found = tau_b(*np.array(pairs).reshape(-1, 2).T)
+    return None if np.isnan(found) else found
 
 
 def _swapped(

@@ -336,6 +336,31 @@ def correlate_columns(
     return [found[pair] for pair in pairs]
 
 
+def tau_b(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Return Kendall's tau-b alone; NaN where a side has fewer than two values.
+
+    Parameters
+    ----------
+    x, y
+        Shape (n,), finite; values that differ by rounding alone are ties.
+
+    References
+    ----------
+    Kendall MG. The treatment of ties in ranking problems. Biometrika 1945;33:239-251.
+
+    Examples
+    --------
+    >>> round(tau_b(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), 4)
+    0.3333
+    """
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    # Heavy, and not needed by most commands.
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(tie_equal(x), tie_equal(y)).statistic)
+
+
 def kendall_p(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     """Return the two-sided p-value of Kendall's test that tau-b is 0.
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
-from scipy.stats import rankdata
 
 from loop.stats.correlation import (
     Rated,
@@ -270,6 +269,9 @@ class _Exchangeable:
 
 def _tabulate(kept: Rated, pairs: Sequence[tuple[int, int]]) -> list[_Exchangeable]:
     """Return what is exchanged of each pair of metrics; the ratings are last."""
+    # Heavy, and not needed where nothing is compared.
+    from scipy.stats import rankdata
+
     *metrics, rating = kept.values
     ranks = [rankdata(one) for one in metrics]
     ratings = (rating, rating)

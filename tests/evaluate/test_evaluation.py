@@ -86,7 +86,7 @@ def test_a_label_the_prompt_does_not_ask_is_not_absent():
     row = result_of(evaluation, "edema")
     assert row.confusion.n == 0
     assert row.excluded.not_asked == 1
-    assert "does not ask" in row.gate.reasons[0]
+    assert "not asked for: the prompt version lacks it" in row.gate.reasons[0]
 
 
 def test_no_finding_is_derived_and_never_guessed():

@@ -167,7 +167,7 @@ def test_a_label_that_is_not_asked_is_said_to_be_so():
     """A prompt without a guide for the label has not failed at it."""
     gate = decide_gate(evidence(0, 0, 0, 0, asked=False), POINT)
     assert gate.verdict is GateVerdict.INSUFFICIENT
-    assert "does not ask" in gate.reasons[0]
+    assert "not asked for: the prompt version lacks it" in gate.reasons[0]
 
 
 @pytest.mark.parametrize(

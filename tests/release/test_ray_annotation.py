@@ -166,7 +166,7 @@ def test_ray_makes_the_same_shards_and_leaves_nothing(corpus, tmp_path):
         for folder in set(Path("/tmp").glob(f"{ray_makers._FOLDER}*")) - before:
             seen |= look_into(folder)
         time.sleep(0.2)
-    said = process.stdout.read() + process.stderr.read()
+    said = "".join(process.communicate())
     assert process.returncode == 0, said
     assert same(tmp_path / "out", plain)
     assert compare_annotations(plain, tmp_path / "out").differing == 0

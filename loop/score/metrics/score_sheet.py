@@ -10,7 +10,6 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from loop.core.files import write_atomic
 from loop.core.safe_text import format_csv, shielded
@@ -28,7 +27,7 @@ from loop.score.metrics.registry import ALL, find
 from loop.score.metrics.word_counts import measure
 from loop.score.records import Graded, Joined, PairSide
 from loop.stats.confusion import divide
-from loop.stats.correlation import tie_equal
+from loop.stats.correlation import tau_b
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import Bootstrap, Resampling, bootstrap, to_estimate
 
@@ -414,14 +413,8 @@ def correlation_matrix(sheet: ScoreSheet) -> MetricCorrelations:
         both = ~np.isnan(columns[one]) & ~np.isnan(columns[other])
         first, second = columns[one][both], columns[other][both]
         n[one, other] = n[other, one] = both.sum()
-        tau[one, other] = tau[other, one] = _tau_b(first, second)
+        tau[one, other] = tau[other, one] = tau_b(first, second)
     return MetricCorrelations(names, tau, n)
-
-
-def _tau_b(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return float("nan")
-    return float(kendalltau(tie_equal(first), tie_equal(second)).statistic)
 
 
 def _cell(value: np.float64) -> str:
