@@ -86,7 +86,8 @@ def annotate(
         typer.Option(
             "--engine",
             "-e",
-            help="rules, openai:MODEL[@URL] or vllm:MODEL[#ADAPTER][@URL].",
+            help="rules, openai:MODEL[@URL], vllm:MODEL[#ADAPTER][@URL] or "
+            "chexbert:FOLDER.",
             show_default="the release's, else rules",
         ),
     ] = None,

@@ -57,7 +57,8 @@ EngineOption = Annotated[
         "--engine",
         "-e",
         show_default="rules",
-        help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or replay:RUN.",
+        help="rules, openai:MODEL[@URL], vllm:MODEL[@URL], chexbert:FOLDER or "
+        "replay:RUN.",
     ),
 ]
 

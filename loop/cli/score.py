@@ -144,7 +144,7 @@ def score(
         typer.Option(
             "--engine",
             "-e",
-            help="rules, openai:MODEL[@URL] or vllm:MODEL[@URL].",
+            help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or chexbert:FOLDER.",
             show_default="the release's, else rules",
         ),
     ] = None,

@@ -72,7 +72,7 @@ _BUFFER: Final = "bert.embeddings.position_ids"
 """In older checkpoints; numbers from 0, which newer versions make themselves."""
 
 
-class _Loaded(NamedTuple):
+class _LoadedBert(NamedTuple):
     model: Any
     tokenizer: Any
     device: str
@@ -88,7 +88,7 @@ class CheXbertEngine:
         """Prepare to answer by the weights in a folder; they are read once opened."""
         self._folder = folder
         self._tell = settings.tell
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedBert | None = None
         self._digest = ""
         self._cut: dict[str, None] = {}
 
@@ -173,7 +173,7 @@ class CheXbertEngine:
                     ),
                 )
 
-    def _open(self) -> _Loaded:
+    def _open(self) -> _LoadedBert:
         if self._loaded is None:
             raise EngineError("chexbert is not open. Use it in a `with` block.")
         return self._loaded
@@ -234,7 +234,7 @@ def _answer(frame: PromptFrame, values: Mapping[str, Value]) -> str:
     return json.dumps(said)
 
 
-def _load(folder: Path) -> _Loaded:
+def _load(folder: Path) -> _LoadedBert:
     """Return the model with the weights in a folder.
 
     Raises
@@ -276,7 +276,7 @@ def _load(folder: Path) -> _Loaded:
             "checkpoint as CheXbert publishes it."
         ) from error
     _put_in(model, told, checkpoint)
-    return _Loaded(model.eval().to(device), tokenizer, device)
+    return _LoadedBert(model.eval().to(device), tokenizer, device)
 
 
 def _only(folder: Path, pattern: str, what: str) -> Path:

@@ -36,6 +36,7 @@ from loop.core.config import read_config
 from loop.core.errors import ConflictError, DataError, EngineError, LoopError
 from loop.core.files import locked
 from loop.core.paths import WorkspacePaths, install_command
+from loop.engines.openai.client import check_literal
 from loop.release.shard_makers import (
     AnnotationRequest,
     ShardMaker,
@@ -84,6 +85,8 @@ class _Sent(NamedTuple):
     """Labels, cues and settings of the workspace; None for those of the wheel."""
 
     ranloop: str
+    home: str
+    """Address of the node of the driver: rows lie on that machine anyhow."""
 
     @contextmanager
     def opened(self) -> Iterator[AnnotationRequest]:
@@ -104,7 +107,20 @@ class _Sent(NamedTuple):
             yield self.request._replace(workspace=WorkspacePaths(Path(folder)))
 
 
-def _pack(request: AnnotationRequest) -> _Sent:
+def _require_allowed(node: Mapping[str, Any], home: str, hosts: Iterable[str]) -> None:
+    """Refuse a node that may not receive case text.
+
+    Raises
+    ------
+    EngineError
+        It is another machine than the driver's, and not among `hosts`.
+    """
+    address, name = node["NodeManagerAddress"], node["NodeManagerHostname"]
+    if address != home and name.casefold() not in map(str.casefold, hosts):
+        check_literal(address, hosts)
+
+
+def _pack(request: AnnotationRequest, home: str) -> _Sent:
     files = None
     place = request.workspace
     if place is not None:
@@ -114,7 +130,7 @@ def _pack(request: AnnotationRequest) -> _Sent:
             for one in (*paths, place.config)
             if one.is_file() and not one.is_relative_to(place.cohorts)
         }
-    return _Sent(request.silent._replace(workspace=None), files, __version__)
+    return _Sent(request.silent._replace(workspace=None), files, __version__, home)
 
 
 def _describe(sent: _Sent) -> tuple[str, str]:
@@ -126,7 +142,7 @@ def _describe(sent: _Sent) -> tuple[str, str]:
         return "", str(error)
 
 
-class _Attempts:
+class _ShardAttempts:
     """Counts how often each shard is begun: Ray itself would go on for ever."""
 
     def __init__(self) -> None:
@@ -138,7 +154,7 @@ class _Attempts:
         return self._begun[number]
 
 
-class _Actor:
+class _ShardActor:
     """Makes shards on a node of the cluster. What goes wrong is told, not raised."""
 
     def __init__(self, sent: _Sent, plan: str, attempts: Any) -> None:
@@ -150,6 +166,8 @@ class _Actor:
             wanted = AnnotationPlan.model_validate_json(plan)
             self._stack.enter_context(many_new_objects())
             request = self._stack.enter_context(sent.opened())
+            # One that joined after the driver looked is asked here, before it has rows.
+            _require_allowed(_own_node(), sent.home, _hosts(request))
             runner = self._stack.enter_context(request.open())
             if request.plan(runner) != wanted:
                 raise EngineError(
@@ -213,7 +231,11 @@ class RayMakers:
 
     def __init__(self, request: AnnotationRequest, workers: int | None) -> None:
         """Prepare to ask; `open` says what each is."""
-        self._sent = _pack(request)
+        home = _own_node()["NodeManagerAddress"]
+        for node in import_module("ray").nodes():
+            if node["Alive"]:
+                _require_allowed(node, home, _hosts(request))
+        self._sent = _pack(request, home)
         self._gpus = _gpus(request)
         self._workers = workers or _room(request, self._gpus)
         self.plan: Final = self._find_plan()
@@ -237,8 +259,8 @@ class RayMakers:
         Raises
         ------
         EngineError
-            Ray is not installed, there is no such cluster, or its nodes cannot ask the
-            engine.
+            Ray is not installed, there is no such cluster, a node of it may not receive
+            case text, or its nodes cannot ask the engine.
         """
         if address.startswith("ray://"):
             raise EngineError(
@@ -328,7 +350,7 @@ class RayMakers:
                 """Say that nobody knows."""
 
         attempts = (
-            ray.remote(_Attempts)
+            ray.remote(_ShardAttempts)
             .options(
                 num_cpus=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(
@@ -344,7 +366,7 @@ class RayMakers:
             made: Dataset = read_datasource(
                 Shards(), override_num_blocks=1, num_cpus=0
             ).map_batches(
-                _Actor,
+                _ShardActor,
                 fn_constructor_args=(
                     self._sent,
                     self.plan.model_dump_json(),
@@ -501,14 +523,26 @@ def _private_folder() -> Iterator[Path]:
                 time.sleep(0.1)
 
 
+def _own_node() -> Mapping[str, Any]:
+    """Return what the cluster knows of the node of this process."""
+    ray = import_module("ray")
+    own = ray.get_runtime_context().get_node_id()
+    found: Mapping[str, Any] = next(one for one in ray.nodes() if one["NodeID"] == own)
+    return found
+
+
+def _hosts(request: AnnotationRequest) -> tuple[str, ...]:
+    return read_config(request.workspace).hosts if request.workspace else ()
+
+
 def _gpus(request: AnnotationRequest) -> int:
     """Return the GPUs that an actor's engine needs, where the cluster has some."""
-    if request.engine.partition(":")[0] != "vllm" or not _count("GPU"):
+    scheme = request.engine.partition(":")[0]
+    if scheme not in ("vllm", "chexbert") or not _count("GPU"):
         return 0
-    config = read_config(request.workspace) if request.workspace else None
-    settings = config.engines.vllm if config else None
-    if settings is None:
+    if scheme == "chexbert" or request.workspace is None:
         return 1
+    settings = read_config(request.workspace).engines.vllm
     return (settings.tensor_parallel_size or 1) * (settings.data_parallel_size or 1)
 
 

@@ -273,15 +273,15 @@ POISONED = """
 import os, sys
 from loop.cli.main import run
 from loop.release import ray_makers
-base = ray_makers._Actor
+base = ray_makers._ShardActor
 def poisoned():
-    class Actor(base):
+    class Poisoned(base):
         def _begin(self, task):
             super()._begin(task)
             if task.number == 1:
                 os._exit(1)
-    return Actor
-ray_makers._Actor = poisoned()
+    return Poisoned
+ray_makers._ShardActor = poisoned()
 run()
 """
 
@@ -308,7 +308,7 @@ def test_a_workspace_is_sent_to_the_actors(workspace, corpus, tmp_path):
     """Its labels and settings are; no file of it needs to be on their nodes."""
     lexicon = workspace.labels / "cues"
     assert any(lexicon.iterdir())
-    sent = ray_makers._pack(make_request(workspace))
+    sent = ray_makers._pack(make_request(workspace), "127.0.0.1")
     assert {"labels/taxonomy.yaml", *cue_names(workspace)} <= sent.files.keys()
     assert not any(name.startswith("labels/cohorts") for name in sent.files)
     with sent.opened() as request:
@@ -344,6 +344,19 @@ def make_request(workspace):
         text=False,
         rows=100,
     )
+
+
+def test_a_node_that_is_another_machine_must_be_allowed():
+    """By address or name, as a server must be; the driver's own machine is."""
+    node = {"NodeManagerAddress": "10.1.2.3", "NodeManagerHostname": "GPU-7"}
+    refused = pytest.raises(EngineError, match=r"(?s)case text stays.*- 10\.1\.2\.3")
+    with refused:
+        ray_makers._require_allowed(node, "10.1.2.2", ())
+    with refused:
+        ray_makers._require_allowed(node, "127.0.0.1", ("gpu-8", "10.1.2.4"))
+    for hosts in (("10.1.2.3",), ("gpu-7",)):
+        ray_makers._require_allowed(node, "10.1.2.2", hosts)
+    ray_makers._require_allowed(node, "10.1.2.3", ())
 
 
 def test_without_ray_or_a_cluster_it_is_said_what_lacks(monkeypatch, tmp_path):
