@@ -18,6 +18,7 @@ from loop.cli.console import (
     MaxDrawsOption,
     MaxTokensOption,
     ReferenceOption,
+    ThinkingOption,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -175,6 +176,7 @@ def start(
     temperature: TemperatureOption = None,
     max_tokens: MaxTokensOption = None,
     seed: SeedOption = None,
+    thinking: ThinkingOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -201,6 +203,7 @@ def start(
         temperature=temperature,
         max_tokens=max_tokens,
         seed=seed,
+        thinking=thinking,
         allow_unconstrained=allow_unconstrained,
     )
     with _open(workspace) as queue:

@@ -156,6 +156,9 @@ class Note(StrEnum):
     SECTIONS = "sections"
     """The findings say otherwise than the impression, which was believed."""
 
+    CUT = "cut"
+    """The text is longer than the engine reads."""
+
 
 class Span(NamedTuple):
     """Characters ``start`` to ``end`` (exclusive) of a text of an item."""

@@ -26,7 +26,14 @@ from typing import Any, Final, NamedTuple
 
 from loop.core.errors import EngineError
 from loop.core.paths import install_command
-from loop.core.records import Completion, Prompt, PromptFrame, PromptTask, Value
+from loop.core.records import (
+    Completion,
+    Note,
+    Prompt,
+    PromptFrame,
+    PromptTask,
+    Value,
+)
 from loop.engines.base import Engine, Settings, register
 from loop.engines.model_folders import digest_model
 
@@ -166,7 +173,7 @@ class CheXbertEngine:
                 yield (
                     index,
                     Completion(
-                        _answer(prompt.frame, values),
+                        _answer(prompt.frame, values, cut=tokens > LONGEST),
                         latency_s=each,
                         prompt_tokens=min(tokens, LONGEST),
                         completion_tokens=0,
@@ -212,7 +219,7 @@ class CheXbertEngine:
         ]
 
 
-def _answer(frame: PromptFrame, values: Mapping[str, Value]) -> str:
+def _answer(frame: PromptFrame, values: Mapping[str, Value], *, cut: bool) -> str:
     """Return the answer to the fields of a call, as the contracts of extractors read.
 
     Raises
@@ -227,8 +234,12 @@ def _answer(frame: PromptFrame, values: Mapping[str, Value]) -> str:
     said: dict[str, object] = {}
     for name in frame.fields:
         value = values[name]
-        if value is Value.ABSENT or (binary and value is Value.UNCERTAIN):
-            said[name] = Value.ABSENT.value
+        if binary and value is Value.UNCERTAIN:
+            value = Value.ABSENT
+        if cut:
+            said[name] = {"value": value.value, "notes": [Note.CUT.value]}
+        elif value is Value.ABSENT:
+            said[name] = value.value
         else:
             said[name] = {"value": value.value}
     return json.dumps(said)

@@ -127,7 +127,7 @@ def estimate_job(workspace: WorkspacePaths, request: JobRequest) -> tuple[JobPar
 def _asking(request: JobRequest, **more: Any) -> EngineOptions:
     given = {
         name: value
-        for name in ("temperature", "max_tokens", "seed")
+        for name in ("temperature", "max_tokens", "seed", "thinking")
         if (value := getattr(request, name)) is not None
     }
     return EngineOptions(

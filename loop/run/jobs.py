@@ -28,7 +28,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.files import write_error
 from loop.core.paths import WorkspacePaths
-from loop.engines.base import masked
+from loop.engines.base import LEVELS, check_thinking, masked
 from loop.run.store import Store
 
 _MOST = 1000
@@ -93,6 +93,9 @@ class JobRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    thinking: str = ""
+    """How much a model thinks; empty for as much as its server says."""
+
     allow_unconstrained: bool = False
 
     def __post_init__(self) -> None:
@@ -124,8 +127,20 @@ class JobRequest:
             type(heat) in (int, float) and 0 <= heat < float("inf")
         ):
             raise DataError("the temperature of a job must be a number >= 0.")
+        self._require_thinking()
         if type(self.allow_unconstrained) is not bool:
             raise DataError("allow_unconstrained of a job must be true or false.")
+
+    def _require_thinking(self) -> None:
+        known = self.thinking == ""
+        if isinstance(self.thinking, str) and not known:
+            with suppress(ValueError):
+                known = check_thinking(self.thinking) == self.thinking
+        if not known:
+            raise DataError(
+                f"the thinking of a job must be {', '.join(LEVELS)} or a number of "
+                "tokens."
+            )
 
     @property
     def data(self) -> dict[str, Any]:
@@ -152,7 +167,7 @@ class JobRequest:
         )
 
 
-_ASKING = ("temperature", "max_tokens", "seed", "allow_unconstrained")
+_ASKING = ("temperature", "max_tokens", "seed", "thinking", "allow_unconstrained")
 _PARTS: Mapping[JobKind, tuple[Sequence[str], Sequence[str]]] = {
     JobKind.RUN: (("prompt", "cohort", "engines"), ("limit", "draws", *_ASKING)),
     JobKind.EVALUATION: (("run",), ("reference",)),

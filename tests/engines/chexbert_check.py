@@ -144,6 +144,24 @@ def ask(engine, texts, contract="label_values", fields=HEADS, language="en"):
     ]
 
 
+def repairs(engine, texts):
+    """Return what is noted about each text."""
+    reader = get_contract("label_values")
+    frame = PromptFrame(
+        call="joint", messages=(), fields=HEADS, schema=reader.schema(HEADS)
+    )
+    items = [
+        Item(id=name, variables={"text": text}, language="en")
+        for name, text in texts.items()
+    ]
+    prompts = (Prompt(frame=frame, tail="", item=item) for item in items)
+    told = dict(engine.complete(prompts))
+    return [
+        reader.read(told[place].text, HEADS, item).repairs
+        for place, item in enumerate(items)
+    ]
+
+
 def plainly(model, folder, texts):
     """Return what a plain forward pass says of each text, one at a time."""
     tokenizer = BertTokenizer(str(folder / "vocab.txt"), do_lower_case=True)
@@ -245,13 +263,21 @@ def in_a_workspace(folder, weights):
     evaluated = command(
         "evaluate", json.loads(run)["run_id"], "--json", *asked, expect=100
     )
+    for name in ("reference", "system"):
+        lines = ["id,text", "a,no pleural effusion", "b,pneumonia or edema"]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    scored = command(
+        *("score", "--reference", folder / "reference.csv", "--json", *asked),
+        *("--candidate", f"one={folder / 'system.csv'}", "-e", engine),
+        *("--extractor", "extractor"),
+    )
     source = folder / "reports.csv"
     source.write_text("id,text\na,no pleural effusion\nb,pneumonia\n", "utf-8")
     annotated = command(
         *("annotate", source, "--prompt", "extractor@v11", "-e", engine),
         *("--out", folder / "out", "--json", *asked),
     )
-    return json.loads(matrix), json.loads(evaluated), json.loads(annotated)
+    return tuple(map(json.loads, (matrix, evaluated, annotated, scored)))
 
 
 def main(folder):
@@ -264,6 +290,7 @@ def main(folder):
         binary = ask(engine, texts, "binary")
         foreign = ask(engine, texts[:1], language="de")
         cut = [*engine.account()["cut"]]
+        noted = repairs(engine, {"t0": texts[0], "t59": texts[-1]})
         identity = dict(engine.identity())
         try:
             engine.for_task(PromptTask.JUDGE)
@@ -276,7 +303,7 @@ def main(folder):
         unprefixed = ask(engine, texts[:20])
         other = engine.identity()["weights"]
     said, ran = refusals(folder)
-    matrix, evaluated, annotated = in_a_workspace(folder, weights)
+    matrix, evaluated, annotated, scored = in_a_workspace(folder, weights)
     print(
         json.dumps(
             {
@@ -286,6 +313,7 @@ def main(folder):
                 "binary": binary,
                 "foreign": foreign,
                 "cut": cut,
+                "noted": noted,
                 "longest": LONGEST,
                 "told": told,
                 "identity": identity,
@@ -297,6 +325,7 @@ def main(folder):
                 "matrix": matrix,
                 "evaluated": evaluated,
                 "annotated": annotated,
+                "scored": scored,
             }
         )
     )

@@ -75,6 +75,9 @@ def test_texts_that_were_cut_are_counted_and_named(found):
         f"{number} texts are longer than 512 tokens, and their ends were not read: "
         + ", ".join(found["cut"])
     ]
+    whole, cut = found["noted"]
+    assert whole == [] and len(cut) == 14
+    assert "pneumonia: the end of the text was not read" in cut
 
 
 @pytest.mark.external
@@ -117,6 +120,11 @@ def test_it_stands_beside_the_extractor_in_run_evaluate_matrix_and_annotate(foun
         "blank" not in told for name, told in counts.items() if name not in UNKNOWN
     )
     assert found["annotated"]["plan"]["no_finding"] == "read"
+    # Two reports against themselves, by the 14 labels.
+    (system,) = found["scored"]["systems"]
+    assert system["ran_score"]["value"] == 1.0
+    assert system["cells"]["unanswered"] == 2 * len(UNKNOWN)
+    assert "|nf:read|" in system["signature"]
 
 
 def test_only_known_labels_are_asked_for_in_one_call():

@@ -75,6 +75,7 @@ def start(queue, **changes):
         ("temperature", (0, 0.0, 2, 1.5, None), (-0.1, float("inf"), float("nan"))),
         ("temperature", (), (True, "1")),
         ("seed", (0, -3, 2**40, None), (1.0, "1", True)),
+        ("thinking", ("", "none", "high", "2048"), ("much", "Low", "0", None, 3)),
         ("allow_unconstrained", (True, False), (None, 1, "yes")),
         ("prompt", ("p", "p" * 1000), ("", "p" * 1001, "p\tq", 3)),
         ("engines", (("a",), ("a" * 1000,)), ((), ("a", "a"), ("a", "b"), ("a\n",))),
@@ -93,7 +94,7 @@ def test_each_part_of_a_job_has_its_bounds(name, allowed, refused):
     ("kind", "needed", "extra"),
     [
         (JobKind.RUN, ASKED, {"limit": 1, "draws": 2, "seed": 1, "max_tokens": 9}),
-        (JobKind.RUN, ASKED, {"temperature": 1.0, "allow_unconstrained": True}),
+        (JobKind.RUN, ASKED, {"temperature": 1.0, "thinking": "low"}),
         (JobKind.EVALUATION, {"run": "latest"}, {"reference": 2}),
         (JobKind.MATRIX, ASKED, {"limit": 1, "allow_unconstrained": True}),
         (
@@ -120,6 +121,7 @@ def test_each_kind_of_job_takes_its_own_parts(kind, needed, extra):
         (JobKind.EVALUATION, {"run": "latest", "limit": 1}),
         (JobKind.MATRIX, {**ASKED, "draws": 2}),
         (JobKind.MATRIX, {**ASKED, "seed": 2}),
+        (JobKind.MATRIX, {**ASKED, "thinking": "low"}),
         (JobKind.CHECK, {"draft": "d", "engines": ("rules",), "temperature": 1.0}),
         (JobKind.RUN, {**ASKED, "max_draws": 2}),
         (JobKind.RUN, {**ASKED, "reference": 2}),

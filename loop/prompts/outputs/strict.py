@@ -20,6 +20,7 @@ ENTRY_KEYS = frozenset({"value", "evidence", "span"})
 NOTES: Mapping[str, str] = {
     Note.SPELLING.value: "a misspelt word corrected",
     Note.SECTIONS.value: "findings and impression disagree",
+    Note.CUT.value: "the end of the text was not read",
 }
 """What a note beside an answer adds to the repairs; a model is not asked for any."""
 
