@@ -7,6 +7,9 @@ processes. Both in turn, for each size; what is printed is the ratio of the wall
 wanted at most 0.65 with two processes on two idle cores, and the most memory that all
 processes of an annotation have resident together. Reports are put together from the
 demo's sentences, as in ``bench_memory``.
+
+``--ray`` prints besides what Ray costs on one machine, without a claim: the time for
+ten reports, and what each further one takes, both over the same with processes.
 """
 
 from __future__ import annotations
@@ -51,11 +54,11 @@ def engine_alone(source: Path) -> float:
     return time.perf_counter() - began
 
 
-def annotate(source: Path, out: Path, workers: int) -> tuple[float, float]:
+def annotate(source: Path, out: Path, workers: int, *more: str) -> tuple[float, float]:
     """Return the seconds of the command, and the most MiB of all its processes."""
     command = [
         *(sys.executable, "-m", "loop", "annotate", str(source), "--out", str(out)),
-        *("--release", RELEASE, "--workers", str(workers), "--json"),
+        *("--release", RELEASE, "--workers", str(workers), "--json", *more),
     ]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -97,6 +100,24 @@ def resident(pid: int) -> float:
     return total
 
 
+def print_ray(cases: int, workers: int) -> None:
+    """Print what Ray costs on this machine, over processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        few, many = Path(folder, "few.csv"), Path(folder, "many.csv")
+        write_reports(few, 10)
+        write_reports(many, cases)
+        told = {}
+        for kind, more in (("processes", ()), ("ray", ("--ray", "local"))):
+            start, _ = annotate(few, Path(folder, f"{kind}-few"), workers, *more)
+            whole, _ = annotate(many, Path(folder, f"{kind}-many"), workers, *more)
+            told[kind] = (start, (whole - start) / (cases - 10))
+    ours, rays = told["processes"], told["ray"]
+    print(
+        f"Ray on one machine: {rays[0] / ours[0]:.2f} times the start "
+        f"({rays[0] - ours[0]:.1f} s more), {rays[1] / ours[1]:.2f} times each report"
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -104,6 +125,7 @@ def main() -> None:
     parser.add_argument(
         "--cases", type=int, nargs="+", default=[20_000, 100_000, MIMIC_CXR]
     )
+    parser.add_argument("--ray", action="store_true", help="print what Ray costs")
     options = parser.parse_args()
     print(f"{'cases':>9}  ratio  {'us a case':>9}  MiB of all processes")
     for cases in options.cases:
@@ -116,6 +138,8 @@ def main() -> None:
             f"{cases:9,}  {seconds / alone:5.2f}  {1e6 * seconds / cases:9.0f}  "
             f"{most:,.0f}"
         )
+    if options.ray:
+        print_ray(min(options.cases), options.workers)
 
 
 if __name__ == "__main__":
