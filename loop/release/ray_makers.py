@@ -18,12 +18,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import (
-    ExitStack,
-    contextmanager,
-    redirect_stdout,
-    suppress,
-)
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -33,7 +29,7 @@ import pyarrow as pa
 
 from loop import __version__
 from loop.core.config import read_config
-from loop.core.errors import ConflictError, DataError, EngineError, LoopError
+from loop.core.errors import DataError, EngineError, LoopError
 from loop.core.files import locked
 from loop.core.paths import WorkspacePaths, install_command
 from loop.engines.openai.client import check_literal
@@ -63,6 +59,9 @@ _TOKEN_FILE: Final = Path.home() / ".ray" / "auth_token"
 """Where Ray keeps the token of the cluster of a machine."""
 
 _FOLDER: Final = "ranloop-ray-"
+_NEW_S: Final = 60.0
+"""Seconds in which a folder may not have its lock yet."""
+
 _LONGEST_BASE: Final = 20
 """Characters of a folder in which Ray's sockets have names of at most 107 bytes."""
 
@@ -222,7 +221,7 @@ def _read(tasks: Callable[[], Iterable[ShardRows]]) -> Iterator[pa.Table]:
     try:
         for task in tasks():
             yield _table(task.number, pickle.dumps(task), "")
-    except DataError as error:
+    except LoopError as error:
         yield _table(-1, b"", str(error))
 
 
@@ -399,13 +398,19 @@ def _rows_of(made: Dataset) -> Iterator[Mapping[str, Any]]:
         yield row
 
 
+@cache
+def _own_token() -> str:
+    return secrets.token_hex(32)
+
+
 def _token(address: str) -> dict[str, str]:
     """Return the variables by which Ray asks for a token, as its own nodes do.
 
-    A cluster of ours has one that nobody else on this machine knows.
+    A cluster of ours has one that nobody else on this machine knows; Ray turns to it
+    by itself, and remembers it for the life of the process.
     """
     if address == LOCAL:
-        return {_TOKEN_MODE: "token", _TOKEN: secrets.token_hex(32)}
+        return {_TOKEN: _own_token()}
     if {_TOKEN, f"{_TOKEN}_PATH"} & os.environ.keys() or _TOKEN_FILE.is_file():
         return {_TOKEN_MODE: "token"}
     return {}
@@ -480,7 +485,8 @@ def _joined(address: str) -> Iterator[None]:
     try:
         if port.isdecimal():
             # Ray itself tries for minutes.
-            socket.create_connection((host, int(port)), _CONNECT_S).close()
+            place = (host.strip("[]"), int(port))
+            socket.create_connection(place, _CONNECT_S).close()
         ray.init(
             address=address,
             log_to_driver=False,
@@ -506,8 +512,9 @@ def _private_folder() -> Iterator[Path]:
     if len(str(base)) > _LONGEST_BASE:
         base = Path("/tmp")
     for old in base.glob(f"{_FOLDER}*"):
-        with suppress(OSError, ConflictError, LoopError):
-            if old.stat().st_uid == os.getuid():
+        with suppress(OSError, LoopError):
+            about = old.stat()
+            if about.st_uid == os.getuid() and about.st_mtime < time.time() - _NEW_S:
                 with locked(old / ".lock", wait=False):
                     rmtree(old, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))

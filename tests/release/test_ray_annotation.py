@@ -238,11 +238,32 @@ def wait_for(condition, process):
         time.sleep(0.02)
 
 
+TWICE = """
+import json, sys
+from pathlib import Path
+from loop.core.paths import material
+from loop.release.annotation import AnnotationOptions, annotate_corpus
+from loop.release.load import find_request
+from loop.run.asking import EngineOptions
+source, out, engine = sys.argv[1:]
+request = find_request(material(None), prompt="extractor@v11", engine=engine)
+options = AnnotationOptions(
+    ray="local", workers=1, rows=100, asking=EngineOptions(allow_unconstrained=True)
+)
+for _ in range(2):
+    done = annotate_corpus(Path(source), Path(out), request, options=options)
+    print(json.dumps(done.manifest.statuses), flush=True)
+    sys.stdin.readline()
+"""
+
+
 def test_only_rows_without_an_answer_are_asked_again(tmp_path):
-    """A shard is made anew of its own outcomes, and of what is answered now."""
-    source = write(tmp_path / "reports.csv", 30)
-    request = find_request(material(None), release=RELEASE)
-    labels = request.prompt.labels
+    """A shard is made anew of its own outcomes, and of what is answered now.
+
+    Both times in one process: a cluster is started in it twice.
+    """
+    source, out = write(tmp_path / "reports.csv", 30), tmp_path / "out"
+    labels = find_request(material(None), release=RELEASE).prompt.labels
     down = {f"{PLANTED} 3.", f"{PLANTED} 21."}
 
     def case(body):
@@ -252,15 +273,18 @@ def test_only_rows_without_an_answer_are_asked_again(tmp_path):
 
     script = Scripted(case=case, other=case)
     with serving(script) as url:
-        engine = f"openai:m@{url}"
-        given = (source, tmp_path / "out", "--prompt", "extractor@v11", "-e", engine)
-        given += ("--allow-unconstrained", "--ray", "local")
-        told, _ = annotate(*given)
-        assert told["statuses"]["engine_failed"] == 2, told["problems"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", TWICE, source, out, f"openai:m@{url}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        told = json.loads(process.stdout.readline())
+        assert told == {"answered": 25, "engine_failed": 2, "no_text": 3}
         first = count_cases(script)
         down.clear()
-        told, _ = annotate(*given)
-        assert "engine_failed" not in told["statuses"]
+        rest, _ = process.communicate("\n\n", timeout=180)
+        assert json.loads(rest) == {"answered": 27, "no_text": 3}
         assert count_cases(script) == first + 2
 
 
