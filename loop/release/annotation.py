@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,9 +41,9 @@ from loop.release.ray_makers import RayMakers
 from loop.release.shard_makers import (
     AnnotationRequest,
     ShardMaker,
+    ShardProcesses,
     ShardRows,
     keeping_answers,
-    make_by_processes,
     many_new_objects,
 )
 from loop.run.asking import EngineOptions
@@ -194,7 +194,6 @@ def annotate_corpus(
             f"{request.engine} is asked many things at once by one process: leave out "
             "--workers. Several processes are for the engine rules."
         )
-    size = measure_source(source, workspace, how)
     asked = AnnotationRequest(
         version=version,
         release=request.release.name if request.release else "",
@@ -206,6 +205,11 @@ def annotate_corpus(
     )
     with ExitStack() as stack:
         stack.enter_context(many_new_objects())
+        processes = None
+        if not how.ray and (how.workers or 1) > 1:
+            # They start while the source is read.
+            processes = stack.enter_context(ShardProcesses(asked, how.workers or 1))
+        size = measure_source(source, workspace, how)
         made: Iterator[int]
         if how.ray:
             ray = stack.enter_context(RayMakers.open(how.ray, asked, how.workers))
@@ -228,8 +232,8 @@ def annotate_corpus(
             made = iter(())
         elif how.ray:
             made = ray.make(tasks, out)
-        elif (how.workers or 1) > 1:
-            made = make_by_processes(asked, plan, out, how.workers or 1, tasks())
+        elif processes is not None:
+            made = processes.make(plan, out, tasks())
         else:
             if asked.keeps:
                 runner = stack.enter_context(keeping_answers(runner, out / _ANSWERS))
@@ -237,13 +241,7 @@ def annotate_corpus(
             made = (_make_here(maker, out, task) for task in tasks())
         done = set(watch(len(missing))(made))
         manifest = _count_shards(source, out, size, plan)
-        for number, shard in enumerate(manifest.shards):
-            known = finished.get(shard.file, shard.sha256)
-            if number not in done and known != shard.sha256:
-                raise DataError(
-                    f"{out / shard.file} was changed. Remove it, and give the same "
-                    "command again: it is rebuilt."
-                )
+        _require_unchanged(out, manifest, finished, done)
         finish_folder(out, manifest)
         rmtree(out / _ANSWERS, ignore_errors=True)
     return AnnotatedCorpus(manifest, len(done), time.monotonic() - began)
@@ -271,6 +269,22 @@ def _count_shards(
         shards=tuple(counts.shards),
         ranloop=__version__,
     )
+
+
+def _require_unchanged(
+    out: Path,
+    manifest: AnnotationManifest,
+    finished: Mapping[str, str],
+    made: Collection[int],
+) -> None:
+    """Refuse a shard that was not made now and has another digest than it had."""
+    for number, shard in enumerate(manifest.shards):
+        known = finished.get(shard.file, shard.sha256)
+        if number not in made and known != shard.sha256:
+            raise DataError(
+                f"{out / shard.file} was changed. Remove it, and give the same "
+                "command again: it is rebuilt."
+            )
 
 
 def _make_here(maker: ShardMaker, out: Path, task: ShardRows) -> int:

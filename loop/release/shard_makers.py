@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -193,20 +194,17 @@ def many_new_objects() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+_runner: PromptRunner | None = None
 _maker: ShardMaker | None = None
-_out: Path | None = None
 """Of a process that makes shards."""
 
 
-def _start(
-    request: AnnotationRequest, plan: AnnotationPlan, out: Path, parent: int
-) -> None:
+def _start(request: AnnotationRequest, parent: int) -> None:
     """Prepare a process: it ends with its parent, which alone hears Ctrl-C."""
-    global _maker, _out
+    global _runner
     gc.set_threshold(_NEW_OBJECTS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    runner = request.open()
+    runner = _runner = request.open()
     # Such a process runs no other exit handlers, and its store lies in a folder.
     Finalize(runner, runner.close, exitpriority=0)
 
@@ -218,53 +216,76 @@ def _start(
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _maker, _out = ShardMaker(request, plan, runner), out
 
 
-def _make_shard(task: ShardRows) -> int:
-    if _maker is None or _out is None:
+def _open_engine() -> None:
+    """Open the engine of a process before there is a shard to make."""
+    if _runner is not None:
+        _ = _runner.asker
+
+
+def _make_shard(
+    request: AnnotationRequest, plan: AnnotationPlan, out: Path, task: ShardRows
+) -> int:
+    global _maker
+    if _runner is None:
         raise ValueError("the process was not prepared")
-    write_shard(_out, task.number, _maker.make(task))
+    if _maker is None:
+        _maker = ShardMaker(request, plan, _runner)
+    write_shard(out, task.number, _maker.make(task))
     return task.number
 
 
-def make_by_processes(
-    request: AnnotationRequest,
-    plan: AnnotationPlan,
-    out: Path,
-    workers: int,
-    tasks: Iterable[ShardRows],
-) -> Iterator[int]:
-    """Yield the numbers of shards as processes finish them, few rows in memory.
+class ShardProcesses:
+    """Processes on this machine that make shards; they start while others read.
 
-    Raises
-    ------
-    EngineError
-        A process was killed, or its engine failed.
-    WriteError
-        A shard cannot be written.
+    As a context manager it ends them.
     """
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start,
-        initargs=(request.silent, plan, out, os.getpid()),
-    )
-    waiting: set[Future[int]] = set()
-    try:
-        for task in tasks:
-            waiting.add(pool.submit(_make_shard, task))
-            while len(waiting) > workers:
+
+    def __init__(self, request: AnnotationRequest, workers: int) -> None:
+        """Start so many processes, each with an engine of its own."""
+        self._request = request.silent
+        self._workers = workers
+        self._pool = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start,
+            initargs=(self._request, os.getpid()),
+        )
+        self._ready = [self._pool.submit(_open_engine) for _ in range(workers)]
+
+    def __enter__(self) -> ShardProcesses:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def make(
+        self, plan: AnnotationPlan, out: Path, tasks: Iterable[ShardRows]
+    ) -> Iterator[int]:
+        """Yield the numbers of shards as processes finish them, few rows in memory.
+
+        Raises
+        ------
+        EngineError
+            A process was killed, or its engine failed.
+        WriteError
+            A shard cannot be written.
+        """
+        make = partial(_make_shard, self._request, plan, out)
+        waiting: set[Future[int]] = set()
+        try:
+            for task in tasks:
+                waiting.add(self._pool.submit(make, task))
+                while len(waiting) > self._workers:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (one.result() for one in done)
+            while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (one.result() for one in done)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (one.result() for one in done)
-    except BrokenProcessPool as error:
-        raise EngineError(
-            "a worker ended before its work: it was killed, or memory ran out. The "
-            "shards that were made stay; give the same command again to go on, with "
-            "fewer --workers if memory was short."
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+        except BrokenProcessPool as error:
+            raise EngineError(
+                "a worker ended before its work: it was killed, or memory ran out. The "
+                "shards that were made stay; give the same command again to go on, "
+                "with fewer --workers if memory was short."
+            ) from error
