@@ -244,6 +244,15 @@ time.sleep(600)
     until(lambda: all(map(is_gone, (guard, server, orphan))))
 
 
+def test_a_guard_that_is_killed_itself_takes_its_server_with_it(make):
+    """A Ray cluster kills the children of its workers: the kernel ends the server."""
+    server = make()
+    server.start()
+    process = pid_of(server)
+    os.kill(server._process._guard.pid, signal.SIGKILL)
+    until(lambda: is_gone(process))
+
+
 def test_ctrl_c_while_a_server_starts_stops_it_at_once(installed, tmp_path):
     """The server is not in the terminal's group: only we can stop it."""
     note = tmp_path / "pid"

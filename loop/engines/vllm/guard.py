@@ -9,6 +9,7 @@ Arguments: descriptor of the pipe, seconds between TERM and KILL, command.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -34,13 +35,32 @@ def _end_with_pipe(pipe: int, group: int, ended: threading.Event, grace: float) 
             _signal_group(group, signal.SIGKILL)
 
 
+_PR_SET_PDEATHSIG = 1
+"""Of Linux's prctl(2)."""
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process when its parent is killed.
+
+    A Ray cluster kills the children of its workers, this guard among them. On other
+    systems than Linux a guard that is killed leaves its command running.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def guard(pipe: int, grace: float, command: list[str]) -> int:
     """Run `command` in a process group of its own and return its exit status.
 
     Negative for a signal. Whatever the command started and left running when it ended
     is killed: an orphan would keep the GPU's memory.
     """
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_end_with_parent,
+    )
     ended = threading.Event()
     threading.Thread(
         target=_end_with_pipe, args=(pipe, child.pid, ended, grace), daemon=True
