@@ -1,12 +1,10 @@
 """The engine against a real vLLM on the CPU with a tiny random model."""
 
-import csv
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,7 +33,6 @@ from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts
 from loop.prompts.version import with_contract
 from loop.run.asking import EngineOptions, opened
-from loop.run.shards import compare_annotations
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_task
 from loop.score.experts.error_counts import Empty
@@ -337,30 +334,6 @@ def test_a_server_killed_in_mid_run_is_restarted_and_nothing_is_lost(place):
     )
     assert account["requests"] > CASES
     assert account["requests"] - turned_away - CASES <= WIDTH, retried
-
-
-def test_an_actor_of_ray_has_a_server_of_its_own(place, served, tmp_path):
-    """Inside the cluster the same is answered as here, row by row."""
-    source, texts = tmp_path / "reports.csv", [*demo_texts().items()][:8]
-    with source.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([("id", "text"), *texts])
-    asked = [sys.executable, "-m", "loop", "annotate", str(source), "--rows", "4"]
-    asked += ["--prompt", "extractor", "-e", place.engine, "--json"]
-    asked += ["--workspace", str(place.workspace.root)]
-    told = {}
-    for name, more in (("here", ()), ("ray", ("--ray", "local"))):
-        ended = subprocess.run(
-            [*asked, "--out", str(tmp_path / name), *more],
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert ended.returncode == 0, ended.stderr
-        told[name] = json.loads(ended.stdout)
-    assert told["ray"]["plan"] == told["here"]["plan"]
-    assert told["ray"]["statuses"] == {"answered": 8}
-    found = compare_annotations(tmp_path / "here", tmp_path / "ray")
-    assert (found.rows, found.differing) == (8, 0)
 
 
 def test_the_batch_runner_gives_every_case_one_outcome(place):
