@@ -1,4 +1,4 @@
-"""The engine for CheXbert: a BERT with a head for each of 14 findings.
+"""The engine ``chexbert``: a BERT with a head for each of 14 labels.
 
 It reads no prompt: a version only says which of its labels are wanted. Weights are the
 user's, in a folder; nothing is downloaded.
@@ -266,7 +266,13 @@ def _load(folder: Path) -> _LoadedBert:
             f"{folder} is no folder. Name the one that holds CheXbert's checkpoint, as "
             "chexbert:FOLDER."
         )
-    checkpoint = _only(folder, "*.pth", "checkpoint")
+    found = sorted(folder.glob("*.pth"))
+    if len(found) != 1:
+        raise EngineError(
+            f"{folder} has {len(found)} files *.pth, and should have one: CheXbert's "
+            "checkpoint."
+        )
+    (checkpoint,) = found
     device = "cuda" if torch.cuda.is_available() else "cpu"
     tokenizer = _read_vocabulary(folder)
     model = _make_model(folder, tokenizer.get_vocab_size())
@@ -290,23 +296,14 @@ def _load(folder: Path) -> _LoadedBert:
     return _LoadedBert(model.eval().to(device), tokenizer, device)
 
 
-def _only(folder: Path, pattern: str, what: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        raise EngineError(
-            f"{folder} has {len(found)} files {pattern}, and should have one: "
-            f"CheXbert's {what}."
-        )
-    return found[0]
-
-
 def _read_vocabulary(folder: Path) -> Any:
     """Return the tokenizer of BERT, uncased, with the vocabulary of a folder."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     path = folder / "vocab.txt"
     try:
-        words = path.read_text("utf-8").splitlines()
+        # A word may be one of the other characters that end a line for Python.
+        words = path.read_text("utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise EngineError(
             f"{path} is missing or no text. Put BERT's vocabulary there: vocab.txt of "
@@ -335,7 +332,6 @@ def _make_model(folder: Path, words: int) -> Any:
     from transformers import BertConfig, BertModel
 
     path = folder / "config.json"
-    given: dict[str, Any] = {}
     if path.is_file():
         try:
             given = json.loads(path.read_bytes())

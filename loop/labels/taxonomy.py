@@ -188,8 +188,8 @@ class Taxonomy:
     def find_no_finding(self, values: Mapping[str, Value]) -> Value | None:
         """Return what an answer says of "No Finding": read, or else derived.
 
-        Only an engine with an answer of its own to it is asked for it, such as
-        CheXbert; see `loop.engines.base.LabelBound`.
+        Only an engine that knows the label is asked for it, such as CheXbert; see
+        `loop.run.asking.labels_of`.
         """
         return values.get(NO_FINDING) or self.derive_no_finding(values)
 

@@ -34,8 +34,8 @@ class Extracted(NamedTuple):
     codes: Codes
     """Shape ``(n_texts, n_labels)``, the labels of the taxonomy. Missing where
     nothing was asked: an empty text, a label that the version does not ask for or the
-    engine does not know, and "No Finding", which is derived, unless the engine has an
-    answer of its own to it."""
+    engine does not know, and "No Finding", which is derived unless the engine answers
+    it."""
 
     keys: tuple[str, ...]
     """What names each text in `problems`; empty for an empty text."""
