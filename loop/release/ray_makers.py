@@ -197,7 +197,7 @@ class _ShardActor:
         return _table(number, content, problem)
 
     def _begin(self, task: ShardRows) -> None:
-        begun = import_module("ray").get(self._attempts.begin.remote(task.number))
+        begun = _ray().get(self._attempts.begin.remote(task.number))
         if begun > _TRIES:
             raise EngineError(
                 f"{shard_name(task.number)} ended its worker {_TRIES} times: memory "
@@ -231,7 +231,7 @@ class RayMakers:
     def __init__(self, request: AnnotationRequest, workers: int | None) -> None:
         """Prepare to ask; `open` says what each is."""
         home = _own_node()["NodeManagerAddress"]
-        for node in import_module("ray").nodes():
+        for node in _ray().nodes():
             if node["Alive"]:
                 _require_allowed(node, home, _hosts(request))
         self._sent = _pack(request, home)
@@ -278,8 +278,7 @@ class RayMakers:
             yield cls(request, workers)
 
     def _find_plan(self) -> AnnotationPlan:
-        import ray
-
+        ray = _ray()
         describe = ray.remote(_describe).options(
             num_cpus=1, num_gpus=self._gpus, max_retries=_TRIES
         )
@@ -326,7 +325,6 @@ class RayMakers:
 
     def _dataset(self, tasks: Callable[[], Iterable[ShardRows]]) -> Dataset:
         """Return shards as Ray Data makes them: a stream with a few under way."""
-        import ray
         from ray.data import ActorPoolStrategy, DataContext, read_datasource
         from ray.data.block import BlockMetadata
         from ray.data.datasource import Datasource, ReadTask
@@ -348,6 +346,7 @@ class RayMakers:
             def estimate_inmemory_data_size(self) -> None:
                 """Say that nobody knows."""
 
+        ray = _ray()
         attempts = (
             ray.remote(_ShardAttempts)
             .options(
@@ -430,35 +429,67 @@ def _import_ray() -> None:
 @contextmanager
 def _started(workers: int | None) -> Iterator[None]:
     """Start a cluster on this machine, and end it."""
-    import ray
-
-    if ray.is_initialized():
+    if _ray().is_initialized():
         raise EngineError(
             "this process is connected to a Ray cluster already. Give --ray auto, or "
             "call ray.shutdown() first."
         )
-    with _private_folder() as folder:
-        try:
-            with _environment({"TMPDIR": str(folder)}):
-                ray.init(
+    with _private_folder() as folder, ExitStack() as stack:
+        with _environment({"TMPDIR": str(folder)}):
+            stack.enter_context(
+                _connected(
+                    "Ray cannot be started on this machine",
+                    "Leave out --ray, or see that its ports and memory are free.",
                     num_cpus=workers or os.cpu_count(),
                     include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
                     object_store_memory=_STORE_BYTES,
                     _node_ip_address="127.0.0.1",
                     # Ray lets everybody write there, and nobody can come so far.
                     _temp_dir=str(folder / "r"),
                 )
-        except (OSError, RuntimeError, ValueError) as error:
-            raise EngineError(
-                f"Ray cannot be started on this machine ({type(error).__name__}). "
-                "Leave out --ray, or see that its ports and memory are free."
-            ) from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
+            )
+        yield
+
+
+@contextmanager
+def _joined(address: str) -> Iterator[None]:
+    """Connect this process to a cluster, and let go of it."""
+    if _ray().is_initialized():
+        yield
+        return
+    host, _, port = address.rpartition(":")
+    failure = f"there is no Ray cluster at {address} that this machine is a node of"
+    advice = (
+        "Start one with `ray start`, and give the host and port of its head, or auto."
+    )
+    if port.isdecimal():
+        # Ray itself tries for minutes.
+        with _reported(failure, advice):
+            place = (host.strip("[]"), int(port))
+            socket.create_connection(place, _CONNECT_S).close()
+    with _connected(failure, advice, address=address):
+        yield
+
+
+@contextmanager
+def _connected(failure: str, advice: str, **given: Any) -> Iterator[None]:
+    """Hold the connection of this process for the length of the block."""
+    ray = _ray()
+    try:
+        with _reported(failure, advice):
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _reported(failure: str, advice: str) -> Iterator[None]:
+    """Say what failed, and what to do, without what Ray says of it."""
+    try:
+        yield
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
+        raise EngineError(f"{failure} ({type(error).__name__}). {advice}") from error
 
 
 @contextmanager
@@ -471,38 +502,6 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in new:
             os.environ.pop(name, None)
-
-
-@contextmanager
-def _joined(address: str) -> Iterator[None]:
-    """Connect this process to a cluster, and let go of it."""
-    import ray
-
-    if ray.is_initialized():
-        yield
-        return
-    host, _, port = address.rpartition(":")
-    try:
-        if port.isdecimal():
-            # Ray itself tries for minutes.
-            place = (host.strip("[]"), int(port))
-            socket.create_connection(place, _CONNECT_S).close()
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            ignore_reinit_error=True,
-        )
-    except (OSError, OverflowError, RuntimeError, ValueError) as error:
-        raise EngineError(
-            f"there is no Ray cluster at {address} that this machine is a node of "
-            f"({type(error).__name__}). Start one with `ray start`, and give the host "
-            "and port of its head, or auto."
-        ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 @contextmanager
@@ -530,9 +529,14 @@ def _private_folder() -> Iterator[Path]:
                 time.sleep(0.1)
 
 
+def _ray() -> Any:
+    """Return the module, which is loaded only where it is used."""
+    return import_module("ray")
+
+
 def _own_node() -> Mapping[str, Any]:
     """Return what the cluster knows of the node of this process."""
-    ray = import_module("ray")
+    ray = _ray()
     own = ray.get_runtime_context().get_node_id()
     found: Mapping[str, Any] = next(one for one in ray.nodes() if one["NodeID"] == own)
     return found
@@ -562,5 +566,5 @@ def _room(request: AnnotationRequest, gpus: int) -> int:
 
 def _count(resource: str) -> int:
     """Return how much of a resource the nodes of the cluster have together."""
-    found: Mapping[str, float] = import_module("ray").cluster_resources()
+    found: Mapping[str, float] = _ray().cluster_resources()
     return int(found.get(resource, 0))

@@ -58,7 +58,7 @@ class ShardRows(NamedTuple):
 
 
 class AnnotationRequest(NamedTuple):
-    """What is asked about every row, and of whom; it can be sent to another process."""
+    """What is asked about every row, and which engine; processes can be sent it."""
 
     version: PromptVersion
     release: str
@@ -243,7 +243,7 @@ class ShardProcesses:
     """
 
     def __init__(self, request: AnnotationRequest, workers: int) -> None:
-        """Start so many processes, each with an engine of its own."""
+        """Start so many processes; each holds an engine."""
         self._request = request.silent
         self._workers = workers
         self._pool = ProcessPoolExecutor(

@@ -87,6 +87,8 @@ def write_words(folder):
     """Write a vocabulary of some words and all letters."""
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(WORDS)]
+    # Python takes some characters for the end of a line that are words here.
+    pieces += ["\u2028", "\x85"]
     pieces += [one for one in letters if one not in pieces]
     pieces += [f"##{letter}" for letter in letters]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")

@@ -100,7 +100,7 @@ def free_port():
 
 
 class Node:
-    """A node of a cluster on this machine, in a process group of its own."""
+    """A node of a cluster on this machine, in a new process group."""
 
     def __init__(self, *arguments):
         """Start it; a node asks for the token of its cluster where it is told to."""
@@ -258,7 +258,7 @@ for _ in range(2):
 
 
 def test_only_rows_without_an_answer_are_asked_again(tmp_path):
-    """A shard is made anew of its own outcomes, and of what is answered now.
+    """A shard is made anew of its earlier outcomes, and of what is answered now.
 
     Both times in one process: a cluster is started in it twice.
     """
