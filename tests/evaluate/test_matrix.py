@@ -333,6 +333,29 @@ def test_notes_name_the_engines_they_are_about():
     assert any(text.startswith("Point rule") for text in matrix.notes)
 
 
+def test_averages_of_other_labels_are_told_and_given_on_common_ones():
+    """One engine knows all labels but edema, where the other is often wrong."""
+    whole = run_of({"edema": 285}, engine="a")
+    place = TAXONOMY.ids.index("edema")
+    predicted = run_of([300], engine="b").pairs.predicted.copy()
+    predicted[:, place] = ValueCode.NOT_ASKED
+    part = run_of([300], engine="b")
+    part = replace(part, pairs=replace(part.pairs, predicted=predicted))
+    (told,) = [
+        text for text in matrix_of(whole, part).notes if text.startswith("Averages")
+    ]
+    assert "do not compare: A 21, B 20. On the 20 that all were asked for" in told
+    found = {
+        row.label: row.cells[0].result.confusion.f1
+        for row in matrix_of(whole, part).rows
+        if row.label != "edema"
+    }
+    mean = sum(found.values()) / len(found)
+    assert told.endswith(f"is A {mean:.3f} of 20, B 1.000 of 20.")
+    alike = matrix_of(whole, run_of([300], engine="b"))
+    assert not any(text.startswith("Averages") for text in alike.notes)
+
+
 def test_another_threshold_is_the_protocols():
     """Counts and tints follow labels/protocol.yaml."""
     run = replace(run_of([270] * 21), protocol=Protocol(accuracy=0.9))

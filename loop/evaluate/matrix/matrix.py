@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status, Value, ValueCode
+from loop.documents.numbers import share
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
@@ -55,6 +56,7 @@ def matrix_notes(
         if column.evaluation is not None
     }
     yield from _unlike(done)
+    yield from _of_other_labels(columns, rows)
     unranked = sum(not row.ranked for row in rows)
     if unranked:
         yield (
@@ -62,6 +64,38 @@ def matrix_notes(
             "positives or readable answers, or no other engine to rank against."
         )
     yield from _said_of(done)
+
+
+def _of_other_labels(
+    columns: Sequence[EngineColumn], rows: Sequence[MatrixRow]
+) -> Iterator[str]:
+    """Say when averages are of different labels, and what they are on common ones."""
+    asked: dict[str, list[LabelResult]] = {}
+    for place, column in enumerate(columns):
+        cells = [row.cells[place] for row in rows if row.comparable]
+        if column.evaluation is not None:
+            asked[column.key] = [
+                cell.result
+                for cell in cells
+                if cell is not None
+                and (cell.result.confusion.n or not cell.result.excluded.not_asked)
+            ]
+    known = [{one.label for one in results} for results in asked.values()]
+    shared = set.intersection(*known)
+    if all(labels == shared for labels in known):
+        return
+    numbers = ", ".join(f"{key} {len(results)}" for key, results in asked.items())
+    means = []
+    for key, results in asked.items():
+        f1 = [one.confusion.f1 for one in results if one.label in shared]
+        scored = [value for value in f1 if value is not None]
+        mean = sum(scored) / len(scored) if scored else None
+        means.append(f"{key} {share(mean)} of {len(scored)}")
+    yield (
+        "Averages are of the labels that each engine was asked for, so they do not "
+        f"compare: {numbers}. On the {len(shared)} that all were asked for, macro-F1 "
+        f"(labels with an F1) is {', '.join(means)}."
+    )
 
 
 def _unlike(done: Mapping[str, Evaluation]) -> Iterator[str]:
