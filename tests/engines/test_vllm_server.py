@@ -16,6 +16,7 @@ import pytest
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError, WriteError
+from loop.engines.vllm import guard as guarding
 from loop.engines.vllm.environment import Installed
 from loop.engines.vllm.running import last_words, open_log
 from loop.engines.vllm.server import hold_port, make_server
@@ -244,13 +245,35 @@ time.sleep(600)
     until(lambda: all(map(is_gone, (guard, server, orphan))))
 
 
-def test_a_guard_that_is_killed_itself_takes_its_server_with_it(make):
-    """A Ray cluster kills the children of its workers: the kernel ends the server."""
-    server = make()
-    server.start()
-    process = pid_of(server)
-    os.kill(server._process._guard.pid, signal.SIGKILL)
-    until(lambda: is_gone(process))
+def test_a_guard_that_is_killed_itself_takes_its_server_with_it(tmp_path):
+    """A Ray cluster kills the children of its workers; a server may catch SIGTERM.
+
+    What the server started goes, too, and whoever watches the guard.
+    """
+    note = tmp_path / "pids"
+    code = f"""
+import os, signal, subprocess, time
+signal.signal(signal.SIGTERM, lambda *_: None)
+more = subprocess.Popen(["sleep", "600"])
+open({str(note)!r}, "w").write(f"{{os.getpid()}} {{more.pid}}")
+time.sleep(600)
+"""
+    read, write = os.pipe()
+    python = sys.executable
+    guard = subprocess.Popen(
+        [python, guarding.__file__, str(read), "0.5", python, "-c", code],
+        pass_fds=[read],
+    )
+    until(lambda: note.exists() and len(note.read_text().split()) == 2)
+    server, started = map(int, note.read_text().split())
+    assert not is_gone(server) and not is_gone(started)
+    guard.kill()
+    guard.wait()
+    until(lambda: is_gone(server) and is_gone(started))
+    os.close(read)
+    os.close(write)
+    words = f"{guarding.__file__} {read} 0.5"
+    until(lambda: subprocess.run(["pgrep", "-f", words], check=False).returncode == 1)
 
 
 def test_ctrl_c_while_a_server_starts_stops_it_at_once(installed, tmp_path):

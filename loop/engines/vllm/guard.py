@@ -9,12 +9,15 @@ Arguments: descriptor of the pipe, seconds between TERM and KILL, command.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
+
+_LOOK_S = 0.1
 
 
 def _signal_group(group: int, number: int) -> None:
@@ -35,18 +38,35 @@ def _end_with_pipe(pipe: int, group: int, ended: threading.Event, grace: float) 
             _signal_group(group, signal.SIGKILL)
 
 
-_PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl(2)."""
+def _watch_guard(group: int, grace: float) -> int:
+    """Start a process that ends `group` if this one is killed.
 
-
-def _end_with_parent() -> None:
-    """Let the kernel end this process when its parent is killed.
-
-    A Ray cluster kills the children of its workers, this guard among them. On other
-    systems than Linux a guard that is killed leaves its command running.
+    Returns what a byte is to be written to where the group has ended by itself. A Ray
+    cluster kills the children of its workers, a guard among them: so it is no child.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    told, tell = os.pipe()
+    first = os.fork()
+    if first:
+        os.close(told)
+        os.waitpid(first, 0)
+        return tell
+    os.close(tell)
+    os.setsid()
+    if not os.fork() and not os.read(told, 1):
+        _signal_group(group, signal.SIGTERM)
+        end = time.monotonic() + grace
+        while _is_there(group) and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+        _signal_group(group, signal.SIGKILL)
+    os._exit(0)
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def guard(pipe: int, grace: float, command: list[str]) -> int:
@@ -55,12 +75,8 @@ def guard(pipe: int, grace: float, command: list[str]) -> int:
     Negative for a signal. Whatever the command started and left running when it ended
     is killed: an orphan would keep the GPU's memory.
     """
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=_end_with_parent,
-    )
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    watched = _watch_guard(child.pid, grace)
     ended = threading.Event()
     threading.Thread(
         target=_end_with_pipe, args=(pipe, child.pid, ended, grace), daemon=True
@@ -69,6 +85,8 @@ def guard(pipe: int, grace: float, command: list[str]) -> int:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     ended.set()
     _signal_group(child.pid, signal.SIGKILL)
+    with suppress(BrokenPipeError):
+        os.write(watched, b".")
     return child.wait()
 
 
