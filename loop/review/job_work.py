@@ -128,7 +128,7 @@ def _asking(request: JobRequest, **more: Any) -> EngineOptions:
     given = {
         name: value
         for name in ("temperature", "max_tokens", "seed", "thinking")
-        if (value := getattr(request, name)) is not None
+        if (value := getattr(request, name)) not in (None, "")
     }
     return EngineOptions(
         **given, allow_unconstrained=request.allow_unconstrained, **more
