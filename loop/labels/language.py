@@ -15,6 +15,10 @@ IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 """Chinese characters, also in Japanese and Korean: each is a word of its own."""
 
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
+_ASCII_WORDS = {
+    code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)
+}
+"""ASCII in lower case, a space for what is in no word: as `_WORD`, and faster."""
 
 
 def words(text: str) -> list[str]:
@@ -27,9 +31,9 @@ def words(text: str) -> list[str]:
     >>> words("No PNEUMOTHORAX; 双肺")
     ['no', 'pneumothorax', '双', '肺']
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return _WORD.findall(text.casefold())
+    if text.isascii():
+        return text.translate(_ASCII_WORDS).split()
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def has_words(text: str) -> bool:
@@ -154,7 +158,10 @@ def _guess_latin(text: str) -> str:
     `UNKNOWN`.
     """
     found = words(text)
-    hits = Counter(code for word in found for code in _LANGUAGES_OF.get(word, ()))
+    hits = Counter[str]()
+    # Counted before they are spread over languages: most words are of none.
+    for codes, number in Counter(map(_LANGUAGES_OF.get, found)).items():
+        hits.update(dict.fromkeys(codes or (), number))
     english = hits.pop("en", 0)
     (best, number), *rest = [*hits.most_common(2), ("", 0)][:2]
     if number > english and (number > 1 or 4 * number >= len(found)):

@@ -94,10 +94,18 @@ class Taxonomy:
 
     _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
     _ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _deciders: Mapping[NoFindingPolicy, tuple[str, ...]] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_names", _name_table(self.labels))
         object.__setattr__(self, "_ids", tuple(one.id for one in self.labels))
+        others = tuple(name for name in self.ids if name != NO_FINDING)
+        findings = tuple(name for name in others if name != SUPPORT_DEVICES)
+        deciders = dict.fromkeys(NoFindingPolicy, others)
+        deciders[NoFindingPolicy.CHEXPERT] = findings
+        object.__setattr__(self, "_deciders", deciders)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -179,7 +187,7 @@ class Taxonomy:
         if not self.derives:
             return None
         policy = NoFindingPolicy(policy or self.no_finding_policy)
-        others = [values.get(name) for name in self._deciding(policy)]
+        others = list(map(values.get, self._deciders[policy]))
         if None in others:
             return None
         clear = others.count(Value.ABSENT) == len(others)
@@ -217,14 +225,7 @@ class Taxonomy:
     @property
     def deciding(self) -> tuple[str, ...]:
         """Ids of the labels that decide "No Finding" under the taxonomy's policy."""
-        return self._deciding(self.no_finding_policy)
-
-    def _deciding(self, policy: NoFindingPolicy) -> tuple[str, ...]:
-        """Return the labels that decide "No Finding" under a policy."""
-        skip = {NO_FINDING}
-        if policy is NoFindingPolicy.CHEXPERT:
-            skip.add(SUPPORT_DEVICES)
-        return tuple(name for name in self.ids if name not in skip)
+        return self._deciders[self.no_finding_policy]
 
 
 def fold_name(name: str) -> str:

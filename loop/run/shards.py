@@ -215,37 +215,60 @@ def encode_shard(
     ValueError
         There is not one outcome a row.
     """
-    schema = _schema(plan)
-    cells: dict[str, Any] = {name: [] for name in schema.names}
-    labels = [(one.id, cells[one.name]) for one in taxonomy.labels]
-    derives = taxonomy.derives
+    if len(rows) != len(outcomes):
+        raise ValueError(f"{len(outcomes)} outcomes for {len(rows)} rows")
+    answers = [one.fields if one else {} for one in outcomes]
+    labels = {
+        one.id: [_value(fields.get(one.id)) for fields in answers]
+        for one in taxonomy.labels
+    }
+    if taxonomy.derives:
+        labels[NO_FINDING] = _find_no_finding(taxonomy, labels)
+    cells: dict[str, Any] = {
+        CASE_ID: [row.case_id for row in rows],
+        STATUS: [one.status.value if one else NO_TEXT for one in outcomes],
+        **{one.name: labels[one.id] for one in taxonomy.labels},
+        _EVIDENCE: _encode_evidence(answers),
+        _REPAIRS: [list(one.repairs) if one else [] for one in outcomes],
+        _PROBLEM: [one.problem if one else "" for one in outcomes],
+        **({TEXT: [row.text for row in rows]} if plan.text else {}),
+    }
+    about = {"plan": plan.digest, "shard": number, "rows": digest_rows(rows)}
+    schema = _schema(plan).with_metadata({_ABOUT: json.dumps(about).encode()})
+    shard = BytesIO()
+    pq.write_table(pa.table(cells, schema=schema), shard, compression="zstd")
+    return shard.getvalue()
+
+
+def _value(answer: Field | None) -> Any:
+    return answer.value if answer is not None else None
+
+
+def _find_no_finding(
+    taxonomy: Taxonomy, labels: Mapping[str, Sequence[Any]]
+) -> list[Any]:
+    """Return what each row says of "No Finding"; see `Taxonomy.find_no_finding`."""
+    names = tuple(labels)
+    return [
+        # The words compare like the values they spell.
+        taxonomy.find_no_finding(dict(zip(names, row, strict=True)))
+        for row in zip(*labels.values(), strict=True)
+    ]
+
+
+def _encode_evidence(answers: Sequence[Mapping[str, Field]]) -> pa.ListArray:
+    """Return label, start and end of every span, in a list a row."""
     cited: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     offsets = [0]
-    for row, outcome in zip(rows, outcomes, strict=True):
-        cells[CASE_ID].append(row.case_id)
-        cells[STATUS].append(outcome.status.value if outcome else NO_TEXT)
-        values = (
-            {name: one.value for name, one in outcome.fields.items()} if outcome else {}
-        )
-        if derives and outcome:
-            # The words compare like the values they spell.
-            words: Any = values
-            words[NO_FINDING] = taxonomy.find_no_finding(words)
-        for name, column in labels:
-            column.append(values.get(name))
-        if outcome:
-            for name, one in outcome.fields.items():
-                for span in one.spans:
-                    cited.append(name)
-                    starts.append(span.start)
-                    ends.append(span.end)
+    for fields in answers:
+        for name, one in fields.items():
+            for span in one.spans:
+                cited.append(name)
+                starts.append(span.start)
+                ends.append(span.end)
         offsets.append(len(cited))
-        cells[_REPAIRS].append(list(outcome.repairs) if outcome else [])
-        cells[_PROBLEM].append(outcome.problem if outcome else "")
-        if plan.text:
-            cells[TEXT].append(row.text)
     spans = pa.StructArray.from_arrays(
         [
             pa.array(cited, pa.string()),
@@ -254,12 +277,7 @@ def encode_shard(
         ],
         fields=list(_SPAN),
     )
-    cells[_EVIDENCE] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spans)
-    about = {"plan": plan.digest, "shard": number, "rows": digest_rows(rows)}
-    schema = schema.with_metadata({_ABOUT: json.dumps(about).encode()})
-    shard = BytesIO()
-    pq.write_table(pa.table(cells, schema=schema), shard, compression="zstd")
-    return shard.getvalue()
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spans)
 
 
 def write_shard(folder: Path, number: int, content: bytes) -> None:

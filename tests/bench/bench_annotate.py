@@ -4,9 +4,11 @@ Run ``python -m tests.bench.bench_annotate`` from the repository root. The engin
 ``rules`` answers the prompts of all reports in this process, texts read from the same
 file; then `ranloop annotate` reads, asks, derives and writes shards with ``--workers``
 processes. Both in turn, for each size; what is printed is the ratio of the wall times,
-wanted at most 0.65 with two processes on two idle cores, and the most memory that all
-processes of an annotation have resident together. Reports are put together from the
-demo's sentences, as in ``bench_memory``.
+wanted at most 0.65 with two processes on two idle cores; beside it, as the limit of the
+machine, the ratio of as many engines at once, each with its share of the reports and
+nothing else to do; and the most memory that all processes of an annotation have
+resident together. Reports are put together from the demo's sentences, as in
+``bench_memory``.
 
 ``--ray`` prints besides what Ray costs on one machine, without a claim: the time for
 ten reports, and what each further one takes, both over the same with processes.
@@ -15,6 +17,7 @@ ten reports, and what each further one takes, both over the same with processes.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -52,6 +55,15 @@ def engine_alone(source: Path) -> float:
     for _ in engine.complete(prompts()):
         pass
     return time.perf_counter() - began
+
+
+def engines_at_once(cases: int, number: int) -> float:
+    """Return the seconds in which so many engines answer a share each."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "share.csv")
+        write_reports(source, cases // number)
+        with multiprocessing.get_context("spawn").Pool(number) as pool:
+            return max(pool.map(engine_alone, [source] * number, chunksize=1))
 
 
 def annotate(source: Path, out: Path, workers: int, *more: str) -> tuple[float, float]:
@@ -127,16 +139,17 @@ def main() -> None:
     )
     parser.add_argument("--ray", action="store_true", help="print what Ray costs")
     options = parser.parse_args()
-    print(f"{'cases':>9}  ratio  {'us a case':>9}  MiB of all processes")
+    print(f"{'cases':>9}  ratio  limit  {'us a case':>9}  MiB of all processes")
     for cases in options.cases:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "reports.csv")
             write_reports(source, cases)
             alone = engine_alone(source)
             seconds, most = annotate(source, Path(folder, "out"), options.workers)
+        limit = engines_at_once(cases, options.workers)
         print(
-            f"{cases:9,}  {seconds / alone:5.2f}  {1e6 * seconds / cases:9.0f}  "
-            f"{most:,.0f}"
+            f"{cases:9,}  {seconds / alone:5.2f}  {limit / alone:5.2f}  "
+            f"{1e6 * seconds / cases:9.0f}  {most:,.0f}"
         )
     if options.ray:
         print_ray(min(options.cases), options.workers)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from loop.core.errors import DataError
 from loop.core.safe_text import quoted
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 UTF8 = "utf-8-sig"
 GBK = "gb18030"
@@ -31,6 +35,8 @@ _LONG = re.compile(rb"[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 # ones.
 _LAST_COMMON = 0xD7
 _COMMON_SHARE = 0.6
+_LINES = 1_000
+"""Lines looked at together: most are plain ASCII."""
 
 
 class FileEncoding(NamedTuple):
@@ -108,8 +114,7 @@ def decode_text(data: bytes, path: Path, encoding: str = "auto") -> str:
 def _scan(lines: Iterable[bytes], path: Path) -> FileEncoding:
     digest = hashlib.sha256()
     first_utf8 = first_other = common = found = 0
-    for number, line in enumerate(lines, 1):
-        digest.update(line)
+    for number, line in _odd_lines(lines, digest):
         _require_text(line, path, number)
         if line.isascii():
             continue
@@ -128,6 +133,17 @@ def _scan(lines: Iterable[bytes], path: Path) -> FileEncoding:
     if common < _COMMON_SHARE * found:
         _refuse_bytes(path, first_other)
     return FileEncoding(GBK if first_other else UTF8, digest.hexdigest())
+
+
+def _odd_lines(lines: Iterable[bytes], digest: _Hash) -> Iterator[tuple[int, bytes]]:
+    """Yield number and line wherever a line of its block is not plain ASCII text."""
+    every, number = iter(lines), 1
+    while block := list(islice(every, _LINES)):
+        joined = b"".join(block)
+        digest.update(joined)
+        if not joined.isascii() or b"\0" in joined:
+            yield from enumerate(block, number)
+        number += len(block)
 
 
 def _require_text(line: bytes, path: Path, number: int) -> None:

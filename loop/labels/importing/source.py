@@ -469,16 +469,14 @@ class Columns:
             for role, name in self.roles.items()
             if role != "labels"
         }
-        both = f"{cells.get('findings', '')} {cells.get('impression', '')}"
-        pair = {
-            CONTEXT: format_context(*(cells.get(part, "") for part in _CONTEXT_PARTS)),
-            **{name: cells.get(name, "").strip() for name in cells},
-        }
+        text = cells.get("text")
+        if text is None:
+            text = f"{cells.get('findings', '')} {cells.get('impression', '')}"
         return SourceCase(
             where=where,
             case_id=cells.get("case_id", "").strip(),
-            text=cells.get("text", both).strip(),
-            pair={n: pair[n] for n in self.inputs} if "candidate" in cells else {},
+            text=text.strip(),
+            pair=self._pair(cells) if "candidate" in cells else {},
             system=cells.get("system", "").strip(),
             reference_id=cells.get("reference_id", "").strip(),
             patient=cells.get("patient", ""),
@@ -489,6 +487,12 @@ class Columns:
                 for label, name in self.labels.items()
             },
         )
+
+    def _pair(self, cells: Mapping[str, str]) -> dict[str, str]:
+        """Return the inputs of a pair by their names."""
+        parts = [cells.get(part, "") for part in _CONTEXT_PARTS]
+        given = {CONTEXT: format_context(*parts), **cells}
+        return {name: given[name].strip() for name in self.inputs}
 
 
 def format_context(age: str, sex: str, indication: str) -> str:
@@ -725,10 +729,10 @@ def cell_text(cell: object, column: str, where: str) -> str:
     DataError
         The cell holds a list, an object or bytes.
     """
-    if cell is None or (isinstance(cell, float) and cell != cell):
-        return ""
     if isinstance(cell, str):
         return cell
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return ""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, (int, float)):
