@@ -162,7 +162,7 @@ def find_archive(
     DataError
         There is no such finished run.
     EngineError
-        It asked another prompt version or other cases.
+        It asked another prompt version, other cases, or an engine of a few labels.
     """
     if not ref:
         raise EngineError(
@@ -176,6 +176,12 @@ def find_archive(
             f"({record.spec.prompt_digest[:12]}), not {version.ref} "
             f"({version.digest[:12]}). A replay gives an earlier run's answers to the "
             "same prompt; ask an engine for another one."
+        )
+    if labels_of(record.spec.engine):
+        raise EngineError(
+            f"run {record.id} asked {record.spec.engine}, which is not asked about "
+            "every label, and a replay is. Name that engine again: its answers are "
+            "stored, and nothing is asked twice."
         )
     if record.spec.cohort_digest != cohort.digest:
         raise EngineError(

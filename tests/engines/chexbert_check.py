@@ -265,6 +265,13 @@ def in_a_workspace(folder, weights):
     evaluated = command(
         "evaluate", json.loads(run)["run_id"], "--json", *asked, expect=100
     )
+    replayed = CliRunner().invoke(
+        app,
+        [
+            *("run", "extractor", "--cohort", "demo_dev", *map(str, asked)),
+            *("-e", f"replay:{json.loads(run)['run_id']}"),
+        ],
+    )
     for name in ("reference", "system"):
         lines = ["id,text", "a,no pleural effusion", "b,pneumonia or edema"]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", "utf-8")
@@ -279,7 +286,8 @@ def in_a_workspace(folder, weights):
         *("annotate", source, "--prompt", "extractor@v11", "-e", engine),
         *("--out", folder / "out", "--json", *asked),
     )
-    return tuple(map(json.loads, (matrix, evaluated, annotated, scored)))
+    told = tuple(map(json.loads, (matrix, evaluated, annotated, scored)))
+    return (*told, str(replayed.exception))
 
 
 def main(folder):
@@ -305,7 +313,7 @@ def main(folder):
         unprefixed = ask(engine, texts[:20])
         other = engine.identity()["weights"]
     said, ran = refusals(folder)
-    matrix, evaluated, annotated, scored = in_a_workspace(folder, weights)
+    matrix, evaluated, annotated, scored, replayed = in_a_workspace(folder, weights)
     print(
         json.dumps(
             {
@@ -328,6 +336,7 @@ def main(folder):
                 "evaluated": evaluated,
                 "annotated": annotated,
                 "scored": scored,
+                "replayed": replayed,
             }
         )
     )

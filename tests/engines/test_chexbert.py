@@ -125,6 +125,7 @@ def test_it_stands_beside_the_extractor_in_run_evaluate_matrix_and_annotate(foun
     assert system["ran_score"]["value"] == 1.0
     assert system["cells"]["unanswered"] == 2 * len(UNKNOWN)
     assert "|nf:read|" in system["signature"]
+    assert "not asked about every label" in " ".join(found["replayed"].split())
 
 
 def test_only_known_labels_are_asked_for_in_one_call():
