@@ -13,6 +13,7 @@ import os
 import pickle
 import secrets
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -271,6 +272,7 @@ class RayMakers:
             _import_ray()
             # Ray prints that a worker died to standard output, which may be JSON.
             stack.enter_context(redirect_stdout(sys.stderr))
+            stack.enter_context(_last_words())
             if address == LOCAL:
                 stack.enter_context(_started(workers))
             else:
@@ -490,6 +492,32 @@ def _reported(failure: str, advice: str) -> Iterator[None]:
         yield
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise EngineError(f"{failure} ({type(error).__name__}). {advice}") from error
+
+
+_ENDED: Final = (
+    "error: this process ended before its work. Ray ends it when the node that it runs "
+    "on, or the head of the cluster, was killed or ran out of memory. The shards that "
+    "were made stay: give the same command again to go on, with fewer --workers if "
+    "memory was short."
+)
+
+
+@contextmanager
+def _last_words() -> Iterator[None]:
+    """Let another process say what happened if this one ends within the block.
+
+    Ray leaves at once, without an exception, an exit handler or a word.
+    """
+    process = subprocess.Popen(
+        ["sh", "-c", "trap '' INT; read -r done || echo \"$1\" >&2", "sh", _ENDED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        # An error or an interrupt is told by whoever gets it.
+        process.communicate(b"done\n")
 
 
 @contextmanager

@@ -238,6 +238,37 @@ def wait_for(condition, process):
         time.sleep(0.02)
 
 
+def test_a_driver_that_ray_ends_has_last_words(corpus, tmp_path):
+    """Ray ends it without an exception once its node is killed; what is made stays."""
+    source, plain = corpus
+    out = tmp_path / "out"
+    given = ("annotate", source, "--out", out, "--rows", 50, "--release", RELEASE)
+    process = subprocess.Popen(
+        command(*given, "--ray", "local", "--workers", 1),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: len(shards(out)) >= 1, process)
+    for child in map(int, children(process.pid)):
+        name = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[0]
+        if name.endswith(b"/raylet"):
+            os.kill(child, signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and PLANTED not in said
+    assert "error: this process ended before its work" in said
+    made = len(shards(out))
+    told, _ = annotate(source, out, "--release", RELEASE, "--rows", 50)
+    assert told["rows"] == 2_000 and told["shards_made"] == 40 - made
+    assert compare_annotations(plain, out).differing == 0
+
+
+def children(pid):
+    """Return the ids of the processes that one has started."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return " ".join(Path(one, "children").read_text() for one in threads).split()
+
+
 TWICE = """
 import json, sys
 from pathlib import Path
