@@ -19,7 +19,7 @@ from loop.evaluate.align import (
 )
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_cohort_file
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, require_random
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.run.manifest import find_run
@@ -443,7 +443,7 @@ def plan_cohort(
     pinned = _read_open(workspace, cohort)
     taxonomy = read_taxonomy(workspace.labels)
     without = pinned.not_comparable
-    standard = read_reference(workspace, cohort)
+    standard = require_random(read_reference(workspace, cohort))
     truth = decided_reference(standard, pinned.case_ids, taxonomy)
     protocol = read_protocol(workspace)
     family = [label for label in taxonomy.ids if label not in without]
