@@ -276,8 +276,8 @@ MIGRATIONS = (
         WHERE state IN ('queued', 'running');
     """,
     """
-    -- JSON list: with which chance each case was drawn in a value sample; NULL for cases
-    -- that are of none, and from before this was kept
+    -- JSON list: with which chance each case was drawn in a value sample, NULL for
+    -- cases that are of none, and from before this was kept
     ALTER TABLE reading_plans ADD COLUMN chances TEXT;
     """,
 )

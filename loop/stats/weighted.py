@@ -78,9 +78,10 @@ def _limit(share: float, n: float, confidence: float) -> Estimate:
 
 
 def _check_chances(chances: NDArray[np.float64], *others: NDArray[Any]) -> None:
-    if any(one.shape != chances.shape for one in others) or not (
-        (chances > 0) & (chances <= 1)
-    ).all():
+    if (
+        any(one.shape != chances.shape for one in others)
+        or not ((chances > 0) & (chances <= 1)).all()
+    ):
         raise ValueError("need a chance in (0, 1] for each member")
 
 
@@ -111,10 +112,10 @@ def effective_size(chances: NDArray[np.float64]) -> float:
 
 
 def design_share(
-    hits: NDArray[np.bool_],
+    hits: NDArray[Any],
     chances: NDArray[np.float64],
     *,
-    among: NDArray[np.bool_] | None = None,
+    among: NDArray[Any] | None = None,
     units: NDArray[Any] | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
@@ -129,11 +130,13 @@ def design_share(
     Parameters
     ----------
     hits
-        Whether each drawn member has what is counted, shape ``(n,)``.
+        Whether each drawn member has what is counted, shape ``(n,)``; or how often, of
+        several answers.
     chances
         With which each was drawn, in (0, 1].
     among
-        Members of the group whose share it is; None for all of them.
+        Whether each is of the group whose share it is, or how many of its answers are,
+        at least its `hits`; None: one of each member.
     units
         Unit of each member, for example its patient; None: each is its own.
 
@@ -155,20 +158,23 @@ def design_share(
     >>> round(found.value, 4), round(found.low, 4), round(found.high, 4)
     (0.0833, 0.0196, 0.215)
     """
-    group = np.ones(len(hits), dtype=bool) if among is None else among
+    group = np.ones(len(hits)) if among is None else among.astype(float)
     _check_chances(chances, hits, group)
-    members = int(group.sum())
+    if not ((hits >= 0) & (hits <= group)).all():
+        raise ValueError("what is counted is of the group whose share it is")
+    members = int((group > 0).sum())
     if not members:
         return Estimate(None, None, None, NONE_DRAWN)
-    weights = np.where(group, 1 / chances, 0.0)
-    share = float((weights * hits).sum() / weights.sum())
-    parts = sum_by_unit((weights * (hits - share) / weights.sum())[:, None], units)
+    weights = 1 / chances
+    total = float((weights * group).sum())
+    share = float((weights * hits).sum()) / total
+    parts = sum_by_unit((weights * (hits - share * group) / total)[:, None], units)
     count = len(parts)
     variance = float((parts**2).sum()) * count / (count - 1) if count > 1 else 0.0
     if 0 < share < 1 and variance > 0:
         n = min(float(members), share * (1 - share) / variance)
     else:
-        n = effective_size(chances[group])
+        n = effective_size(chances[group > 0])
     return _limit(share, n, confidence)
 
 
