@@ -2,9 +2,9 @@
 
 150 cases for ``extractor@v5``, with the model fitted on the development cases alone. By
 the protocol that ships a hedged answer fails; leaving hedges out, as the rounds on
-these reports were measured, far fewer cases do. For each: how many times as many failing
-cases as at random a sample has (on average over the draws, and by its chances), and how
-often the 95 % interval of the share that fails holds the true one.
+these reports were measured, far fewer cases do. For each: how many times as many
+failing cases as at random a sample has (on average over the draws, and by its chances),
+and how often the 95 % interval of the share that fails holds the true one.
 
 Run: RANLOOP_DATA=FOLDER python -m tests.bench.bench_sample [DRAWS]
 """
@@ -154,7 +154,7 @@ def main() -> None:
             for name in ("findings", "versions"):
                 top = np.argsort(-weighed.values[name], kind="stable")[:SIZE]
                 times = failing[top].mean() / failing.mean()
-                print(f"    the {SIZE} with most {name:<9} {times:5.2f}, chances unknown")
+                print(f"    {SIZE} with most {name:<9}   {times:5.2f}, chances unknown")
             print(f"  coverage of 95 % limits     {100 * found.coverage:6.1f} % (93)")
             print(f"  bias of the share           {100 * found.bias:+6.2f} points")
             print(
