@@ -273,7 +273,7 @@ def weigh_cases(
         subject, versions = _choose_versions(workspace, runs, target, between)
         dev = _choose_dev(workspace, runs, subject, versions, target, fit_on)
         inputs = read_inputs(workspace, dev.subject.id)
-        here = _find_others(runs, subject, versions, target)
+        dev, here = _in_common(dev, _find_others(runs, subject, versions, target))
         taxonomy = inputs.taxonomy
         judged = judged_labels(inputs)
         weights = _label_weights(inputs, judged)
@@ -554,7 +554,8 @@ def _find_others(
     spec = subject.spec
     by_engine: dict[str, RunRecord] = {}
     for run in _on(runs, cohort, prompt_digest=spec.prompt_digest, draw=0):
-        by_engine.setdefault(run.spec.engine, run)
+        if not run.spec.engine.startswith("replay:"):
+            by_engine.setdefault(run.spec.engine, run)
     others = [run for name, run in sorted(by_engine.items()) if name != spec.engine]
     against = [(spec.engine == _RULES) != (run.spec.engine == _RULES) for run in others]
     repeats: dict[int, RunRecord] = {}
@@ -570,6 +571,21 @@ def _find_others(
         rules=tuple(r for r, odd in zip(others, against, strict=True) if odd),
         repeats=tuple(repeats[draw] for draw in sorted(repeats)),
     )
+
+
+def _in_common(dev: _Compared, here: _Compared) -> tuple[_Compared, _Compared]:
+    """Return both with the engines and draws that were asked on both cohorts."""
+
+    def kept(one: _Compared, other: _Compared) -> _Compared:
+        models, rules = (
+            tuple(r for r in mine if r.spec.engine in {t.spec.engine for t in theirs})
+            for mine, theirs in ((one.models, other.models), (one.rules, other.rules))
+        )
+        draws = {run.spec.draw for run in other.repeats}
+        repeats = tuple(run for run in one.repeats if run.spec.draw in draws)
+        return one._replace(models=models, rules=rules, repeats=repeats)
+
+    return kept(dev, here), kept(here, dev)
 
 
 def _label_weights(
