@@ -49,7 +49,6 @@ from loop.review.reading.assignment import (
     PlanRequest,
     ReadingPlan,
     assign_cases,
-    assign_sample,
     plan_cases,
     read_assignment,
 )
@@ -333,7 +332,8 @@ def keep_reading_sample(
     readers
         Who reads them; empty: nobody yet, see `ranloop reading assign --sample`.
     overlap
-        How many of the cases all of them share, the others are dealt out; None: all.
+        How many of the cases all of them share, the others are dealt out; what cannot
+        be dealt out evenly is shared as well. None: all.
     replace
         Whether it may take the place of another sample that was recorded.
 
@@ -377,18 +377,24 @@ def keep_reading_sample(
     )
     if not readers:
         return number, ()
-    wanted = assign_sample(workspace, assignment, _deal(readers, overlap))
     with open_store(workspace) as store:
         return number, assign_cases(store, assignment, wanted, actor)
 
 
 def _deal(
-    readers: Sequence[str], overlap: int | None, sample: ValueSample | None = None
+    readers: Sequence[str], overlap: int | None, sample: ValueSample
 ) -> PlanRequest:
+    cases, shared = len(sample.drawn), overlap
+    if overlap is not None and 0 <= overlap <= cases and readers:
+        own, rest = divmod(cases - overlap, len(readers))
+        shared = overlap + rest
+        cases = shared + own
     return PlanRequest(
         readers=tuple(readers),
-        overlap=overlap,
-        among=tuple(sample.chances) if sample else (),
+        cases=cases,
+        overlap=shared,
+        among=tuple(sample.chances),
+        chances=tuple(sample.chances.values()),
     )
 
 
@@ -643,7 +649,8 @@ def _measure(
     ):
         if runs:
             others = np.stack(read(runs))
-            parts[name] = (others != own).any(axis=0).sum(axis=1)
+            answered = np.minimum(others, own) >= ValueCode.UNCERTAIN
+            parts[name] = (answered & (others != own)).any(axis=0).sum(axis=1)
     for name, worth in weights.items():
         parts[name] = named @ worth
     return {name: np.asarray(column, dtype=float) for name, column in parts.items()}
