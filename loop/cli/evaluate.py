@@ -66,6 +66,8 @@ from loop.evaluate.tried_text import selection_lines, selection_note
 from loop.run.manifest import find_run
 from loop.run.store import open_store
 from loop.run.task_fields import is_judge_run
+from loop.stats.intervals import Estimate
+from loop.stats.resampling import Bootstrap
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write the document as one HTML page.")
@@ -194,11 +196,10 @@ def show_sampled(found: SampledEvaluation) -> None:
                 one.name,
                 count(one.cases),
                 count(one.positives),
-                *(
-                    f"{share(estimate[0])} {interval(estimate)}"
-                    for estimate in (one.accuracy, one.sensitivity, one.precision)
-                ),
-                f"{share(one.f1.estimate)} {interval(one.f1)}",
+                _limited(one.accuracy),
+                _limited(one.sensitivity),
+                _limited(one.precision),
+                _limited(one.f1),
             )
             for one in found.labels
         ],
@@ -210,10 +211,10 @@ def show_sampled(found: SampledEvaluation) -> None:
     )
     say()
     say(
-        f"cases that fail  {share(found.fails.value)} {interval(found.fails)}  of the "
-        f"cohort's {count(found.kept.sample.population)}"
+        f"cases that fail  {_limited(found.fails)}  of the cohort's "
+        f"{count(found.kept.sample.population)}"
     )
-    say(f"macro-F1  {share(found.macro.estimate)} {interval(found.macro)}")
+    say(f"macro-F1  {_limited(found.macro)}")
     say(
         f"{count(found.read)} of {count(len(found.kept.sample.drawn))} drawn cases "
         f"read; effective sample size {found.effective:.1f} (Kish)"
@@ -224,6 +225,12 @@ def show_sampled(found: SampledEvaluation) -> None:
     say(f"signature: {found.signature}")
     say()
     say(f"gate: {GateVerdict.INSUFFICIENT.value} (a value sample decides none)")
+
+
+def _limited(number: Estimate | Bootstrap) -> str:
+    """Return a number with its limits, where it has any."""
+    limits = "" if number.low is None else f" {interval(number)}"
+    return share(number[0]) + limits
 
 
 def _refuse_documents(*given: object) -> None:

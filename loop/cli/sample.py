@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,6 @@ from loop.cli.console import (
     write_documents,
 )
 from loop.cli.reading import plans_data
-from loop.core.safe_text import quoted
 from loop.documents.numbers import NOT_ESTIMABLE, percent, share
 from loop.optimize.sample import (
     EVEN,
@@ -172,7 +172,7 @@ def sample(
         say(f"recorded as value sample {number} of {cohort}; the ledger has its digest")
         for plan in plans:
             say(f"{plan.reader}: {len(plan.case_ids)} cases")
-        name = quoted(plans[0].reader) if plans else "NAME"
+        name = shlex.quote(plans[0].reader) if plans else "NAME"
         again = f"assign {cohort} --sample" if not plans else f"next {cohort}"
         say(f"next: ranloop reading {again} --reader {name}")
     else:

@@ -398,7 +398,7 @@ def _deal(
     )
 
 
-class _Compared(NamedTuple):
+class _ComparedRuns(NamedTuple):
     """A run on one cohort, and the runs that it is held against."""
 
     cohort: Cohort
@@ -497,7 +497,7 @@ def _choose_dev(
     versions: Sequence[RunRecord],
     target: Cohort,
     named: str,
-) -> _Compared:
+) -> _ComparedRuns:
     """Return the development cohort to learn from, with the same runs on it."""
     if named == target.name:
         raise DataError(
@@ -556,7 +556,7 @@ def _find_others(
     subject: RunRecord,
     versions: Sequence[RunRecord],
     cohort: Cohort,
-) -> _Compared:
+) -> _ComparedRuns:
     spec = subject.spec
     by_engine: dict[str, RunRecord] = {}
     for run in _on(runs, cohort, prompt_digest=spec.prompt_digest, draw=0):
@@ -569,7 +569,7 @@ def _find_others(
     for run in _on(runs, cohort, **same):
         if run.spec.draw != spec.draw:
             repeats.setdefault(run.spec.draw, run)
-    return _Compared(
+    return _ComparedRuns(
         cohort=cohort,
         subject=subject,
         versions=tuple(versions),
@@ -579,10 +579,12 @@ def _find_others(
     )
 
 
-def _in_common(dev: _Compared, here: _Compared) -> tuple[_Compared, _Compared]:
+def _in_common(
+    dev: _ComparedRuns, here: _ComparedRuns
+) -> tuple[_ComparedRuns, _ComparedRuns]:
     """Return both with the engines and draws that were asked on both cohorts."""
 
-    def kept(one: _Compared, other: _Compared) -> _Compared:
+    def kept(one: _ComparedRuns, other: _ComparedRuns) -> _ComparedRuns:
         models, rules = (
             tuple(r for r in mine if r.spec.engine in {t.spec.engine for t in theirs})
             for mine, theirs in ((one.models, other.models), (one.rules, other.rules))
@@ -614,7 +616,7 @@ def _label_weights(
 def _measure(
     workspace: WorkspacePaths,
     store: Store,
-    compared: _Compared,
+    compared: _ComparedRuns,
     case_ids: tuple[str, ...],
     taxonomy: Taxonomy,
     judged: NDArray[np.bool_],

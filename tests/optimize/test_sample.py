@@ -23,6 +23,8 @@ from loop.evaluate.sampled import (
 )
 from loop.evaluate.tried import correct_optimism
 from loop.labels.cohort import read_cohort
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference, read_reference
 from loop.labels.value_sample import newest_sample, sample_path
 from loop.optimize.sample import (
@@ -38,6 +40,7 @@ from loop.optimize.sample_documents import (
     render_sample_list,
     sample_data,
 )
+from loop.release.audit.cohorts import check_cohorts
 from loop.review.reading.answers import answer_many, complete_case
 from loop.review.reading.assignment import (
     PlanRequest,
@@ -47,6 +50,7 @@ from loop.review.reading.assignment import (
     read_plans,
 )
 from loop.review.reading.publication import Publication, publish_readings
+from loop.review.revise.check_record import read_basis as read_check_basis
 from loop.run.manifest import find_run
 from loop.run.store import open_store
 from tests.optimize.sampling import EDITOR, WORDS, add_cohort, run, write_tiny
@@ -201,9 +205,6 @@ def test_a_holdout_is_never_sampled(pool, tmp_path):
 
 def test_a_cohort_of_pairs_is_refused(pool, tmp_path):
     """Readers label single reports."""
-    from loop.labels.importing.importer import import_cohort
-    from loop.labels.importing.source import ImportOptions
-
     path = tmp_path / "pairs.csv"
     path.write_text("id,reference,candidate\na,Clear.,Clear lungs.\n")
     import_cohort(pool, path, ImportOptions(name="pairs", role="dev"), actor=EDITOR)
@@ -491,3 +492,39 @@ def test_a_reader_gets_the_cases_of_the_sample_alone(pool):
         assert len(cases_to_read(store, assignment, "Dr. B")) == 240
         assign_cases(store, assignment, PlanRequest(readers=("Dr. A",)), EDITOR)
         assert read_plans(store, assignment)["Dr. A"].chances == ()
+
+
+def test_an_audit_finds_a_sample_that_was_changed(pool):
+    """Its chances are what every weighted number rests on."""
+    found = draw_cases(pool, "pool", size=20, between=BETWEEN)
+    keep_reading_sample(pool, found, actor=EDITOR)
+    path = sample_path(pool, "pool", 1)
+    for change, words in (
+        (None, "pool:sample1: as recorded"),
+        (path.read_bytes() + b" ", "pool:sample1: edited after it was recorded"),
+        (b"", "pool:sample1: edited after it was recorded"),
+    ):
+        if change is not None:
+            path.write_bytes(change)
+        said = check_cohorts(pool, read_ledger(pool.ledger))
+        assert words in {one.what for one in said}
+    path.unlink()
+    said = check_cohorts(pool, read_ledger(pool.ledger))
+    assert "pool:sample1: recorded, and gone" in {one.what for one in said}
+
+
+def test_a_cohort_that_was_imported_again_has_no_sample(pool, tmp_path):
+    """Its cases are others: nothing of them was drawn."""
+    found = draw_cases(pool, "pool", size=20, between=BETWEEN)
+    keep_reading_sample(pool, found, actor=EDITOR)
+    path = tmp_path / "again.csv"
+    path.write_text("case_id,text\na,Clear.\n")
+    options = ImportOptions(name="pool", role="external", replace=True)
+    import_cohort(pool, path, options, actor=EDITOR)
+    assert newest_sample(pool, "pool") is None
+
+
+def test_a_check_of_a_draft_asks_nothing_on_a_value_sample(pool, read_sample):
+    """It would count cases as drawn at random, and be paid for before it says so."""
+    with pytest.raises(DataError, match="not at random"):
+        read_check_basis(pool, read_cohort(pool, "pool"))

@@ -189,7 +189,7 @@ def test_of_nobody_nothing_is_known():
 def test_chances_and_groups_that_do_not_fit_are_refused(hits, chances, among):
     """A hit outside of its group would make a share above 1."""
     group = None if among is None else np.array(among)
-    with pytest.raises(ValueError, match="chance|group"):
+    with pytest.raises(ValueError, match=r"chance|group"):
         design_share(np.array(hits), np.array(chances), among=group)
 
 
