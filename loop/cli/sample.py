@@ -26,7 +26,6 @@ from loop.cli.reading import plans_data
 from loop.documents.numbers import NOT_ESTIMABLE, percent, share
 from loop.optimize.sample import (
     EVEN,
-    PARTS,
     CaseSample,
     PartWorth,
     SamplePurpose,
@@ -40,6 +39,7 @@ from loop.optimize.sample_documents import (
     sample_data,
     sample_effective,
 )
+from loop.optimize.unread import PARTS
 from loop.review.reading.assignment import ReadingPlan
 
 _SHOWN = 10

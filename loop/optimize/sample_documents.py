@@ -8,7 +8,8 @@ from typing import Any
 from loop import __version__
 from loop.documents.tables import format_rows
 from loop.documents.templates import render_template, shipped_templates
-from loop.optimize.sample import EVEN, PARTS, CaseSample
+from loop.optimize.sample import EVEN, CaseSample
+from loop.optimize.unread import PARTS
 from loop.stats.weighted import effective_size
 
 

@@ -28,7 +28,6 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference, read_reference
 from loop.labels.value_sample import newest_sample, sample_path
 from loop.optimize.sample import (
-    PARTS,
     draw_cases,
     draw_weighed,
     keep_reading_sample,
@@ -40,6 +39,7 @@ from loop.optimize.sample_documents import (
     render_sample_list,
     sample_data,
 )
+from loop.optimize.unread import PARTS
 from loop.release.audit.cohorts import check_cohorts
 from loop.review.reading.answers import answer_many, complete_case
 from loop.review.reading.assignment import (

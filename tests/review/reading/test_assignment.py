@@ -253,7 +253,7 @@ def test_a_plan_that_something_else_changed_is_said(store, assignment, give):
 
 
 def test_a_plan_keeps_the_chances_of_its_cases(store, assignment, give):
-    """Whatever the order of reading, each case has its own, and a later plan its own."""
+    """Whatever the order of reading, each case has its own; so has a later plan."""
     chances = {"c1": 0.5, "c2": 0.125, "c4": 1.0}
     listed = {"among": tuple(chances), "chances": tuple(chances.values())}
     (made,) = give("Dr. A", **listed)
