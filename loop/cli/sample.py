@@ -138,7 +138,7 @@ def sample(
             place,
             cohort,
             size=size,
-            between=[one for one in between.split(",") if one],
+            between=[one.strip() for one in between.split(",") if one.strip()],
             fit_on=fit_on,
             seed=seed,
         )

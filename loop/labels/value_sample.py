@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, LoopError
+from loop.core.errors import DataError, LedgerError, LoopError
 from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
@@ -179,9 +179,20 @@ def find_sample(
     ------
     DataError
         The file of the sample is gone, was edited, or cannot be read.
+    LedgerError
+        The ledger does not say when a sample was drawn.
     """
-    made = record.origin(reference)
-    before = [n for n, told in record.samples.items() if told["reference"] < made]
+    made, before = record.origin(reference), []
+    for number, told in record.samples.items():
+        newest = told.get("reference")
+        if type(newest) is not int:
+            raise LedgerError(
+                f"the ledger does not say after which reference {record.name}:sample"
+                f"{number} was drawn: no ranloop wrote that. Restore the ledger from "
+                "your backup or version control."
+            )
+        if newest < made:
+            before.append(number)
     return _read(workspace, record, max(before)) if before else None
 
 

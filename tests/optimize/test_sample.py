@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from loop.core.errors import DataError
-from loop.core.ledger import read_ledger
+from loop.core.errors import DataError, LedgerError
+from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.records import Mark, Value
 from loop.evaluate.compare import compare_runs
 from loop.evaluate.evaluation import evaluate_run
@@ -26,7 +26,7 @@ from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference, read_reference
-from loop.labels.value_sample import newest_sample, sample_path
+from loop.labels.value_sample import keep_sample, newest_sample, sample_path
 from loop.optimize.sample import (
     draw_cases,
     draw_weighed,
@@ -528,3 +528,26 @@ def test_a_check_of_a_draft_asks_nothing_on_a_value_sample(pool, read_sample):
     """It would count cases as drawn at random, and be paid for before it says so."""
     with pytest.raises(DataError, match="not at random"):
         read_check_basis(pool, read_cohort(pool, "pool"))
+
+
+def test_a_sample_of_a_holdout_is_not_recorded_either(pool, tmp_path):
+    """Whoever made it, and whatever the cohort was when it was drawn."""
+    add_cohort(pool, tmp_path, "held", 30, 5, labels=False, role="holdout")
+    found = draw_cases(pool, "pool", size=2, between=BETWEEN)
+    keep_reading_sample(pool, found, actor=EDITOR)
+    sample = newest_sample(pool, "pool").sample
+    with pytest.raises(DataError, match="held is a holdout"):
+        keep_sample(pool, read_cohort(pool, "held"), sample, actor=EDITOR)
+    assert not sample_path(pool, "held", 1).exists()
+
+
+def test_an_entry_that_does_not_say_when_it_was_drawn_is_none_of_ours(pool, right):
+    """A ledger that was written by hand is not believed."""
+    payload = {"cohort": "pool", "number": 1, "digest": "0" * 64}
+    made = Event(
+        action="sample_drawn", subject="pool:sample1", reason="by hand", payload=payload
+    )
+    append_event(pool.ledger, made, EDITOR)
+    read_some(pool, right, list(right)[:5])
+    with pytest.raises(LedgerError, match="does not say after which reference"):
+        read_reference(pool, "pool")
