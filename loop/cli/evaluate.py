@@ -214,7 +214,10 @@ def show_sampled(found: SampledEvaluation) -> None:
         f"cases that fail  {_limited(found.fails)}  of the cohort's "
         f"{count(found.kept.sample.population)}"
     )
-    say(f"macro-F1  {_limited(found.macro)}")
+    say(
+        f"macro-F1  {_limited(found.macro)}  over {found.supported} labels with "
+        f"{found.protocol.min_positives}+ positives read"
+    )
     say(
         f"{count(found.read)} of {count(len(found.kept.sample.drawn))} drawn cases "
         f"read; effective sample size {found.effective:.1f} (Kish)"

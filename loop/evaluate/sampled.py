@@ -59,7 +59,9 @@ class SampledLabel:
     sensitivity: Estimate
     precision: Estimate
     prevalence: Estimate
-    f1: Bootstrap
+    f1: Estimate
+    """None with fewer positives read than the protocol's minimum: that of a small
+    sample is far from the cohort's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,10 @@ class SampledEvaluation:
 
     labels: tuple[SampledLabel, ...]
     macro: Bootstrap
-    """Macro-F1 over the comparable labels."""
+    """Macro-F1 over the comparable labels that have an F1."""
+
+    supported: int
+    """Labels that entered it."""
 
     draws: int
     runs: tuple[str, ...]
@@ -115,6 +120,7 @@ class SampledEvaluation:
                 *sign_left_out(without),
                 f"n:{self.read}",
                 f"n_eff:{self.effective:.1f}",
+                f"L:{self.supported}",
                 *([f"draws:{self.draws}"] if self.draws > 1 else []),
             )
         )
@@ -176,9 +182,10 @@ def evaluate_sample(
 ) -> SampledEvaluation:
     """Score a run on the cases of a value sample, each weighted with 1 / chance.
 
-    Shares have linearised limits (`design_share`), F1 is resampled by unit with the
-    weights. Drawn cases that nobody has read yet are left out as if they were missing
-    at random, and counted. Nothing is recorded.
+    Shares have linearised limits (`design_share`), as has the F1 of a label, which is
+    one of ``2 TP + FP + FN``; macro-F1 is resampled by unit with the weights. Drawn
+    cases that nobody has read yet are left out as if they were missing at random, and
+    counted. Nothing is recorded.
 
     Parameters
     ----------
@@ -257,35 +264,42 @@ def _measure(
             confidence=protocol.confidence,
         )
 
-    def score(columns: NDArray[np.bool_]) -> Bootstrap:
-        return measure_f1(
-            np.tile(truth[:, columns], (len(draws), 1)),
-            np.concatenate([one[:, columns] for one in answers]),
-            weights=np.tile(1 / chances, len(draws)),
-            **resample_draws(protocol, method, clusters.units, len(draws)),
-        )
-
     labels = []
     for column, label in enumerate(inputs.pairs.labels):
         said, right = answers[:, :, column], truth[:, column]
         both = (said >= 0) & (right >= 0)
         present, called = both & (right == 1), both & (said == 1)
         hits = present & called
+        positives = int(present.any(axis=0).sum())
+        f1 = Estimate(
+            None, None, None, f"fewer than {protocol.min_positives} positives read"
+        )
+        if positives >= protocol.min_positives:
+            named = present.sum(axis=0) + called.sum(axis=0)
+            f1 = share(2 * hits.sum(axis=0), named)
         labels.append(
             SampledLabel(
                 label=label,
                 name=inputs.taxonomy.find(label).name,
                 comparable=label not in inputs.not_comparable,
                 cases=int(both.any(axis=0).sum()),
-                positives=int(present.any(axis=0).sum()),
+                positives=positives,
                 accuracy=share((both & (said == right)).sum(axis=0), both.sum(axis=0)),
                 sensitivity=share(hits.sum(axis=0), present.sum(axis=0)),
                 precision=share(hits.sum(axis=0), called.sum(axis=0)),
                 prevalence=share(right == 1, right >= 0),
-                f1=score(np.arange(len(inputs.pairs.labels)) == column),
+                f1=f1,
             )
         )
-    comparable = np.array([one.comparable for one in labels])
+    supported = np.array(
+        [one.comparable and one.positives >= protocol.min_positives for one in labels]
+    )
+    macro = measure_f1(
+        np.tile(truth[:, supported], (len(draws), 1)),
+        np.concatenate([one[:, supported] for one in answers]),
+        weights=np.tile(1 / chances, len(draws)),
+        **resample_draws(protocol, method, clusters.units, len(draws)),
+    )
     silent = [(one.predicted[rows] < ValueCode.UNCERTAIN).all(axis=1) for one in draws]
     found = SampledEvaluation(
         run=inputs.run,
@@ -300,7 +314,8 @@ def _measure(
         fails=share(failing, scored),
         unweighted=float(failing.sum() / scored.sum()) if scored.any() else None,
         labels=tuple(labels),
-        macro=score(comparable),
+        macro=macro,
+        supported=int(supported.sum()),
         draws=len(draws),
         runs=inputs.runs,
         method=method,
@@ -366,7 +381,7 @@ def sampled_data(found: SampledEvaluation) -> dict[str, Any]:
         },
         "fails": found.fails._asdict(),
         "fails_unweighted": found.unweighted,
-        "macro_f1": found.macro._asdict(),
+        "macro_f1": {**found.macro._asdict(), "labels": found.supported},
         "labels": [
             {
                 **{name: getattr(one, name) for name in _PLAIN},

@@ -352,6 +352,10 @@ def test_its_weighted_shares_are_those_of_the_cohort(pool, right, read_sample):
     assert effusion.accuracy.value == 1.0
     assert effusion.accuracy.low < 1.0
     assert found.macro.low < found.macro.estimate <= found.macro.high
+    assert (effusion.f1.value, effusion.f1.high) == (1.0, 1.0)
+    rest = [one for one in found.labels if one.positives < 10]
+    assert rest and {one.f1.value for one in rest} == {None}
+    assert found.supported == len([one for one in found.labels if one.f1.value])
 
 
 def test_its_page_says_so(pool, read_sample):
