@@ -345,6 +345,9 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
          "count nowhere."),
         (found.unanswered > 0, f"{found.unanswered} of the cases read have no readable "
          "answer. They are left out and counted, never read as absent."),
+        (any(one.f1.value is None for one in found.labels), "F1 is given where at "
+         f"least {found.protocol.min_positives} positives were read: with fewer, that "
+         "of a sample is far from the cohort's."),
         (inputs.cohort.role == "dev", "Development cohort: prompts are revised on "
          "these cases, so these numbers are optimistic."),
         (inputs.pairs.not_coded, "The reference comes from coding. Where nothing was "

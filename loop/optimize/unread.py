@@ -40,7 +40,7 @@ PARTS: Final[Mapping[str, str]] = {
     "length": "words of the text",
     "versions": "labels on which prompt versions differ",
     "engines": "labels on which models differ",
-    "rules": "labels on which `rules` and a model differ",
+    "rules": "labels on which rules and a model differ",
     "repeats": "labels on which repeats of the run differ",
     "lacking": "labels answered present or uncertain that lack positives for the "
     "protocol, each by the share that is missing on the development cohort",
