@@ -163,6 +163,11 @@ def main() -> None:
             )
             print(f"  effective size (Kish)       {found.effective:6.1f} of {SIZE}")
             print(f"  weighing took               {took:6.2f} s of CPU")
+        set_policy(workspace, "excluded")
+        failing = find_failing(workspace, weighed.run)
+        lift = weighed.chances[failing].sum() / (SIZE * failing.mean())
+        print("chances where hedges are wrong, cases with another wrong answer")
+        print(f"  of random                   {lift:6.2f} times (wanted 1.7)")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from loop.cli import evaluate, failures, plan, reading, sample
+from loop.cli import agreement, evaluate, failures, plan, reading, sample
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.labels.cohort import read_cohort
@@ -26,7 +26,7 @@ VERSIONS = ("--between", ",".join(BETWEEN))
 def call(pool):
     """Return a function that calls a verb in the workspace."""
     app = typer.Typer()
-    for verb in (sample, reading, failures, evaluate, plan):
+    for verb in (sample, reading, failures, evaluate, plan, agreement):
         verb.register(app)
 
     def invoke(*arguments):
@@ -101,6 +101,7 @@ def test_a_sample_is_read_published_and_weighted(call, pool, right, tmp_path):
     assert "Dr. B: 50 cases of pool, 50 of them given to another reader" in later.output
     assert "of a value sample, their chances kept" in later.output
     read_some(pool, right, given["case_ids"])
+    read_some(pool, right, given["case_ids"], reader="Dr. B")
     page, table = tmp_path / "e.html", tmp_path / "e.csv"
     scored = call("evaluate", "latest:tiny@v2:pool", "--html", str(page), "--csv",
                   str(table))  # fmt: skip
@@ -120,6 +121,8 @@ def test_a_sample_is_read_published_and_weighted(call, pool, right, tmp_path):
     refused = call("plan", "--cohort", "pool")
     assert isinstance(refused.exception, DataError)
     assert "not at random" in str(refused.exception)
+    agreed = call("agreement", "pool", "--resamples", "100")
+    assert "agreement on them is not weighted" in agreed.stderr
     assert "evaluated" not in {one.action for one in read_ledger(pool.ledger)}
 
 
