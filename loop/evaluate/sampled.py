@@ -335,7 +335,7 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
          f"cohort's {sample.population:,} cases. Unweighted, "
          f"{percent(found.unweighted)} of the cases read fail, which is no rate of the "
          "cohort."),
-        (True, f"The {found.read} cases read say as much as "
+        (True, f"Effective sample size: {found.read} read, as good as "
          f"{found.effective:.0f} drawn at random (Kish)."),
         (True, NO_GATE),
         (found.read < drawn, f"{drawn - found.read} of the {drawn} drawn cases have no "
