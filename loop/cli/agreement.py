@@ -32,13 +32,14 @@ from loop.evaluate.ceiling import (
 )
 from loop.evaluate.inputs import read_inputs
 from loop.labels.ballots import Votes, read_cohort_votes
-from loop.labels.cohort import read_cohort
+from loop.labels.cohort import read_cohort, read_record
 from loop.labels.reader_agreement import (
     AgreementReport,
     LabelAgreement,
     agreement_table,
     measure_agreement,
 )
+from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.stats.intervals import Estimate
 
@@ -98,6 +99,14 @@ def agreement(
         beside = _measure_beside(place, votes, cohort, against) if against else None
     if beside:
         note_part(place, beside[1])
+    if read_record(place, cohort).samples:
+        kept = read_reference(place, cohort).sample
+        if kept is not None:
+            note(
+                f"The cases read are those of value sample {kept.number}, drawn "
+                "because they may fail: agreement on them is not weighted, and none of "
+                "the cohort."
+            )
     if as_json:
         data = _as_data(report)
         print_json({**data, "against": ceiling_data(*beside)} if beside else data)

@@ -24,6 +24,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    write_documents,
 )
 from loop.cli.judge import evaluate_judge
 from loop.core.files import write_atomic
@@ -52,11 +53,21 @@ from loop.evaluate.evaluation_json import claim_lines, comparison_data, evaluati
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
+from loop.evaluate.sampled import (
+    SampledEvaluation,
+    evaluate_sample,
+    is_sampled,
+    render_sampled_csv,
+    render_sampled_html,
+    sampled_data,
+)
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.evaluate.tried_text import selection_lines, selection_note
 from loop.run.manifest import find_run
 from loop.run.store import open_store
 from loop.run.task_fields import is_judge_run
+from loop.stats.intervals import Estimate
+from loop.stats.resampling import Bootstrap
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write the document as one HTML page.")
@@ -107,6 +118,10 @@ def evaluate(
     COMPARABLE: it is shown, and no average, test or claim counts it. The result is
     recorded in the ledger.
 
+    Where the reference decides the cases of a value sample (`ranloop sample`), every
+    share weights them with the chances of the draw and has the effective sample size
+    beside it; no gate is decided, nothing is recorded, and the exit code is 100.
+
     The run of a judge is held against the newest ratings of its cohort, and against
     the section judging of the protocol; without that section there is no gate.
     """
@@ -121,6 +136,28 @@ def evaluate(
     for path in (html, markdown, csv):
         if path is not None:
             own_output(path, place)
+    if is_sampled(place, run, reference=reference):
+        if markdown is not None or against not in (None, "none"):
+            raise typer.BadParameter(
+                "--md and --against are for references of cases drawn at random; the "
+                "evaluation of a value sample is printed, or written with --html, "
+                "--csv or --json"
+            )
+        with progress.shown():
+            weighted = evaluate_sample(place, run, reference=reference)
+            note_part(place, weighted.run.run_id)
+        write_documents(
+            (html, csv),
+            (
+                lambda: render_sampled_html(weighted),
+                lambda: render_sampled_csv(weighted),
+            ),
+        )
+        if as_json:
+            print_json(sampled_data(weighted))
+        else:
+            show_sampled(weighted)
+        raise typer.Exit(GATE_EXIT)
     with progress.shown():
         result = evaluate_run(place, run, reference=reference)
         note_part(place, result.run.run_id)
@@ -148,6 +185,55 @@ def evaluate(
         show_evaluation(result, change, chosen)
     if certify_evaluation(result).verdict is not GateVerdict.PASS:
         raise typer.Exit(GATE_EXIT)
+
+
+def show_sampled(found: SampledEvaluation) -> None:
+    """Print the evaluation of a value sample: weighted shares, and what to know."""
+    print_table(
+        ("label", "n", "pos", "accuracy", "sensitivity", "precision", "F1"),
+        [
+            (
+                one.name,
+                count(one.cases),
+                count(one.positives),
+                _limited(one.accuracy),
+                _limited(one.sensitivity),
+                _limited(one.precision),
+                _limited(one.f1),
+            )
+            for one in found.labels
+        ],
+        title=(
+            f"{found.run.prompt} on {found.cohort.name}, reference "
+            f"v{found.cohort.reference}, {found.run.engine}, WEIGHTED by value sample "
+            f"{found.kept.number}, run {found.run.run_id}"
+        ),
+    )
+    say()
+    say(
+        f"cases that fail  {_limited(found.fails)}  of the cohort's "
+        f"{count(found.kept.sample.population)}"
+    )
+    say(
+        f"macro-F1  {_limited(found.macro)}  over {found.supported} labels with "
+        f"{found.protocol.min_positives}+ positives read"
+    )
+    say(
+        f"{count(found.read)} of {count(len(found.kept.sample.drawn))} drawn cases "
+        f"read; effective sample size {found.effective:.1f} (Kish)"
+    )
+    say()
+    for text in found.notes:
+        say(f"note: {text}")
+    say(f"signature: {found.signature}")
+    say()
+    say(f"gate: {GateVerdict.INSUFFICIENT.value} (a value sample decides none)")
+
+
+def _limited(number: Estimate | Bootstrap) -> str:
+    """Return a number with its limits, where it has any."""
+    limits = "" if number.low is None else f" {interval(number)}"
+    return share(number[0]) + limits
 
 
 def _refuse_documents(*given: object) -> None:

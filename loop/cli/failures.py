@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from math import isfinite
+from pathlib import Path
 from textwrap import indent, shorten
 from typing import Annotated, Any
 
@@ -49,6 +51,7 @@ from loop.review.queue.records import (
     ReviewStatus,
     TextSection,
 )
+from loop.review.reading.answer_files import read_case_list
 from loop.review.status import read_kept
 from loop.review.working import list_reservations
 from loop.run.manifest import find_run
@@ -156,6 +159,13 @@ def failures(
         list[str] | None,
         typer.Option("--reviewer", help="Judged by this reviewer; may be repeated."),
     ] = None,
+    cases_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases-file",
+            help="Only these case ids, one a line, as `sample --list` writes them.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -171,7 +181,7 @@ def failures(
     with progress.shown():
         judged = is_judge_run(find_run(place, run))
     if judged:
-        others = (kind, section, search, status, reviewer, reference)
+        others = (kind, section, search, status, reviewer, reference, cases_file)
         if any(others) or text is not Show.NONE or order is Order.VALUE:
             raise DataError(
                 "the run is one of a judge: its failing pairs are narrowed with "
@@ -181,7 +191,9 @@ def failures(
         chosen = OutputFormat.JSON if as_json else layout
         _list_counts(place, run, label or (), limit, chosen)
         return
-    narrowed = order is Order.VALUE or section or search or status or reviewer
+    narrowed = (
+        order is Order.VALUE or section or search or status or reviewer or cases_file
+    )
     items: Mapping[tuple[str, str], QueueItem] = {}
     found: Listing
     if reference == _UNCERTAIN:
@@ -201,6 +213,9 @@ def failures(
             )
             if narrowed:
                 wanted = _filter(section, search, status, reviewer)
+                if cases_file is not None:
+                    listed = frozenset(read_case_list(cases_file))
+                    wanted = replace(wanted, cases=listed)
                 items = _items(place, found.run_id, wanted, number)
                 found = _narrowed(found, items, order)
     note_part(place, found.run_id)

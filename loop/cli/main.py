@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Review and revise": {
         "prompt": "Begin, read and edit prompts.",
         "review": "Open the workbench in a browser.",
+        "sample": "Draw the cases whose reading is probably worth most.",
         "verdict": "Submit, list, withdraw and export clinicians' verdicts.",
         "try": "Try a draft on a case, pasted words, its pairs or a phrase.",
         "revise": "Build a draft from verdicts, check it and commit it.",

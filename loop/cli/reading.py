@@ -46,6 +46,7 @@ from loop.review.reading.assignment import (
     PlanRequest,
     ReadingPlan,
     assign_cases,
+    assign_sample,
     clear_plans,
     count_shared,
     read_assignment,
@@ -120,6 +121,12 @@ def assign(
         Path | None,
         typer.Option("--cases-file", help="Draw from these case ids, one a line."),
     ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample", help="Draw from the value sample of `ranloop sample`."
+        ),
+    ] = False,
     every_case: Annotated[
         bool,
         typer.Option("--every-case", help="Withdraw the assignment: all cases again."),
@@ -143,6 +150,8 @@ def assign(
         seed=seed,
         among=read_case_list(cases_file) if cases_file else (),
     )
+    if sample:
+        wanted = assign_sample(place, assignment, wanted)
     with open_store(place) as store:
         if every_case:
             clear_plans(store, assignment, reader, who)
@@ -494,6 +503,7 @@ def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
         say(
             f"{name}: {len(plan.case_ids)} cases of {cohort}, "
             f"{count_shared(plans, name)} of them given to another reader as well"
+            + ("; of a value sample, their chances kept" if plan.chances else "")
         )
     say("everybody else reads all cases; answers given before are kept and count")
     say(f"next: ranloop reading progress {cohort}")

@@ -45,6 +45,7 @@ ACTIONS = frozenset(
         "withdrawn",
         "exported",
         "reference_revised",
+        "sample_drawn",
         "ratings_added",
         "ensemble_fitted",
         "key_added",

@@ -11,9 +11,10 @@ from loop.evaluate.align import AlignedPairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
 from loop.labels.cohort import Cohort, read_cohort, read_record
-from loop.labels.reference import Reference, read_reference
+from loop.labels.reference import Reference, read_reference, require_random
 from loop.labels.sealing import Opening, require_opening
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.labels.value_sample import KeptSample
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store, read_outcomes
 
@@ -33,6 +34,10 @@ class Inputs:
 
     runs: tuple[str, ...] = ()
     """Ids of the runs of all draws; empty for one."""
+
+    sample: KeptSample | None = None
+    """Of which the cases were drawn that the reference decides, where it leaves others
+    open: each then has its weight."""
 
     patients: tuple[str, ...]
     """Pseudonym of the patient of each case of the run; empty when unknown."""
@@ -61,6 +66,7 @@ def read_inputs(
     *,
     reference: int | None = None,
     opening: Opening | None = None,
+    sampled: bool = False,
 ) -> Inputs:
     """Return a run's outcomes beside the reference labels of its cohort.
 
@@ -72,6 +78,8 @@ def read_inputs(
         Number of the reference version; None for the newest.
     opening
         What lets the labels of a holdout be read, for the version it was opened for.
+    sampled
+        Whether whoever calls weights the cases of a value sample.
 
     Raises
     ------
@@ -79,13 +87,16 @@ def read_inputs(
         The cohort is a holdout, and `opening` does not open it for this run.
     DataError
         The run, its cohort or the reference does not exist, the run did not finish,
-        or the cohort's cases are no longer those that were asked.
+        the cohort's cases are no longer those that were asked, or the reference
+        decides the cases of a value sample and `sampled` is not set.
     """
     record = find_run(workspace, run_ref)
     cohort = read_cohort(workspace, record.spec.cohort)
     _check_run(record, cohort)
     taxonomy = read_taxonomy(workspace.labels)
     standard = read_reference(workspace, cohort.name, reference, opening=opening)
+    if not sampled:
+        require_random(standard)
     if opening is not None:
         asked = record.spec.prompt_digest
         known = read_record(workspace, cohort.name)
@@ -97,6 +108,7 @@ def read_inputs(
     return Inputs(
         run=_run_facts(workspace, record),
         cohort=_cohort_facts(cohort, standard),
+        sample=standard.sample,
         pairs=pairs,
         patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
         taxonomy=taxonomy,

@@ -311,6 +311,7 @@ def measure_f1(
     predicted: Codes,
     *,
     average: Averaging = "macro",
+    weights: NDArray[np.float64] | None = None,
     **resampling: Unpack[DrawResampling],
 ) -> Bootstrap:
     """Return the F1 over labels as every page and document shows it.
@@ -322,6 +323,8 @@ def measure_f1(
         in the order of the run: the draws go by it.
     average
         ``"macro"`` or ``"micro"``.
+    weights
+        For how many cases each stands; None: for itself.
     **resampling
         As for `bootstrap_f1`; what is not given is as in an evaluation.
     """
@@ -333,7 +336,7 @@ def measure_f1(
     }
     if not reference.size:
         return Bootstrap(None, None, None, given["resamples"], 0)
-    return bootstrap_f1(reference, predicted, average=average, **given)
+    return bootstrap_f1(reference, predicted, average=average, weights=weights, **given)
 
 
 def measure_views(

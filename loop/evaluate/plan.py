@@ -19,7 +19,7 @@ from loop.evaluate.align import (
 )
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_cohort_file
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, require_random
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.run.manifest import find_run
@@ -288,6 +288,22 @@ def _collect(one: Counted, protocol: Protocol, needed: Needed) -> Collect | None
     return Collect(needed.accuracy, random, chosen, others)
 
 
+def positives_wanted(protocol: Protocol, labels: int) -> int:
+    """Return how many positives can certify a label, if all of them are found.
+
+    Parameters
+    ----------
+    labels
+        In the claim.
+    """
+    levels = plan_levels(protocol, labels, ())
+    return _fewest_positives(protocol, next(one.goal for one in levels if one.used))
+
+
+def _fewest_positives(protocol: Protocol, goal: Goal) -> int:
+    return max(flawless_cases(goal.sensitivity), protocol.min_positives)
+
+
 class _Short:
     """What a label lacks before even a flawless result could certify it."""
 
@@ -298,7 +314,7 @@ class _Short:
     ) -> None:
         self.counted = counted
         self.protocol = protocol
-        self.positives = max(flawless_cases(goal.sensitivity), protocol.min_positives)
+        self.positives = _fewest_positives(protocol, goal)
         self.negatives = protocol.min_negatives
         # Holm's last step is easier than its first: what is reachable may stay.
         least = 0 if reachable else flawless_cases(goal.accuracy)
@@ -443,7 +459,7 @@ def plan_cohort(
     pinned = _read_open(workspace, cohort)
     taxonomy = read_taxonomy(workspace.labels)
     without = pinned.not_comparable
-    standard = read_reference(workspace, cohort)
+    standard = require_random(read_reference(workspace, cohort))
     truth = decided_reference(standard, pinned.case_ids, taxonomy)
     protocol = read_protocol(workspace)
     family = [label for label in taxonomy.ids if label not in without]

@@ -101,6 +101,7 @@ def read_draws(
     *,
     reference: int | None = None,
     opening: Opening | None = None,
+    sampled: bool = False,
 ) -> Inputs:
     """Return a run with all its finished draws beside the reference of its cohort.
 
@@ -109,7 +110,7 @@ def read_draws(
 
     Parameters
     ----------
-    run_ref, reference, opening
+    run_ref, reference, opening, sampled
         As for `loop.evaluate.inputs.read_inputs`.
 
     Raises
@@ -119,7 +120,9 @@ def read_draws(
     """
     records = find_draws(workspace, find_run(workspace, run_ref))
     first, *others = (
-        read_inputs(workspace, one.id, reference=reference, opening=opening)
+        read_inputs(
+            workspace, one.id, reference=reference, opening=opening, sampled=sampled
+        )
         for one in records
     )
     if not others:

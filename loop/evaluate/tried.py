@@ -22,7 +22,7 @@ from loop.evaluate.align import (
 from loop.evaluate.measure import Clusters, comparable_labels, resampling_units
 from loop.evaluate.protocol import read_protocol
 from loop.labels.cohort import read_cohort
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, require_random
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.run.spec import RunSpec, undrawn
 from loop.run.store import RunRecord, Store
@@ -376,7 +376,7 @@ def correct_optimism(
             "prompt again on the cohort as it is now."
         )
     taxonomy = read_taxonomy(workspace.labels)
-    standard = read_reference(workspace, cohort.name, reference)
+    standard = require_random(read_reference(workspace, cohort.name, reference))
     cases = read_codes(store, run, taxonomy).case_ids
     tried = versions_tried(workspace, store, run.spec.prompt, cohort.name, like=run)
     scored, unscored = _answers(store, tried, taxonomy, cases)

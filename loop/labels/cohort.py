@@ -641,6 +641,9 @@ class CohortRecord:
     ratings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     """Number of a version of experts' ratings to the payload that recorded it."""
 
+    samples: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Number of a value sample to the payload that recorded it."""
+
     @property
     def votes(self) -> str | None:
         """Digest of the votes that made a reference last, or None without any."""
@@ -715,9 +718,10 @@ def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | Non
     added: Mapping[str, Any] | None = None
     references: dict[int, Mapping[str, Any]] = {}
     ratings: dict[int, Mapping[str, Any]] = {}
+    samples: dict[int, Mapping[str, Any]] = {}
     for entry in entries:
         if entry.action == "cohort_added" and entry.subject == name:
-            added, references, ratings = entry.payload, {}, {}
+            added, references, ratings, samples = entry.payload, {}, {}, {}
         elif entry.action == "holdout_retired" and entry.subject == name and added:
             added = {**added, "role": RETIRED, "retired": True}
             plain = entry.payload.get("digests", {})
@@ -725,6 +729,8 @@ def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | Non
             ratings = {n: _in_plain(p, plain) for n, p in ratings.items()}
         elif entry.action == "ratings_added" and entry.payload.get("cohort") == name:
             ratings[int(entry.payload["number"])] = entry.payload
+        elif entry.action == "sample_drawn" and entry.payload.get("cohort") == name:
+            samples[int(entry.payload["number"])] = entry.payload
         elif (
             entry.action == "reference_revised" and entry.payload.get("cohort") == name
         ):
@@ -733,7 +739,13 @@ def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | Non
             references[number] = entry.payload
     if added is None:
         return None
-    return CohortRecord(name=name, added=added, references=references, ratings=ratings)
+    return CohortRecord(
+        name=name,
+        added=added,
+        references=references,
+        ratings=ratings,
+        samples=samples,
+    )
 
 
 def _in_plain(

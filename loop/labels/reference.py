@@ -49,6 +49,7 @@ from loop.labels.sealing import (
     write_labels,
 )
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.labels.value_sample import KeptSample, find_sample
 
 CODES: Mapping[Mark, ValueCode] = {mark: ValueCode[mark.name] for mark in Mark}
 MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
@@ -81,6 +82,10 @@ class Reference:
 
     no_finding_derived: bool = False
     """Whether it comes of votes in which "No Finding" follows from the other labels."""
+
+    sample: KeptSample | None = None
+    """Of which its cases were drawn where it decides a part of the cohort; see
+    `require_random`."""
 
     @property
     def ref(self) -> str:
@@ -128,6 +133,25 @@ def as_scored(reference: Reference, taxonomy: Taxonomy) -> Reference:
     marks = reference.marks.copy()
     marks[open_cases, column] = ValueCode.MISSING
     return replace(reference, marks=marks)
+
+
+def require_random(reference: Reference) -> Reference:
+    """Return `reference` where a rate over its cases may be read as one of the cohort.
+
+    Raises
+    ------
+    DataError
+        Its cases are of a value sample: they were drawn because they may fail.
+    """
+    if reference.sample is None:
+        return reference
+    raise DataError(
+        f"{reference.ref} decides the cases of value sample {reference.sample.number}, "
+        "which were drawn for what reading them is worth, not at random: a rate over "
+        "them is none of the cohort. `ranloop evaluate RUN` weights them; `ranloop "
+        "failures RUN` lists them. For anything else read every case, or name an "
+        "earlier reference."
+    )
 
 
 def is_no_finding_derived(record: CohortRecord, number: int) -> bool:
@@ -199,6 +223,7 @@ def read_reference(
     labels, case_ids, marks = parse_reference(raw, path)
     recorded = record.references.get(wanted, {}).get("digest")
     same = is_digest_of(workspace, recorded, raw)
+    open_cases = (marks == ValueCode.MISSING).all(axis=1)
     reference = Reference(
         cohort=cohort_name,
         number=wanted,
@@ -207,6 +232,7 @@ def read_reference(
         labels=labels,
         marks=marks,
         no_finding_derived=is_no_finding_derived(record, wanted),
+        sample=find_sample(workspace, record, wanted) if open_cases.any() else None,
     )
     cohort = read_cohort(workspace, cohort_name, record=record)
     _require_cases(reference, cohort, path)

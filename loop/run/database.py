@@ -275,6 +275,11 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX jobs_open ON jobs (kind, parameters)
         WHERE state IN ('queued', 'running');
     """,
+    """
+    -- JSON list: with which chance each case was drawn in a value sample, NULL for
+    -- cases that are of none, and from before this was kept
+    ALTER TABLE reading_plans ADD COLUMN chances TEXT;
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

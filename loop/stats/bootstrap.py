@@ -41,6 +41,7 @@ def bootstrap_f1(
     *,
     average: Average = "macro",
     zero_division: ZeroDivision = "skip",
+    weights: NDArray[np.float64] | None = None,
     **resampling: Unpack[DrawResampling],
 ) -> Bootstrap:
     """Return the macro or micro F1 with a percentile bootstrap interval.
@@ -54,6 +55,9 @@ def bootstrap_f1(
     zero_division
         As for `average_f1`. With ``"skip"`` the number of labels in the mean varies
         between resamples, as it would between samples.
+    weights
+        For how many cases of a population each stands, shape ``(n_cases,)``: one over
+        the chance with which it was drawn. None: for itself.
     **resampling
         ``units``, ``draws``, ``resamples`` (2,000), ``seed`` (0), ``confidence``
         (0.95).
@@ -62,7 +66,8 @@ def bootstrap_f1(
     -------
     Bootstrap
         In [0, 1]; nothing but None where no label has a positive on either side. Where
-        no error, or no hit, varies the resamples, the limits are those of `f1_limits`.
+        no error, or no hit, varies the resamples, the limits are those of `f1_limits`,
+        and with weights there are none.
 
     Raises
     ------
@@ -80,7 +85,9 @@ def bootstrap_f1(
     [1.0, 0.956, 1.0]
     """
     check_codes(reference, predicted)
-    columns = _f1_columns(reference, predicted, average)
+    columns: NDArray[Any] = _f1_columns(reference, predicted, average)
+    if weights is not None:
+        columns = columns * weights[:, None]
 
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _f1_of(sums, zero_division)
@@ -88,6 +95,8 @@ def bootstrap_f1(
     result = bootstrap(columns, statistic, **resampling)[0]
     if not result.has_no_width:
         return result
+    if weights is not None:
+        return result._replace(low=None, high=None)
     low, high = _f1_without_width(columns, zero_division, Draw(**resampling))
     return result._replace(low=low, high=high)
 

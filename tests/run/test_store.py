@@ -330,6 +330,27 @@ def test_a_store_without_plans_and_comments_is_brought_forward(tmp_path):
     opened.close()
 
 
+def test_plans_from_before_chances_were_kept_stay(tmp_path):
+    """A reader's cases are as they were given; they are of no value sample."""
+    path = tmp_path / "private" / "store.db"
+    path.parent.mkdir()
+    with sqlite3.connect(path) as old:
+        for script in MIGRATIONS[:7]:
+            for statement in script.split(";\n"):
+                old.execute(statement)
+        old.execute(
+            "INSERT INTO reading_plans (cohort, reader, cases, actor, created) "
+            "VALUES ('c@1', 'A', '[\"c1\"]', 'B', '2026-01-05T09:00:00Z')"
+        )
+        old.execute("PRAGMA user_version = 7")
+    old.close()
+    opened = Store(path)
+    assert opened.read("SELECT reader, cases, chances FROM reading_plans") == [
+        ("A", '["c1"]', None)
+    ]
+    opened.close()
+
+
 def add_run(store, kit, base="20260101-000000-abcdef", created="2026", **changes):
     """Add a run and return its record."""
     return store.add_run(base, created, "m", kit.make_spec(**changes))

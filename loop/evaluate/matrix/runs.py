@@ -17,7 +17,7 @@ from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.stability import read_draws
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, require_random
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.manifest import find_run, say_part
@@ -163,7 +163,7 @@ def check_before(
         The cohort has no such reference, or one of `runs` is of another prompt
         version or cohort than `task`.
     """
-    read_reference(workspace, task.spec.cohort, reference)
+    require_random(read_reference(workspace, task.spec.cohort, reference))
     for asked in runs:
         spec = find_run(workspace, asked.run or "").spec
         for what, theirs, ours in (

@@ -144,7 +144,7 @@ def find_cohort(entries: tuple[LedgerEntry, ...], name: str) -> CohortRecord | N
     sound = [
         entry
         for entry in entries
-        if entry.action not in ("reference_revised", "ratings_added")
+        if entry.action not in ("reference_revised", "ratings_added", "sample_drawn")
         or type(entry.payload.get("number")) is int
     ]
     return find_record(sound, name)

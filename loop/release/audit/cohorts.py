@@ -34,6 +34,7 @@ from loop.labels.importing.openi import OPENI, crosswalk_digest
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, is_stored, read_stored, sealed_path
 from loop.labels.taxonomy import taxonomy_digest
+from loop.labels.value_sample import sample_path
 from loop.release.audit.chain import find_cohort, subjects
 
 _FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
@@ -189,6 +190,9 @@ def _check_cohort(
     yield from _check_references(workspace, name, record)
     yield from _check_votes(workspace, name, record)
     yield from _check_ratings(workspace, name, record)
+    for number, payload in record.samples.items():
+        path, told = sample_path(workspace, name, number), str(payload.get("digest"))
+        yield _check_labels(workspace, path, f"{name}:sample{number}", record, told)
 
 
 def _check_cases(

@@ -552,6 +552,7 @@ def _fits(item: QueueItem, wanted: QueueFilter) -> bool:
         and (not wanted.kinds or item.failure.kind in wanted.kinds)
         and (not wanted.sections or not wanted.sections.isdisjoint(item.sections))
         and wanted.draws in (None, item.reasons.persistence)
+        and (not wanted.cases or item.case_id in wanted.cases)
     )
 
 

@@ -200,6 +200,9 @@ class QueueFilter:
 
     draws: Persistence | None = None
 
+    cases: frozenset[str] = frozenset()
+    """Case ids, such as those that were drawn for review."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:

@@ -10,9 +10,10 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from loop.core.clock import Clock, format_time, utc_now
@@ -27,6 +28,7 @@ from loop.labels.majority import read_rule
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.sealing import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
+from loop.labels.value_sample import newest_sample
 from loop.run.store import Store
 
 LONGEST_NAME = 64
@@ -186,7 +188,8 @@ def _positions(case_ids: tuple[str, ...]) -> dict[str, int]:
 
 
 _LATEST_PLANS = (
-    "SELECT reader, cases, actor, created, guideline, max(number) FROM reading_plans "
+    "SELECT reader, cases, actor, created, guideline, chances, max(number) "
+    "FROM reading_plans "
     "WHERE cohort = ? {where} GROUP BY reader"
 )
 
@@ -235,6 +238,10 @@ class PlanRequest:
     among: tuple[str, ...] = ()
     """Case ids to draw from, in their order; empty: the whole cohort."""
 
+    chances: tuple[float, ...] = ()
+    """With which each of `among` was drawn in a value sample; empty: they are of none.
+    The plans keep them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingPlan:
@@ -251,6 +258,10 @@ class ReadingPlan:
     guideline: str | None
     """The guideline when the cases were given, see `Assignment.guideline`; None: given
     before this was kept."""
+
+    chances: tuple[float, ...] = ()
+    """With which each of the cases was drawn in a value sample; empty: they are of
+    none."""
 
 
 def plan_cases(
@@ -274,6 +285,8 @@ def plan_cases(
     pool = wanted.among or assignment.cohort.case_ids
     if len(set(pool)) < len(pool):
         raise DataError("a case is listed twice. Name each case once.")
+    if len(wanted.chances) not in (0, len(wanted.among)):
+        raise ValueError("need a chance for each case that is drawn from")
     each = len(pool) if wanted.cases is None else wanted.cases
     overlap = each if wanted.overlap is None else wanted.overlap
     if each < 1 or not 0 <= overlap <= each:
@@ -320,7 +333,36 @@ def assign_cases(
     StoreError
         The store cannot be written; nothing was changed.
     """
-    return _keep_plans(store, assignment, plan_cases(assignment, wanted), actor, now)
+    plans = plan_cases(assignment, wanted)
+    chances = dict(zip(wanted.among, wanted.chances, strict=False))
+    return _keep_plans(store, assignment, plans, actor, now, chances=chances)
+
+
+def assign_sample(
+    workspace: WorkspacePaths, assignment: Assignment, wanted: PlanRequest
+) -> PlanRequest:
+    """Return `wanted` with the cases and chances of the newest value sample.
+
+    Raises
+    ------
+    DataError
+        No sample of the cohort was drawn, or its file is gone or was edited; or
+        `wanted` names cases of its own.
+    """
+    name = assignment.cohort.name
+    if wanted.among:
+        raise DataError(
+            "cases of one's own are no value sample: their chances are not known. Name "
+            "the cases, or take the sample."
+        )
+    kept = newest_sample(workspace, name)
+    if kept is None:
+        raise DataError(
+            f"no value sample of cohort {name} was drawn. Draw one with "
+            f"`ranloop sample {name} --for reading`."
+        )
+    chances = kept.sample.chances
+    return replace(wanted, among=tuple(chances), chances=tuple(chances.values()))
 
 
 def clear_plans(
@@ -353,7 +395,7 @@ def read_plans(store: Store, assignment: Assignment) -> dict[str, ReadingPlan]:
     """
     rows = store.read(_LATEST_PLANS.format(where=""), [assignment.key])
     found = {}
-    for reader, cases, actor, created, guideline, _ in sorted(rows):
+    for reader, cases, actor, created, guideline, chances, _ in sorted(rows):
         plan = _parse_plan(cases, reader)
         if plan:
             found[reader] = ReadingPlan(
@@ -362,6 +404,7 @@ def read_plans(store: Store, assignment: Assignment) -> dict[str, ReadingPlan]:
                 given_by=actor,
                 created=created,
                 guideline=guideline,
+                chances=_parse_chances(chances, len(plan), reader),
             )
     return found
 
@@ -425,13 +468,19 @@ def _keep_plans(
     cases: Mapping[str, tuple[str, ...]],
     actor: Actor,
     now: Clock,
+    *,
+    chances: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ReadingPlan, ...]:
     """Keep plans, all or none."""
     created = format_time(now())
+    drawn = {
+        reader: tuple(chances[case] for case in ids) if chances else ()
+        for reader, ids in cases.items()
+    }
     with store.writing() as connection:
         connection.executemany(
             "INSERT INTO reading_plans (cohort, reader, cases, actor, created, "
-            "guideline) VALUES (?,?,?,?,?,?)",
+            "guideline, chances) VALUES (?,?,?,?,?,?,?)",
             [
                 [
                     assignment.key,
@@ -440,6 +489,7 @@ def _keep_plans(
                     actor.name,
                     created,
                     assignment.guideline,
+                    json.dumps(drawn[reader]) if drawn[reader] else None,
                 ]
                 for reader, ids in cases.items()
             ],
@@ -451,6 +501,7 @@ def _keep_plans(
             given_by=actor.name,
             created=created,
             guideline=assignment.guideline,
+            chances=drawn[name],
         )
         for name, ids in sorted(cases.items())
     )
@@ -463,7 +514,23 @@ def _parse_plan(cases: str, reader: str) -> tuple[str, ...]:
             return tuple(map(str, found))
     except ValueError:
         pass
-    raise StoreError(
+    raise _changed_plan(reader)
+
+
+def _parse_chances(chances: str | None, cases: int, reader: str) -> tuple[float, ...]:
+    if chances is None:
+        return ()
+    try:
+        found = tuple(map(float, json.loads(chances)))
+    except (TypeError, ValueError):
+        found = ()
+    if len(found) == cases and all(0 < one <= 1 for one in found):
+        return found
+    raise _changed_plan(reader)
+
+
+def _changed_plan(reader: str) -> StoreError:
+    return StoreError(
         f"the reading plan of {reader!r} cannot be read; something other than ranloop "
         "changed it. Assign cases to the reader again with `ranloop reading assign`."
     )

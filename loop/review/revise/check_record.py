@@ -17,7 +17,7 @@ from loop.engines.base import DEFAULT_THINKING
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.expert_ratings import read_ratings_of
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, require_random
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.changes import Changes, ShareCriterion
@@ -235,12 +235,12 @@ def read_basis(workspace: WorkspacePaths, cohort: Cohort) -> CheckBasis:
     Raises
     ------
     DataError
-        There is none, or it was edited.
+        There is none, it was edited, or its cases are of a value sample.
     """
     if cohort.holds_pairs:
         ratings = read_ratings_of(workspace, cohort.name)
         return CheckBasis(ratings.number, ratings.digest)
-    reference = read_reference(workspace, cohort.name)
+    reference = require_random(read_reference(workspace, cohort.name))
     return CheckBasis(reference.number, reference.digest)
 
 

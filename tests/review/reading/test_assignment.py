@@ -250,3 +250,40 @@ def test_a_plan_that_something_else_changed_is_said(store, assignment, give):
         connection.execute("UPDATE reading_plans SET cases = '{broken'")
     with pytest.raises(StoreError, match="reading assign"):
         next_case(store, assignment, "Dr. A")
+
+
+def test_a_plan_keeps_the_chances_of_its_cases(store, assignment, give):
+    """Whatever the order of reading, each case has its own; so has a later plan."""
+    chances = {"c1": 0.5, "c2": 0.125, "c4": 1.0}
+    listed = {"among": tuple(chances), "chances": tuple(chances.values())}
+    (made,) = give("Dr. A", **listed)
+    assert dict(zip(made.case_ids, made.chances, strict=True)) == chances
+    assert read_plans(store, assignment)["Dr. A"] == made
+    (part,) = give("Dr. A", cases=2, **listed)
+    assert part.chances == tuple(chances[case] for case in part.case_ids)
+    (plain,) = give("Dr. A", cases=2)
+    assert plain.chances == ()
+    assert read_plans(store, assignment)["Dr. A"].chances == ()
+    clear_plans(store, assignment, ["Dr. A"], EDITOR)
+    assert read_plans(store, assignment) == {}
+
+
+def test_chances_of_other_cases_are_refused(assignment):
+    """One for each case that is drawn from, or none at all."""
+    with pytest.raises(ValueError, match="a chance for each case"):
+        plan_cases(
+            assignment,
+            PlanRequest(readers=("A",), among=("c1", "c2"), chances=(0.5,)),
+        )
+    with pytest.raises(ValueError, match="a chance for each case"):
+        plan_cases(assignment, PlanRequest(readers=("A",), chances=(0.5,)))
+
+
+@pytest.mark.parametrize("chances", ["{broken", "[0.5]", "[0.5, 2]", '["x", "y"]', "7"])
+def test_chances_that_something_else_changed_are_said(store, assignment, give, chances):
+    """A weight that nobody drew by must not be taken for one."""
+    give("Dr. A", among=("c1", "c2"), chances=(0.5, 0.25))
+    with store.writing() as connection:
+        connection.execute("UPDATE reading_plans SET chances = ?", [chances])
+    with pytest.raises(StoreError, match="reading assign"):
+        read_plans(store, assignment)

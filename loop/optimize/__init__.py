@@ -1,0 +1,1 @@
+"""Proposals for the clinician: searched wordings, cases worth reading, new labels."""
