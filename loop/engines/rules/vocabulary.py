@@ -354,13 +354,18 @@ class _Builder:
         """Return every spelling and inflection of one part."""
         if has_cjk(part):
             return {part}
-        forms = {part[:-1]} if part.endswith("*") else set(inflected(part, self._inflections))
+        forms = (
+            {part[:-1]}
+            if part.endswith("*")
+            else set(inflected(part, self._inflections))
+        )
         if not any(map(self._spelled.search, forms)):
             return forms
         for one, other in self._spellings:
             forms |= {form.replace(one, other) for form in forms}
             forms |= {form.replace(other, one) for form in forms}
         return forms
+
 
 def inflected(
     phrase: str, inflections: Sequence[tuple[str, Sequence[str]]]

@@ -44,6 +44,9 @@ LONGEST: Final = 4
 MOST_PHRASES: Final = 3_000
 """Phrases that are put together: distances grow with the square."""
 
+NEARLY: Final = 0.8
+"""Share of the cases of a phrase that must assert a longer one that stands for it."""
+
 PLACES: Final = 3
 """Places named of a cluster."""
 
@@ -61,7 +64,10 @@ class ShownPhrase(NamedTuple):
     hedged: int
     denied: int
     labels: tuple[str, ...]
-    """Labels that have a wording for it."""
+    """Labels of which it is a wording: where it is asserted, they are present."""
+
+    unsettled: tuple[str, ...]
+    """Labels that have a wording for it which leaves them uncertain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ class FindingCluster:
     """``c1`` is the one with most cases."""
 
     phrases: tuple[ShownPhrase, ...]
-    """The most frequent first; the cluster is called by it."""
+    """The most frequent first."""
 
     asserted: tuple[str, ...]
     """Ids of the cases that assert it, in the order of the cohort."""
@@ -101,13 +107,29 @@ class FindingCluster:
 
     @property
     def name(self) -> str:
-        """The most frequent phrase."""
-        return self.phrases[0].text
+        """The most frequent phrase, or a longer one that nearly as many cases assert.
+
+        "hiatal hernia" says more than "hernia".
+        """
+        first = self.phrases[0]
+        longer = [
+            one
+            for one in self.phrases[1:]
+            if set(first.text.split()) < set(one.text.split())
+            and one.asserted >= NEARLY * first.asserted
+        ]
+        return max(longer or [first], key=lambda one: len(one.text.split())).text
 
     @property
     def covered(self) -> tuple[str, ...]:
-        """Labels that have a wording for one of its phrases, in order."""
+        """Labels of which one of its phrases is a wording, in order."""
         return tuple(dict.fromkeys(one for p in self.phrases for one in p.labels))
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """Labels that one of its phrases only leaves uncertain, in order."""
+        found = dict.fromkeys(one for p in self.phrases for one in p.unsettled)
+        return tuple(one for one in found if one not in self.covered)
 
     @property
     def mentions(self) -> int:
@@ -155,8 +177,13 @@ class Discovery:
     """Phrases left out because there were too many."""
 
     @property
+    def phrases(self) -> int:
+        """Phrases of all clusters."""
+        return sum(len(one.phrases) for one in self.clusters)
+
+    @property
     def lacking(self) -> tuple[FindingCluster, ...]:
-        """Clusters of which no phrase is a wording of any label."""
+        """Clusters of which no phrase makes any label present."""
         return tuple(one for one in self.clusters if not one.covered)
 
     @property
@@ -215,9 +242,9 @@ def discover_findings(
     require_reports(about, "discover")
     if about.role not in ROLES:
         raise DataError(
-            f"cohort {cohort!r} has the role {about.role.value}. Labels are designed on "
-            "cases that no claim rests on: name a cohort of the role taxonomy or dev, "
-            "or import these reports again with --role taxonomy."
+            f"cohort {cohort!r} has the role {about.role.value}. Labels are designed "
+            "on cases that no claim rests on: name a cohort of the role taxonomy or "
+            "dev, or import other reports with --role taxonomy."
         )
     words = read_phrase_words(workspace)
     cues = read_cues(workspace.labels)
@@ -315,9 +342,7 @@ def _extracts(version: PromptVersion, taxonomy: Taxonomy) -> bool:
 def _name_guides(taxonomy: Taxonomy) -> tuple[Guide, ...]:
     """Return guides that hold the names of the labels alone."""
     return tuple(
-        Guide(
-            label=one.id, name=one.name, definition=one.definition, terms=one.aliases
-        )
+        Guide(label=one.id, name=one.name, definition=one.definition, terms=one.aliases)
         for one in taxonomy.labels
         if one.id != NO_FINDING
     )
@@ -357,10 +382,10 @@ def _cluster(
             hedged=len(said[at].hedged),
             denied=len(said[at].denied),
             places=_common_places(members[at], min_reports),
-            near=ids.get(_or_none(groups[at].near), ""),
+            near="" if (near := groups[at].near) is None else ids[near],
             found=_count_found([answers[case] for case in said[at].asserted]),
             unlabelled=sum(
-                not _FOUND & set(answers[case].values()) for case in said[at].asserted
+                _FOUND.isdisjoint(answers[case].values()) for case in said[at].asserted
             ),
         )
         for at in order
@@ -368,10 +393,6 @@ def _cluster(
 
 
 _FOUND: Final = frozenset({Stance.PRESENT, Stance.UNCERTAIN})
-
-
-def _or_none(near: int | None) -> int:
-    return -1 if near is None else near
 
 
 def _join(phrases: Sequence[AssertedPhrase]) -> _Said:
@@ -383,14 +404,17 @@ def _join(phrases: Sequence[AssertedPhrase]) -> _Said:
 
 def _shown(phrase: AssertedPhrase, reader: ReportReader) -> ShownPhrase:
     """Return a phrase with its counts and the labels that have a wording for it."""
-    hits = reader.read_sentence(phrase.wording.replace(GAP, ""))
-    held = {reader.labels[one.target] for one in hits if one.stance in _FOUND}
+    held: dict[str, Stance] = {}
+    for hit in reader.read_sentence(phrase.wording.replace(GAP, "")):
+        label = reader.labels[hit.target]
+        held[label] = max(hit.stance, held.get(label, hit.stance))
     return ShownPhrase(
         phrase.wording,
         len(phrase.asserted),
         len(phrase.hedged),
         len(phrase.denied),
-        tuple(one for one in reader.labels if one in held),
+        tuple(one for one in reader.labels if held.get(one) is Stance.PRESENT),
+        tuple(one for one in reader.labels if held.get(one) is Stance.UNCERTAIN),
     )
 
 

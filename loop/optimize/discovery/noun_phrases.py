@@ -176,12 +176,11 @@ class _PhraseFinder:
         self._unnamed = self._forms.all_of(words.unnamed)
         self._relative = self._forms.all_of(words.relative)
         self._places = self._forms.all_of(words.places)
-        self._meant = {
+        self._meant: dict[tuple[str, ...], tuple[str, ...]] = {
             (self._forms.of(short),): key
             for short, full in words.abbreviations.items()
             if (key := self._key_of(full.lower()))
         }
-
         self.grams = lru_cache(maxsize=MEMO_SENTENCES)(self._find)
 
     def _find(self, sentence: str) -> tuple[_Gram, ...]:
@@ -331,9 +330,7 @@ def _find_names(
         for word, count in every.items()
         if word not in known
         and (
-            not small[word]
-            or capital[word] > small[word]
-            or 2 * titled[word] >= count
+            not small[word] or capital[word] > small[word] or 2 * titled[word] >= count
         )
     }
     return frozenset(every), frozenset(names)
@@ -357,10 +354,11 @@ def _collect_wordings(
         for gram in finder.grams(sentence):
             if gram.words in counts:
                 counts[gram.words][gram.wording] += weight
-    return {
-        key: sorted(found, key=lambda one, found=found: (-found[one], one))
-        for key, found in counts.items()
-    }
+    return {key: _by_count(found) for key, found in counts.items()}
+
+
+def _by_count(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda one: (-counts[one], one))
 
 
 def _read(

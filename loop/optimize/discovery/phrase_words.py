@@ -54,9 +54,7 @@ class PhraseWords(BaseModel):
     @cached_property
     def ending(self) -> frozenset[str]:
         """Words that end a phrase."""
-        return (
-            self.breaks | self.normal | self.dates | self.titles | self.titles_after
-        )
+        return self.breaks | self.normal | self.dates | self.titles | self.titles_after
 
     @cached_property
     def skipped(self) -> frozenset[str]:
