@@ -24,6 +24,7 @@ from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.optimize.discovery.clusters import CUT, cluster_phrases
 from loop.optimize.discovery.noun_phrases import (
     AssertedPhrase,
+    mend,
     mine_phrases,
 )
 from loop.optimize.discovery.phrase_words import (
@@ -373,7 +374,9 @@ def _cluster(
         key=lambda at: (-len(said[at].asserted), members[at][0].words),
     )
     ids = {at: f"c{number}" for number, at in enumerate(order, 1)}
-    answers = [reader.stances(reader.split(one.variables["text"])) for one in items]
+    answers = [
+        reader.stances(reader.split(mend(one.variables["text"]))) for one in items
+    ]
     return tuple(
         FindingCluster(
             id=ids[at],

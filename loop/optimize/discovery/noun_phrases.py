@@ -29,6 +29,8 @@ LONGEST_WORD: Final = 32
 
 _TOKEN: Final = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+
 _MASK: Final = re.compile(r"x+")
 """What stands for a word that was removed, as in Open-i: "XXXX"."""
 
@@ -147,11 +149,16 @@ def mine_phrases(
     )
 
 
+def mend(text: str) -> str:
+    """Return `text` with each half of a character that lacks the other replaced."""
+    return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def _split(
     texts: Sequence[str], cues: Sequence[Cues]
 ) -> list[tuple[ReportSentence, ...]]:
     reader = ReportReader((), (), cues)
-    return [tuple(reader.split(text)) for text in texts]
+    return [tuple(reader.split(mend(text))) for text in texts]
 
 
 def _distinct(report: Iterable[ReportSentence]) -> list[str]:
@@ -351,7 +358,7 @@ def _collect_wordings(
     """Return how each phrase is written, most often first."""
     counts: dict[tuple[str, ...], Counter[str]] = {key: Counter() for key in kept}
     for sentence, weight in weights.items():
-        for gram in finder.grams(sentence):
+        for gram in set(finder.grams(sentence)):
             if gram.words in counts:
                 counts[gram.words][gram.wording] += weight
     return {key: _by_count(found) for key, found in counts.items()}
