@@ -38,12 +38,12 @@ from loop.optimize.discovery.documents import (
     render_discovery_csv,
     render_discovery_html,
 )
-from loop.optimize.discovery.taxonomy_draft import (
+from loop.optimize.discovery.taxonomy_change import (
     TaxonomyChange,
     check_taxonomy_draft,
-    format_taxonomy_draft,
     take_taxonomy_draft,
 )
+from loop.optimize.discovery.taxonomy_draft import format_taxonomy_draft
 
 _SHOWN = 20
 """Clusters that are printed of each kind; the documents have all of them."""

@@ -14,7 +14,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -98,7 +98,7 @@ def rediscover(
     """Return for each label the cluster with the best F1."""
     found = []
     for label, values in marks.items():
-        scores = [_score(one, values, values.keys()) for one in clusters]
+        scores = [_score(one.asserted, values, values.keys()) for one in clusters]
         best = scores.index(max(scores))
         one = clusters[best]
         found.append(
@@ -122,21 +122,19 @@ def choose_apart(
     dev = {row["uid"] for row in _rows(data / "openi" / "reports_dev.csv")}
     scores = []
     for values in marks.values():
-        on_dev = [_score(one, values, dev) for one in clusters]
+        on_dev = [_score(one.asserted, values, dev) for one in clusters]
         best = clusters[on_dev.index(max(on_dev))]
-        scores.append(_score(best, values, values.keys() - dev))
+        scores.append(_score(best.asserted, values, values.keys() - dev))
     return scores
 
 
 def _score(
-    cluster: FindingCluster, values: Mapping[str, str], cases: Set[str]
+    asserted: Iterable[str], values: Mapping[str, str], cases: Set[str]
 ) -> float:
+    """Return F1 of asserting cases on `cases`, without those marked uncertain."""
     positive = {case for case in cases if values[case] == "1"}
     decided = {case for case in cases if values[case] != "-1"}
-    return _f1(decided.intersection(cluster.asserted), positive)
-
-
-def _f1(said: Set[str], positive: Set[str]) -> float:
+    said = decided.intersection(asserted)
     return 2 * len(said & positive) / max(1, len(said) + len(positive))
 
 
@@ -158,28 +156,53 @@ def agreement(halves: Sequence[Sequence[AssertedPhrase]], cut: float) -> float:
     )
 
 
+def draw_halves(count: int, seed: int) -> tuple[list[int], list[int]]:
+    """Return two random halves of the places of reports, each in order."""
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return sorted(order[: count // 2]), sorted(order[count // 2 :])
+
+
 def split_halves(texts: Sequence[str]) -> list[list[tuple[AssertedPhrase, ...]]]:
     """Return the phrases of random halves of the reports."""
     cues, words = read_cues(bundled() / "labels"), read_phrase_words()
-    splits = []
-    for seed in range(SPLITS):
-        order = list(range(len(texts)))
-        random.Random(seed).shuffle(order)
-        middle = len(order) // 2
-        splits.append(
-            [
-                mine_phrases(
-                    [texts[at] for at in sorted(half)],
-                    cues,
-                    words,
-                    min_reports=MIN_REPORTS,
-                    longest=LONGEST,
-                    most=MOST_PHRASES,
-                ).phrases
-                for half in (order[:middle], order[middle:])
+    return [
+        [
+            mine_phrases(
+                [texts[at] for at in half],
+                cues,
+                words,
+                min_reports=MIN_REPORTS,
+                longest=LONGEST,
+                most=MOST_PHRASES,
+            ).phrases
+            for half in draw_halves(len(texts), seed)
+        ]
+        for seed in range(SPLITS)
+    ]
+
+
+def count_in_halves(
+    splits: Sequence[Sequence[Sequence[AssertedPhrase]]],
+    ids: Sequence[str],
+    marks: Mapping[str, Mapping[str, str]],
+) -> list[int]:
+    """Return how many labels each half finds again by itself."""
+    counts = []
+    for seed, halves in enumerate(splits):
+        for half, phrases in zip(draw_halves(len(ids), seed), halves, strict=True):
+            cases = {ids[at] for at in half}
+            clusters = [
+                {ids[half[at]] for one in group.places for at in phrases[one].asserted}
+                for group in cluster_phrases(phrases)
             ]
-        )
-    return splits
+            counts.append(
+                sum(
+                    max(_score(one, values, cases) for one in clusters) >= GOOD
+                    for values in marks.values()
+                )
+            )
+    return counts
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -239,6 +262,17 @@ def main() -> None:
             f"cut {cut:.2f}  mean {statistics.mean(indices):.3f}  "
             f"least {min(indices):.3f}{mark}"
         )
+
+    ids = [
+        row["uid"]
+        for part in ("dev", "test")
+        for row in _rows(data / "openi" / f"reports_{part}.csv")
+    ]
+    counts = count_in_halves(splits, ids, read_marks(data))
+    print(
+        f"labels found again in a random half: mean {statistics.mean(counts):.1f}, "
+        f"{min(counts)} to {max(counts)}"
+    )
 
     version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     cues = read_cues(bundled() / "labels")

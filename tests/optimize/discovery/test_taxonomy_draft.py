@@ -16,13 +16,15 @@ from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
-from loop.optimize.discovery import taxonomy_draft
+from loop.optimize.discovery import taxonomy_change
 from loop.optimize.discovery.discover import discover_findings
-from loop.optimize.discovery.taxonomy_draft import (
+from loop.optimize.discovery.taxonomy_change import (
     check_taxonomy_draft,
+    take_taxonomy_draft,
+)
+from loop.optimize.discovery.taxonomy_draft import (
     format_taxonomy_draft,
     read_taxonomy_draft,
-    take_taxonomy_draft,
 )
 from tests.conftest import shipped_workspace
 from tests.optimize.discovery.made_reports import WHO, add_cohort, reports
@@ -204,7 +206,7 @@ def test_what_would_break_is_named(place, draft):
     edit(draft, name_spine)
     said = [(one.check, one.what) for one in check_taxonomy_draft(place, draft).breaks]
     (prompt,) = [what for check, what in said if check == "prompts"]
-    assert "extractor@v1 has no guide for degenerative_spine" in prompt
+    assert "extractor@v1 does not ask for degenerative_spine" in prompt
     assert "No Finding no longer follows" in prompt
     (reference,) = [what for check, what in said if check == "references"]
     assert "says nothing of degenerative_spine" in reference
@@ -240,7 +242,7 @@ def test_what_was_killed_after_the_entry_goes_on(place, draft, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(taxonomy_draft, "write_atomic", die)
+        patch.setattr(taxonomy_change, "write_atomic", die)
         with pytest.raises(KeyboardInterrupt):
             take_taxonomy_draft(place, draft, WHO, why="killed")
     count = len(read_ledger(place.ledger))
