@@ -349,7 +349,7 @@ def _name_guides(taxonomy: Taxonomy) -> tuple[Guide, ...]:
     )
 
 
-class _Said(NamedTuple):
+class _ClusterReports(NamedTuple):
     """Reports, by their places, that say something of a cluster."""
 
     asserted: frozenset[int]
@@ -398,11 +398,11 @@ def _cluster(
 _FOUND: Final = frozenset({Stance.PRESENT, Stance.UNCERTAIN})
 
 
-def _join(phrases: Sequence[AssertedPhrase]) -> _Said:
+def _join(phrases: Sequence[AssertedPhrase]) -> _ClusterReports:
     asserted = frozenset[int]().union(*(one.asserted for one in phrases))
     hedged = frozenset[int]().union(*(one.hedged for one in phrases)) - asserted
     denied = frozenset[int]().union(*(one.denied for one in phrases))
-    return _Said(asserted, hedged, denied - asserted - hedged)
+    return _ClusterReports(asserted, hedged, denied - asserted - hedged)
 
 
 def _shown(phrase: AssertedPhrase, reader: ReportReader) -> ShownPhrase:
