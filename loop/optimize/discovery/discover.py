@@ -249,10 +249,16 @@ def discover_findings(
         )
     words = read_phrase_words(workspace)
     cues = read_cues(workspace.labels)
-    if all(one.language != words.language for one in cues):
+    spaced = {one.language: one.words for one in cues}
+    if not spaced.get(words.language):
         raise DataError(
-            f"there are no cues for {words.language!r}, the language of labels/"
-            f"{DISCOVERY}. Add labels/cues/{words.language}.yaml."
+            f"labels/{DISCOVERY} is of the language {words.language!r}, "
+            + (
+                "which puts no spaces between words: that is not supported."
+                if words.language in spaced
+                else f"and there are no cues for it. Add labels/cues/{words.language}"
+                ".yaml."
+            )
         )
     taxonomy = read_taxonomy(workspace.labels)
     version = _find_prompt(workspace, prompt, taxonomy)

@@ -259,7 +259,7 @@ class _PhraseFinder:
             glued = last is not None and last.end() == start
             after = folded[found.end() : found.end() + 1]
             ends = (
-                not word[0].isalpha()
+                not word.isalpha()
                 or (glued and last is not None and last[0].isdigit())
                 or after.isdigit()
                 or word in self._words.ending
@@ -284,7 +284,7 @@ def _plain_words(sentence: str) -> list[str]:
 
 
 def _is_plain(word: str) -> bool:
-    return word[0].isalpha() and _is_word(word)
+    return word.isalpha() and _is_word(word)
 
 
 def _worded(chunk: Sequence[_Word]) -> str:

@@ -199,6 +199,18 @@ def test_an_own_file_of_words_is_read(made):
 
 
 @pytest.mark.parametrize(
+    ("language", "says"), [("zh", "no spaces between words"), ("de", "no cues for it")]
+)
+def test_a_file_of_words_needs_a_language_that_can_be_read(made, language, says):
+    """With cues, and spaces between words."""
+    shipped = (bundled() / "labels" / "discovery.yaml").read_text("utf-8")
+    own = shipped.replace("language: en", f"language: {language}")
+    (made.labels / "discovery.yaml").write_text(own, "utf-8")
+    with pytest.raises(DataError, match=says):
+        discover_findings(made, "made")
+
+
+@pytest.mark.parametrize(
     ("settings", "says"),
     [
         ({"min_reports": 4}, "5 or more, got 4"),

@@ -79,6 +79,7 @@ def test_one_patient_said_five_times_in_one_report_is_still_rare():
         ("Nodule seen 12-Jan-2020.", "jan"),
         ("A nodule at level T12 of 7mm on 3/4/2020.", "mm"),
         ("Nodule near the XXXX clip.", "xxxx"),
+        ("Nodule of the area² and ③whorls.", "area²"),
     ],
 )
 def test_names_dates_and_digits_are_never_shown(text, secret):
