@@ -311,7 +311,7 @@ def _find_names(
     titled: Counter[str] = Counter()
     for sentence in sentences:
         tokens = [
-            (written, written.lower())
+            (written, fold(written))
             for written in _TOKEN.findall(sentence)
             if written[0].isalpha() or written == ":"
         ]
@@ -326,7 +326,7 @@ def _find_names(
             if written == ":":
                 opens = True
                 continue
-            if written == low:
+            if written.islower():
                 small[low] += 1
             elif not opens:
                 capital[low] += 1

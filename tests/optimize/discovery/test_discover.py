@@ -22,8 +22,10 @@ from loop.optimize.discovery.documents import (
     render_discovery_html,
 )
 from loop.prompts.catalog import read_version
+from loop.review.start import new_prompt
 from tests.bench.bench_discover import GOOD, import_all, read_marks, rediscover
-from tests.optimize.discovery.made_reports import add_cohort, reports
+from tests.conftest import shipped_workspace
+from tests.optimize.discovery.made_reports import WHO, add_cohort, reports
 
 SECRETS = ("azygos", "fissure", "anomaly")
 """Words that three made-up reports hold."""
@@ -127,6 +129,25 @@ def test_the_table_has_every_phrase(found):
     rows = list(csv.DictReader(io.StringIO(render_discovery_csv(found))))
     assert len(rows) == found.phrases
     assert {row["cluster"] for row in rows} == {one.id for one in found.clusters}
+
+
+def test_a_prompt_for_something_else_is_refused(tmp_path):
+    """A judge names no finding of one report."""
+    place = shipped_workspace(tmp_path / "ws")
+    add_cohort(place, reports())
+    with pytest.raises(DataError, match="does not ask for the labels"):
+        discover_findings(place, "made", prompt="green")
+
+
+def test_of_several_prompts_one_must_be_named(tmp_path):
+    """None is taken by chance."""
+    place = shipped_workspace(tmp_path / "ws")
+    add_cohort(place, reports())
+    assert discover_findings(place, "made").prompt.startswith("extractor@v")
+    new_prompt(place, "second", WHO)
+    with pytest.raises(DataError, match=r"several prompts.*extractor@v.*second@v1"):
+        discover_findings(place, "made")
+    assert discover_findings(place, "made", prompt="second").prompt == "second@v1"
 
 
 @pytest.mark.slow

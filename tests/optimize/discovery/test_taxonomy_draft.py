@@ -9,9 +9,10 @@ import yaml
 from typer.testing import CliRunner
 
 from loop.cli.main import app
+from loop.core.check_findings import FindingSeverity
 from loop.core.digests import digest_text
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.ledger import read_ledger
+from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -26,6 +27,7 @@ from loop.optimize.discovery.taxonomy_draft import (
     format_taxonomy_draft,
     read_taxonomy_draft,
 )
+from loop.release.audit.cohorts import check_basis
 from tests.conftest import shipped_workspace
 from tests.optimize.discovery.made_reports import WHO, add_cohort, reports
 
@@ -232,6 +234,32 @@ def test_a_draft_is_taken_once(place, draft):
     with pytest.raises(DataError, match=rf"taken already \(ledger entry {count}\)"):
         take_taxonomy_draft(place, draft, WHO, why="twice")
     assert len(read_ledger(place.ledger)) == count
+
+
+def test_audit_knows_a_change_that_is_on_record(place, draft):
+    """A note; what is edited by hand afterwards is a warning again."""
+    before = digest_text((place.labels / "taxonomy.yaml").read_text("utf-8"))
+    scored = Event(
+        action="evaluated",
+        subject="extractor@v1",
+        reason="made up",
+        payload={"taxonomy_digest": before},
+    )
+    append_event(place.ledger, scored, WHO)
+    edit(draft, name_spine)
+    take_taxonomy_draft(place, draft, WHO, why="readers")
+
+    def said():
+        entries = read_ledger(place.ledger)
+        found = check_basis(place, entries)
+        return next(one for one in found if one.check == "taxonomy"), entries[-1].seq
+
+    found, seq = said()
+    assert found.severity is FindingSeverity.NOTE
+    assert f"was revised (entry {seq}) since 1 of 1 evaluations" in found.what
+    with (place.labels / "taxonomy.yaml").open("a", encoding="utf-8") as stream:
+        stream.write("# by hand\n")
+    assert said()[0].severity is FindingSeverity.WARNING
 
 
 def test_what_was_killed_after_the_entry_goes_on(place, draft, monkeypatch):
