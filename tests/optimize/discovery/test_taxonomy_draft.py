@@ -27,7 +27,9 @@ from loop.optimize.discovery.taxonomy_draft import (
     format_taxonomy_draft,
     read_taxonomy_draft,
 )
+from loop.release.audit.audit import audit_workspace
 from loop.release.audit.cohorts import check_basis
+from loop.run.task import run_prompt
 from tests.conftest import shipped_workspace
 from tests.optimize.discovery.made_reports import WHO, add_cohort, reports
 
@@ -260,6 +262,27 @@ def test_audit_knows_a_change_that_is_on_record(place, draft):
     with (place.labels / "taxonomy.yaml").open("a", encoding="utf-8") as stream:
         stream.write("# by hand\n")
     assert said()[0].severity is FindingSeverity.WARNING
+
+
+def test_audit_counts_what_was_scored_before_with_the_labels_of_then(place, draft):
+    """No Finding does not follow from the old answers any more; it did then."""
+    source = place.root.parent / "dev.csv"
+    rows = [f"d{n},Text {n}: {report},present" for n, report in enumerate(reports(6))]
+    source.write_text("\n".join(["id,text,pleural_effusion", *rows]), "utf-8")
+    import_cohort(place, source, ImportOptions(name="dev", role="dev"), actor=WHO)
+    run_prompt(place, "extractor", "dev")
+    scored = CliRunner().invoke(app, ["evaluate", "-w", str(place.root)])
+    assert "gate" in scored.output
+
+    def said():
+        found = audit_workspace(place).findings
+        return [one for one in found if one.check == "evaluations"]
+
+    before = [one.what for one in said()]
+    assert "1 of 1 scored runs give the recorded counts" in before
+    edit(draft, name_spine)
+    take_taxonomy_draft(place, draft, WHO, why="readers")
+    assert [one.what for one in said()] == before
 
 
 def test_what_was_killed_after_the_entry_goes_on(place, draft, monkeypatch):
