@@ -89,6 +89,34 @@ def test_clusters_come_by_cases_and_are_numbered(found):
     ]
 
 
+@pytest.mark.parametrize(("longer", "name"), [(9, "hiatal hernia"), (6, "hernia")])
+def test_a_cluster_is_called_by_the_phrase_that_says_most(workspace, longer, name):
+    """The longer one, if nearly all of its cases have it."""
+    texts = [f"There is a {'hiatal ' * (n < longer)}hernia. Case." for n in range(10)]
+    add_cohort(workspace, texts)
+    (cluster,) = discover_findings(workspace, "made").clusters
+    assert (cluster.name, cluster.phrases[0].text) == (name, "hernia")
+
+
+def test_the_nearest_cluster_is_named_by_its_id(workspace):
+    """Two findings in the same reports and places, said in other words."""
+    texts = ["There is scoliosis. There is levoscoliosis of the spine."] * 9
+    add_cohort(workspace, [f"{text} {'Again. ' * n}" for n, text in enumerate(texts)])
+    found = discover_findings(workspace, "made", cut=0.1)
+    assert {one.id: one.near for one in found.clusters} == {"c1": "c2", "c2": "c1"}
+
+
+def test_a_label_that_is_only_left_uncertain_does_not_name_a_cluster(tmp_path):
+    """It is told apart, on the page too."""
+    place = shipped_workspace(tmp_path / "ws")
+    add_cohort(place, reports())
+    found = discover_findings(place, "made")
+    aorta = by_name(found)["aorta ... tortuous"]
+    assert (aorta.covered, aorta.unsettled) == ((), ("mediastinal_other",))
+    assert aorta in found.lacking
+    assert "left uncertain: Mediastinal Other" in render_discovery_html(found)
+
+
 def test_the_newest_version_of_the_only_prompt_is_taken(made, found):
     """And is named with its digest."""
     version = read_version(made, "extractor@latest")
