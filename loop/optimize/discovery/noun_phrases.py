@@ -238,8 +238,8 @@ class _PhraseFinder:
         """Yield the runs of words of a sentence between what ends a phrase."""
         chunk: list[_Word] = []
         gap = False
-        for word, ends in self._tokens(fold(sentence)):
-            if ends:
+        for word in _TOKEN.findall(fold(sentence)):
+            if self._ends(word):
                 if chunk:
                     yield chunk
                 chunk, gap = [], False
@@ -251,40 +251,26 @@ class _PhraseFinder:
         if chunk:
             yield chunk
 
-    def _tokens(self, folded: str) -> Iterator[tuple[str, bool]]:
-        """Yield each token of a folded sentence, and whether it ends a phrase."""
-        last = None
-        for found in _TOKEN.finditer(folded):
-            word, start = found[0], found.start()
-            glued = last is not None and last.end() == start
-            after = folded[found.end() : found.end() + 1]
-            ends = (
-                not word.isalpha()
-                or (glued and last is not None and last[0].isdigit())
-                or after.isdigit()
-                or word in self._words.ending
-                or word in self._names
-                or (word not in self._words.skipped and not _is_word(word))
-            )
-            yield word, ends
-            last = found
+    def _ends(self, word: str) -> bool:
+        """Whether a token of a folded sentence ends a phrase."""
+        own = self._words
+        if word in own.ending or word in self._names:
+            return True
+        return word not in own.skipped and not _is_plain(word)
 
 
-def _is_word(word: str) -> bool:
-    """Whether it can stand in a phrase: no letter alone, no mask, no Chinese."""
+def _is_plain(token: str) -> bool:
+    """Whether it can stand in a phrase: no letter alone, digit, mask or Chinese."""
     return (
-        SHORTEST_WORD <= len(word) <= LONGEST_WORD
-        and not _MASK.fullmatch(word)
-        and not has_cjk(word)
+        token.isalpha()
+        and SHORTEST_WORD <= len(token) <= LONGEST_WORD
+        and not _MASK.fullmatch(token)
+        and not has_cjk(token)
     )
 
 
 def _plain_words(sentence: str) -> list[str]:
     return [word for word in _TOKEN.findall(fold(sentence)) if _is_plain(word)]
-
-
-def _is_plain(word: str) -> bool:
-    return word.isalpha() and _is_word(word)
 
 
 def _worded(chunk: Sequence[_Word]) -> str:

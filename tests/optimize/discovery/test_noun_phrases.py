@@ -108,9 +108,29 @@ def test_what_stands_in_capitals_only_may_be_a_name():
 
 
 def test_capitals_at_the_start_of_a_sentence_say_nothing():
-    """Scoliosis begins a sentence more often than not."""
-    texts = ["Scoliosis. Clear lungs."] * 20 + ["Mild scoliosis."] * 2
-    assert counts(texts) == {"scoliosis": (22, 0, 0)}
+    """Scoliosis begins more sentences than not, and stands after a colon."""
+    texts = ["Scoliosis.", "Scoliosis is stable.", "Spine: Scoliosis."] * 7
+    assert counts([*texts, "Mild scoliosis."])["scoliosis"] == (22, 0, 0)
+
+
+def test_sentences_in_capitals_say_nothing_of_names():
+    """Shouted more often than not, and still a word."""
+    texts = ["SEVERE SCOLIOSIS OF IT ALL.", "MILD SCOLIOSIS WAS SEEN THERE."] * 3
+    assert counts([*texts, "There is scoliosis."])["scoliosis"] == (7, 0, 0)
+
+
+def test_what_has_a_capital_more_often_than_not_may_be_a_name():
+    """Whoever types it in small letters once."""
+    texts = ["As told Walrus, a nodule.", "We told Walrus of a nodule.", "Told walrus."]
+    assert "walrus" not in " ".join(counts(texts * 9)).split()
+    assert mined(texts * 9).names == 1
+
+
+def test_letters_beside_digits_are_no_word():
+    """Numbers of accessions, levels and sizes."""
+    assert counts(["There is whorl12 and 7whorls and a nodule."] * 9) == {
+        "nodule": (9, 0, 0)
+    }
 
 
 def test_abbreviation_and_what_it_stands_for_are_one_phrase():
