@@ -1,5 +1,7 @@
 """Phrases that are said alike are put together, others are not."""
 
+import pytest
+
 from loop.optimize.discovery.clusters import cluster_phrases
 from loop.optimize.discovery.noun_phrases import AssertedPhrase
 
@@ -48,6 +50,23 @@ def test_what_has_nothing_in_common_is_near_to_nothing():
 def test_near_names_the_cluster_that_is_most_like_it():
     """Both ways, where there are two."""
     groups = cluster_phrases([CALCIFIED, CALCIFICATION, FRACTURE], cut=0.01)
+    assert [one.near for one in groups] == [1, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("wording", "asserted", "context"),
+    [
+        ("calcified", range(50, 60), "nowhere"),
+        ("stone", range(10), "nowhere"),
+        ("stone", range(50, 60), "calcified aorta"),
+    ],
+)
+def test_wording_reports_and_context_each_bring_phrases_together(
+    wording, asserted, context
+):
+    """One of the three in common is enough to be near, and not to be one."""
+    other = phrase(wording, asserted, context)
+    groups = cluster_phrases([CALCIFIED, other, FRACTURE])
     assert [one.near for one in groups] == [1, 0, None]
 
 

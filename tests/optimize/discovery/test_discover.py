@@ -100,6 +100,27 @@ def test_a_cluster_is_called_by_the_phrase_that_says_most(workspace, longer, nam
     assert (cluster.name, cluster.phrases[0].text) == (name, "hernia")
 
 
+def test_a_place_of_few_cases_is_not_named(workspace):
+    """It would say more of them than the phrase does."""
+    where = ["lingula"] * 4 + ["apex"] * 5
+    texts = [f"There is a nodule in the {one}. C." for one in where]
+    add_cohort(workspace, [f"{text} {'D. ' * n}" for n, text in enumerate(texts)])
+    (cluster,) = discover_findings(workspace, "made").clusters
+    assert (cluster.name, cluster.places) == ("nodule", (("apex", 5),))
+
+
+def test_a_case_that_asserts_one_phrase_and_denies_another_asserts(workspace):
+    """It counts once."""
+    texts = ["There is a calcified granuloma."] * 6
+    texts += ["There is a granuloma. No calcified granuloma."] * 5
+    add_cohort(workspace, [f"{text} {'D. ' * n}" for n, text in enumerate(texts)])
+    found = discover_findings(workspace, "made", cut=0.95)
+    cluster = next(one for one in found.clusters if len(one.phrases) > 1)
+    denied = {one.text: one.denied for one in cluster.phrases}
+    assert denied["calcified granuloma"] == 5
+    assert (len(cluster.asserted), cluster.denied, cluster.mentions) == (11, 0, 11)
+
+
 def test_the_nearest_cluster_is_named_by_its_id(workspace):
     """Two findings in the same reports and places, said in other words."""
     texts = ["There is scoliosis. There is levoscoliosis of the spine."] * 9
