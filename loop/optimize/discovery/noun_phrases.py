@@ -20,7 +20,7 @@ from loop.core.records import Guide
 from loop.engines.rules.cues import Cues
 from loop.engines.rules.engine import ReportReader, ReportSentence
 from loop.engines.rules.sentence import MEMO_SENTENCES, Stance
-from loop.engines.rules.vocabulary import GAP, fold, has_cjk
+from loop.engines.rules.vocabulary import GAP, fold
 from loop.optimize.discovery.phrase_words import PhraseWords, WordForms
 
 SHORTEST_WORD: Final = 2
@@ -260,12 +260,11 @@ class _PhraseFinder:
 
 
 def _is_plain(token: str) -> bool:
-    """Whether it can stand in a phrase: no letter alone, digit, mask or Chinese."""
+    """Whether it can stand in a phrase: no letter alone, no digit and no mask."""
     return (
         token.isalpha()
         and SHORTEST_WORD <= len(token) <= LONGEST_WORD
         and not _MASK.fullmatch(token)
-        and not has_cjk(token)
     )
 
 

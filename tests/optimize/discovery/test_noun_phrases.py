@@ -79,6 +79,8 @@ def test_one_patient_said_five_times_in_one_report_is_still_rare():
         ("Nodule seen 12-Jan-2020.", "jan"),
         ("A nodule at level T12 of 7mm on 3/4/2020.", "mm"),
         ("Nodule near the XXXX clip.", "xxxx"),
+        ("A nodule near the xxxx clip.", "xxxx"),
+        ("A nodule, that is 结节, in the lung.", "结节"),
         ("There is a nodule as told İpek by phone.", "İpek"),
         ("There is a nodule as told Ölçer by phone.", "ölçer"),
         ("Nodule of the area² and ③whorls.", "area²"),
