@@ -26,6 +26,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "guideline": "Write the annotation guideline for readers.",
         "reading": "Read cases blind, publish the votes, settle disputes.",
         "agreement": "Measure how well readers agree, label by label.",
+        "discover": "Find what reports assert and no label names.",
     },
     "Run and measure": {
         "serve": "Start a vLLM server and keep it running until Ctrl-C.",

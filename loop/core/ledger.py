@@ -51,6 +51,7 @@ ACTIONS = frozenset(
         "key_added",
         "key_revoked",
         "labels_upgraded",
+        "taxonomy_revised",
         "ledger_repaired",
         "override",
     }

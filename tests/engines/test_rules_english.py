@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.engines.reading import answers, exemplar, guide, rule, value_of
+from loop.engines.rules.engine import ReportReader
+from loop.engines.rules.sentence import Stance
+from tests.engines.reading import CUES, answers, exemplar, guide, rule, value_of
 
 EFFUSION = "pleural effusion"
 FINDINGS = [
@@ -160,6 +162,27 @@ def test_implied_label_becomes_present_with_the_same_evidence():
     got = answers("Alpha seen. No gamma.", guides)
     assert got["b"] == {"value": "present", "span": [0, 5]}
     assert got["c"]["value"] == "present"
+
+
+def test_stances_say_what_an_answer_cannot():
+    """What is denied, and what is not mentioned or only asked about, are told apart."""
+    guides = [
+        guide("a", "alpha", implies=("b",)),
+        guide("b", "beta"),
+        guide("c", "gamma"),
+        guide("d", "delta"),
+        guide("e", "epsilon"),
+    ]
+    read = ReportReader(guides, [one.label for one in guides], CUES)
+    text = "Alpha seen. No gamma. Possible delta. CT to exclude epsilon."
+    assert read.stances(read.split(text)) == {
+        "a": Stance.PRESENT,
+        "b": Stance.PRESENT,
+        "c": Stance.NEGATED,
+        "d": Stance.UNCERTAIN,
+    }
+    (hit,) = read.read_sentence("No gamma.")
+    assert (read.labels[hit.target], hit.stance) == ("c", Stance.NEGATED)
 
 
 def test_negated_label_implies_nothing():

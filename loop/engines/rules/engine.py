@@ -408,6 +408,28 @@ class ReportReader:
             for offset, sentence in sentences(text, start, end)
         ]
 
+    def stances(self, report: Sequence[ReportSentence]) -> dict[str, Stance]:
+        """Return what the sentences that `split` gives of a text say of each label.
+
+        As `answer` decides it, implications included. A label that is not mentioned,
+        or only asked about, is not there; one that the guides have and nobody asks for
+        is.
+        """
+        best, _ = self._collect(report)
+        if self._has_implications:
+            self._imply(best)
+        labels = self._guides
+        return {labels[target].label: hit.stance for target, hit in best.items()}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the guides, in order."""
+        return tuple(guide.label for guide in self._guides)
+
+    def read_sentence(self, sentence: str) -> tuple[Hit, ...]:
+        """Return the judged mentions of one sentence; targets count the guides."""
+        return self._sentences.read(sentence)
+
     def explain(self, text: str) -> RulesExplanation:
         """Return why `answer` says what it says of `text`."""
         report = self.split(text)

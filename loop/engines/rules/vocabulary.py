@@ -354,7 +354,11 @@ class _Builder:
         """Return every spelling and inflection of one part."""
         if has_cjk(part):
             return {part}
-        forms = {part[:-1]} if part.endswith("*") else set(self._inflected(part))
+        forms = (
+            {part[:-1]}
+            if part.endswith("*")
+            else set(inflected(part, self._inflections))
+        )
         if not any(map(self._spelled.search, forms)):
             return forms
         for one, other in self._spellings:
@@ -362,17 +366,27 @@ class _Builder:
             forms |= {form.replace(other, one) for form in forms}
         return forms
 
-    def _inflected(self, part: str) -> Iterator[str]:
-        yield part
-        endings = [e for e, _ in self._inflections if part.endswith(e)]
-        if not endings or not part[-1:].isalpha():
-            return
-        longest = max(endings, key=len)
-        stem = part[: len(part) - len(longest)]
-        for ending, replacements in self._inflections:
-            if ending == longest:
-                for replacement in replacements:
-                    yield stem + replacement
+
+def inflected(
+    phrase: str, inflections: Sequence[tuple[str, Sequence[str]]]
+) -> Iterator[str]:
+    """Yield a folded phrase with every form of its last word, itself first.
+
+    Parameters
+    ----------
+    inflections
+        Endings and what may stand in place of each; the longest that fits applies.
+    """
+    yield phrase
+    endings = [e for e, _ in inflections if phrase.endswith(e)]
+    if not endings or not phrase[-1:].isalpha():
+        return
+    longest = max(endings, key=len)
+    stem = phrase[: len(phrase) - len(longest)]
+    for ending, replacements in inflections:
+        if ending == longest:
+            for replacement in replacements:
+                yield stem + replacement
 
 
 def tidy(phrase: str) -> str:

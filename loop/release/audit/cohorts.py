@@ -85,7 +85,10 @@ def check_basis(
         for one in entries
         if one.action == "cohort_added" and one.payload.get("format") == OPENI
     ]
-    taxonomy = _Basis("taxonomy", "labels/taxonomy.yaml", "evaluations", scored)
+    taken = [one for one in entries if one.action == "taxonomy_revised"]
+    taxonomy = _Basis(
+        "taxonomy", "labels/taxonomy.yaml", "evaluations", scored, tuple(taken)
+    )
     crosswalk = _Basis(
         "crosswalks", "labels/crosswalks/openi_mesh.yaml", "imports", coded
     )
@@ -110,6 +113,16 @@ class _Basis(NamedTuple):
     """What the entries record, in words."""
 
     entries: list[LedgerEntry]
+    revisions: tuple[LedgerEntry, ...] = ()
+    """Entries by which it became another, each with both digests."""
+
+    def revised(self, digests: set[object], now: object) -> LedgerEntry | None:
+        """Return the last revision, if all that was changed since is on record."""
+        last = self.revisions[-1] if self.revisions else None
+        known = {one.payload.get("taxonomy_before") for one in self.revisions}
+        if last is None or last.payload.get("taxonomy_digest") != now:
+            return None
+        return last if digests <= known else None
 
 
 def _check_one(
@@ -131,9 +144,21 @@ def _check_one(
         now = read()
     except DataError:
         now = None
-    edited = [str(one.seq) for one in said if one.payload[field] != now]
+    changed = [one for one in said if one.payload[field] != now]
+    edited = [str(one.seq) for one in changed]
     if not edited:
         yield ok(basis.check, f"{basis.path} is what {len(said)} {basis.kind} rest on")
+        return
+    revision = basis.revised({str(one.payload[field]) for one in changed}, now)
+    if revision is not None:
+        yield note(
+            basis.check,
+            f"{basis.path} was revised (entry {revision.seq}) since "
+            f"{len(edited)} of {len(said)} {basis.kind}: their numbers are of the "
+            "labels as they were",
+            where=basis.path,
+            todo="Evaluate again what you claim.",
+        )
         return
     some = ", ".join(edited[:MOST_PROBLEMS]) + (
         f" and {len(edited) - MOST_PROBLEMS} more"

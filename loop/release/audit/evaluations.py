@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_bytes, digest_json
-from loop.core.errors import LoopError, StoreError, WriteError
+from loop.core.errors import DataError, LoopError, StoreError, WriteError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
@@ -26,7 +27,7 @@ from loop.labels.reference import (
     reference_path,
 )
 from loop.labels.sealing import list_openings
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import read_taxonomy, taxonomy_digest
 from loop.release.audit.chain import find_cohort
 from loop.run.store import Store, open_store, read_outcomes
 from loop.stats.confusion import Confusion, count_confusions
@@ -319,6 +320,9 @@ class _ScoredRun(NamedTuple):
     reference_digest: str
     counts_digest: str
     policy: UncertainAnswers
+    taxonomy: str
+    """Digest of the labels that it was scored with; empty where that was not said."""
+
     seq: int
 
 
@@ -332,7 +336,12 @@ def _check_counts(
         for entry in entries
         if entry.action == "protocol_set"
     }
-    wanted = {_key(entry.payload): _scored(entry, policies) for entry in scored}
+    wanted: dict[str, _ScoredRun] = {}
+    for entry in scored:
+        one, key = _scored(entry, policies), _key(entry.payload)
+        # A gate's entry, after that of its evaluation, does not name the labels.
+        said = wanted[key].taxonomy if key in wanted else ""
+        wanted[key] = one._replace(taxonomy=one.taxonomy or said)
     if not wanted:
         return []
     if not workspace.store.is_file():
@@ -431,6 +440,7 @@ def _scored(entry: LedgerEntry, policies: Mapping[str, UncertainAnswers]) -> _Sc
         reference_digest=str(payload.get("reference_digest")),
         counts_digest=str(payload.get("counts_digest")),
         policy=policies.get(protocol, UncertainAnswers.EXCLUDED),
+        taxonomy=str(payload.get("taxonomy_digest", "")),
         seq=entry.seq,
     )
 
@@ -443,13 +453,44 @@ def _recount_all(
     """Return of each run what `_recount` does; all is None without a store."""
     names = {one.cohort for one in wanted}
     records = {name: find_cohort(entries, name) for name in names}
+    added = _labels_added_since(workspace, entries)
     try:
         with open_store(workspace) as store:
             return [
-                _recount(workspace, store, one, records[one.cohort]) for one in wanted
+                _recount(
+                    workspace,
+                    store,
+                    one,
+                    records[one.cohort],
+                    without=added.get(one.taxonomy, frozenset()),
+                )
+                for one in wanted
             ]
     except (StoreError, WriteError):
         return [None] * len(wanted)
+
+
+def _labels_added_since(
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
+) -> dict[str, frozenset[str]]:
+    """Return digests of earlier taxonomies, each with the labels added since.
+
+    Only those from which recorded revisions lead to the taxonomy as it is.
+    """
+    earlier: dict[str, frozenset[str]] = {}
+    try:
+        now = taxonomy_digest(workspace.labels)
+    except DataError:
+        return earlier
+    added: frozenset[str] = frozenset()
+    for entry in reversed(entries):
+        payload = entry.payload
+        if entry.action == "taxonomy_revised" and payload.get("taxonomy_digest") == now:
+            labels = payload.get("added")
+            added |= frozenset(labels if isinstance(labels, Mapping) else ())
+            now = str(payload.get("taxonomy_before"))
+            earlier.setdefault(now, added)
+    return earlier
 
 
 def _recount(
@@ -457,10 +498,12 @@ def _recount(
     store: Store,
     one: _ScoredRun,
     record: CohortRecord | None,
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> Finding | bool | None:
     """Return True if the counts are the recorded ones, None if it cannot be known."""
     try:
-        counted = _count(workspace, store, one, record)
+        counted = _count(workspace, store, one, record, without=without)
     except (LoopError, OSError):
         return None
     if counted in (None, one.counts_digest):
@@ -480,8 +523,13 @@ def _count(
     store: Store,
     one: _ScoredRun,
     record: CohortRecord | None,
+    *,
+    without: frozenset[str],
 ) -> str | None:
-    """Return the digest of a run's counts; None where run or reference is not here."""
+    """Return the digest of a run's counts; None where run or reference is not here.
+
+    Labels that the taxonomy got since, `without`, do not count.
+    """
     path = reference_path(workspace, one.cohort, one.number)
     runs = store.find_runs(finished=True, ids=one.runs)
     if record is None or len(runs) < len(one.runs) or not path.is_file():
@@ -503,6 +551,9 @@ def _count(
         no_finding_derived=is_no_finding_derived(record, one.number),
     )
     taxonomy = read_taxonomy(workspace.labels)
+    if without:
+        kept = tuple(label for label in taxonomy.labels if label.id not in without)
+        taxonomy = replace(taxonomy, labels=kept, digest=one.taxonomy)
     pairs = join_draws(
         [align(read_outcomes(store, run), reference, taxonomy) for run in one.runs]
     )

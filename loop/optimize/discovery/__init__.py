@@ -1,0 +1,1 @@
+"""What reports assert and no label names: phrases, clusters, a taxonomy draft."""

@@ -1,0 +1,454 @@
+"""A draft is edited by hand, checked hard, and taken once, with an entry."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.check_findings import FindingSeverity
+from loop.core.digests import digest_text
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.ledger import Event, append_event, read_ledger
+from loop.core.paths import WorkspacePaths
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.taxonomy import read_taxonomy
+from loop.optimize.discovery import taxonomy_change
+from loop.optimize.discovery.discover import discover_findings
+from loop.optimize.discovery.taxonomy_change import (
+    check_taxonomy_draft,
+    take_taxonomy_draft,
+)
+from loop.optimize.discovery.taxonomy_draft import (
+    format_taxonomy_draft,
+    read_taxonomy_draft,
+)
+from loop.release.audit.audit import audit_workspace
+from loop.release.audit.cohorts import check_basis
+from loop.run.task import run_prompt
+from tests.conftest import shipped_workspace
+from tests.optimize.discovery.made_reports import WHO, add_cohort, reports
+
+SPINE = "Degenerative Spine"
+DESCRIBED = {
+    "name": SPINE,
+    "group": "bone",
+    "definition": "Wear of the spine: discs, end plates, joints.",
+}
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory, first_version):
+    """Make a workspace with a cohort of made-up reports, and a draft of them."""
+    root = tmp_path_factory.mktemp("made") / "ws"
+    place = WorkspacePaths(Path(shutil.copytree(first_version.root, root)))
+    add_cohort(place, reports())
+    return place, format_taxonomy_draft(place, discover_findings(place, "made"))
+
+
+@pytest.fixture
+def place(tmp_path, ready):
+    """Return a copy of that workspace."""
+    return WorkspacePaths(
+        Path(shutil.copytree(ready[0].root, tmp_path.resolve() / "ws"))
+    )
+
+
+@pytest.fixture
+def draft(tmp_path, ready):
+    """Return the file of a draft that nobody has edited."""
+    path = tmp_path / "draft.yaml"
+    path.write_text(ready[1], "utf-8")
+    return path
+
+
+def edit(path, change):
+    """Change the data of a draft."""
+    data = yaml.safe_load(path.read_text("utf-8"))
+    change(data)
+    path.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+
+
+def find(data, word):
+    """Return the cluster that has a phrase with that word."""
+    return next(c for c in data["clusters"] if any(word in p for p in c["phrases"]))
+
+
+def decide(word, decision, label=""):
+    """Return an edit that decides on one cluster."""
+
+    def change(data):
+        find(data, word).update(decision=decision, label=label)
+
+    return change
+
+
+def name_spine(data):
+    """Make a new label of the degenerative spine."""
+    decide("degenerative", "new", SPINE)(data)
+    data["labels"].append(dict(DESCRIBED))
+
+
+def test_a_draft_as_written_changes_nothing(place, draft):
+    """Every cluster is undecided."""
+    change = check_taxonomy_draft(place, draft)
+    assert not change.changes
+    assert change.findings == ()
+    with pytest.raises(DataError, match="changes no label"):
+        take_taxonomy_draft(place, draft, WHO, why="nothing")
+
+
+def test_a_draft_holds_phrases_counts_and_ids_only(draft):
+    """What three reports say is in none of it."""
+    text = draft.read_text("utf-8").lower()
+    assert "scoliosis" in text
+    assert "azygos" not in text
+    read, digest = read_taxonomy_draft(draft)
+    assert digest == digest_text(draft.read_text("utf-8"))
+    assert read.made_with["min_reports"] == 5
+
+
+def test_a_new_label_is_added_and_recorded(place, draft):
+    """With its phrases as what counts; the comments of the file stay."""
+    before = read_taxonomy(place.labels)
+    old = (place.labels / "taxonomy.yaml").read_text("utf-8")
+    edit(draft, name_spine)
+    change = take_taxonomy_draft(place, draft, WHO, why="the readers asked for it")
+    after = read_taxonomy(place.labels)
+    assert after.ids == (*before.ids, "degenerative_spine")
+    assert after.version == before.version + 1
+    new = after.find(SPINE)
+    assert (new.group, new.definition) == ("bone", DESCRIBED["definition"])
+    assert any("degenerative" in one for one in new.counts)
+    assert not any("..." in one for one in new.counts)
+    text = (place.labels / "taxonomy.yaml").read_text("utf-8")
+    assert change.comments_kept
+    assert [line for line in old.splitlines() if line not in text.splitlines()] == [
+        f"version: {before.version}"
+    ]
+    entry = read_ledger(place.ledger)[-1]
+    assert (entry.action, entry.subject, entry.actor) == (
+        "taxonomy_revised",
+        "labels/taxonomy.yaml",
+        WHO.name,
+    )
+    assert entry.reason == "the readers asked for it"
+    assert entry.payload["taxonomy_before"] == digest_text(old)
+    assert entry.payload["taxonomy_digest"] == digest_text(text)
+    assert entry.payload["added"] == {"degenerative_spine": len(new.counts)}
+    assert entry.payload["cohort"] == "made"
+
+
+def test_clusters_with_one_label_are_merged(place, draft):
+    """Both are what counts."""
+
+    def change(data):
+        name_spine(data)
+        decide("scoliosis", "new", "degenerative spine")(data)
+
+    edit(draft, change)
+    counts = " ".join(check_taxonomy_draft(place, draft).added["degenerative_spine"])
+    assert "degenerative" in counts and "scoliosis" in counts
+
+
+def test_a_cluster_is_split_by_moving_phrases(place, draft):
+    """What stays behind is decided for itself."""
+
+    def change(data):
+        name_spine(data)
+        spine = find(data, "degenerative")
+        moved = spine["phrases"].pop()
+        data["clusters"].append({"decision": "drop", "phrases": [moved]})
+
+    def fuse(data):
+        # The made-up reports have one phrase each: first one cluster of two.
+        other = find(data, "scoliosis")
+        find(data, "degenerative")["phrases"] += other["phrases"]
+        data["clusters"].remove(other)
+
+    edit(draft, fuse)
+    edit(draft, change)
+    assert check_taxonomy_draft(place, draft).changes
+
+
+def test_what_is_mapped_is_listed_under_its_label(place, draft):
+    """Only what it does not list yet, after what it does."""
+    edit(draft, decide("tortuous", "map", "mediastinal other"))
+    before = read_taxonomy(place.labels).find("mediastinal_other").counts
+    change = take_taxonomy_draft(place, draft, WHO, why="decided with the readers")
+    assert change.mapped == {"mediastinal_other": ("aorta tortuous",)}
+    after = read_taxonomy(place.labels).find("mediastinal_other").counts
+    assert after == (*before, "aorta tortuous")
+    assert change.comments_kept
+
+
+def test_what_a_label_lists_already_is_not_listed_again(place, draft):
+    """Its name is among that."""
+    edit(draft, decide("pleural effusion", "map", "pleural effusion"))
+    change = check_taxonomy_draft(place, draft)
+    assert (change.mapped, change.changes) == ({}, False)
+
+
+def test_what_counts_is_listed_without_what_holds_it(workspace, tmp_path):
+    """Whoever reads "hernia" needs no "hiatal hernia"."""
+    texts = [f"There is a {'hiatal ' * (n < 9)}hernia. Case." for n in range(10)]
+    add_cohort(workspace, texts)
+    path = tmp_path / "draft.yaml"
+    found = discover_findings(workspace, "made")
+    path.write_text(format_taxonomy_draft(workspace, found), "utf-8")
+
+    def change(data):
+        decide("hiatal", "new", "Hernia")(data)
+        data["labels"].append({**DESCRIBED, "name": "Hernia"})
+
+    edit(path, change)
+    assert check_taxonomy_draft(workspace, path).added == {"hernia": ("hernia",)}
+
+
+def test_a_change_needs_a_reason(place, draft):
+    """It stands in the ledger."""
+    edit(draft, name_spine)
+    with pytest.raises(DataError, match="Give one with --why"):
+        take_taxonomy_draft(place, draft, WHO, why=" ")
+
+
+def test_a_file_laid_out_otherwise_is_written_anew_and_that_is_said(place, draft):
+    """The labels are right; the comments are gone."""
+    path = place.labels / "taxonomy.yaml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    flow = yaml.safe_dump(data, sort_keys=False, default_flow_style=True)
+    path.write_text(f"# ours\n{flow}", "utf-8")
+    draft.write_text(
+        format_taxonomy_draft(place, discover_findings(place, "made")), "utf-8"
+    )
+    edit(draft, name_spine)
+    change = take_taxonomy_draft(place, draft, WHO, why="another layout")
+    assert not change.comments_kept
+    assert read_taxonomy(place.labels).knows(SPINE)
+
+
+def test_what_would_break_is_named(place, draft):
+    """The prompt does not ask for the label, the reference says nothing of it."""
+    source = place.root.parent / "dev.csv"
+    rows = [f"d{n},Text number {n} of a report.,present" for n in range(4)]
+    source.write_text("\n".join(["id,text,atelectasis", *rows]), "utf-8")
+    import_cohort(place, source, ImportOptions(name="dev", role="dev"), actor=WHO)
+    edit(draft, name_spine)
+    said = [(one.check, one.what) for one in check_taxonomy_draft(place, draft).breaks]
+    (prompt,) = [what for check, what in said if check == "prompts"]
+    assert "extractor@v1 does not ask for degenerative_spine" in prompt
+    assert "No Finding no longer follows" in prompt
+    (reference,) = [what for check, what in said if check == "references"]
+    assert "says nothing of degenerative_spine" in reference
+
+
+def test_a_guide_that_says_otherwise_is_named(tmp_path):
+    """Lint of the newest version, as it would be."""
+    place = shipped_workspace(tmp_path / "ws")
+    add_cohort(place, reports())
+    path = tmp_path / "draft.yaml"
+    found = discover_findings(place, "made", prompt="extractor@latest")
+    path.write_text(format_taxonomy_draft(place, found), "utf-8")
+    edit(path, decide("tortuous", "map", "calcification"))
+    said = [one.what for one in check_taxonomy_draft(place, path).breaks]
+    assert [one for one in said if "counts leaves out" in one and "tortuous" in one]
+
+
+def test_a_draft_is_taken_once(place, draft):
+    """The second time it says so, with the entry."""
+    edit(draft, name_spine)
+    take_taxonomy_draft(place, draft, WHO, why="once")
+    count = len(read_ledger(place.ledger))
+    with pytest.raises(DataError, match=rf"taken already \(ledger entry {count}\)"):
+        take_taxonomy_draft(place, draft, WHO, why="twice")
+    assert len(read_ledger(place.ledger)) == count
+
+
+def test_audit_knows_a_change_that_is_on_record(place, draft):
+    """A note; what is edited by hand afterwards is a warning again."""
+    before = digest_text((place.labels / "taxonomy.yaml").read_text("utf-8"))
+    scored = Event(
+        action="evaluated",
+        subject="extractor@v1",
+        reason="made up",
+        payload={"taxonomy_digest": before},
+    )
+    append_event(place.ledger, scored, WHO)
+    edit(draft, name_spine)
+    take_taxonomy_draft(place, draft, WHO, why="readers")
+
+    def said():
+        entries = read_ledger(place.ledger)
+        found = check_basis(place, entries)
+        return next(one for one in found if one.check == "taxonomy"), entries[-1].seq
+
+    found, seq = said()
+    assert found.severity is FindingSeverity.NOTE
+    assert f"was revised (entry {seq}) since 1 of 1 evaluations" in found.what
+    with (place.labels / "taxonomy.yaml").open("a", encoding="utf-8") as stream:
+        stream.write("# by hand\n")
+    assert said()[0].severity is FindingSeverity.WARNING
+
+
+def test_audit_counts_what_was_scored_before_with_the_labels_of_then(place, draft):
+    """No Finding does not follow from the old answers any more; it did then."""
+    source = place.root.parent / "dev.csv"
+    rows = [f"d{n},Text {n}: {report},present" for n, report in enumerate(reports(6))]
+    source.write_text("\n".join(["id,text,pleural_effusion", *rows]), "utf-8")
+    import_cohort(place, source, ImportOptions(name="dev", role="dev"), actor=WHO)
+    run_prompt(place, "extractor", "dev")
+    scored = CliRunner().invoke(app, ["evaluate", "-w", str(place.root)])
+    assert "gate" in scored.output
+
+    def said():
+        found = audit_workspace(place).findings
+        return [one for one in found if one.check == "evaluations"]
+
+    before = [one.what for one in said()]
+    assert "1 of 1 scored runs give the recorded counts" in before
+    edit(draft, name_spine)
+    take_taxonomy_draft(place, draft, WHO, why="readers")
+    assert [one.what for one in said()] == before
+
+
+def test_what_was_killed_after_the_entry_goes_on(place, draft, monkeypatch):
+    """The file is written, and nothing is recorded twice."""
+    edit(draft, name_spine)
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(taxonomy_change, "write_atomic", die)
+        with pytest.raises(KeyboardInterrupt):
+            take_taxonomy_draft(place, draft, WHO, why="killed")
+    count = len(read_ledger(place.ledger))
+    assert not read_taxonomy(place.labels).knows(SPINE)
+    take_taxonomy_draft(place, draft, WHO, why="killed")
+    assert len(read_ledger(place.ledger)) == count
+    assert read_taxonomy(place.labels).knows(SPINE)
+
+
+def test_a_draft_of_another_taxonomy_is_refused(place, draft):
+    """Somebody changed the labels in between."""
+    path = place.labels / "taxonomy.yaml"
+    path.write_text(path.read_text("utf-8") + "# changed\n", "utf-8")
+    with pytest.raises(DataError, match=r"was changed since.*carry your decisions"):
+        check_taxonomy_draft(place, draft)
+
+
+def test_a_draft_of_a_cohort_imported_again_is_refused(place, draft):
+    """It would claim cases that are not there."""
+    edit(draft, lambda data: data.update(cohort_digest="0" * 64))
+    with pytest.raises(DataError, match="imported again"):
+        check_taxonomy_draft(place, draft)
+
+
+def lose(data):
+    """Take a phrase out."""
+    find(data, "scoliosis")["phrases"][:] = ["something of my own"]
+
+
+def repeat(data):
+    """Write a phrase twice."""
+    data["clusters"][0]["phrases"] *= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lose, "not exactly the"),
+        (repeat, "stands more than once"),
+        (lambda data: data["clusters"].pop(), "not exactly the"),
+        (decide("scoliosis", "maybe"), "clusters.*decision"),
+        (decide("scoliosis", "drop", "Fracture"), "names a label and is drop"),
+        (decide("scoliosis", "map"), "names no label"),
+        (decide("scoliosis", "map", "No Finding"), "nothing can be mapped"),
+        (decide("scoliosis", "new", "Fracture"), "is a label already"),
+        (decide("scoliosis", "new", "Scoliosis"), "is not described"),
+        (lambda data: data["labels"].append(DESCRIBED), "no cluster is part of"),
+        (lambda data: data["labels"].append({"name": "X"}), "definition"),
+        (lambda data: data.update(extra=1), "no such field"),
+        (lambda data: data.pop("clusters"), "missing"),
+        (
+            lambda data: (name_spine(data), data["labels"][0].update(id="fracture")),
+            "'fracture' of a new label is taken",
+        ),
+        (
+            lambda data: (
+                decide("scoliosis", "new", "脊柱侧弯")(data),
+                data["labels"].append({**DESCRIBED, "name": "脊柱侧弯"}),
+            ),
+            "no id can be made",
+        ),
+    ],
+)
+def test_a_draft_that_contradicts_itself_is_refused(place, draft, change, says):
+    """With what is wrong, and nothing is written."""
+    before = (place.labels / "taxonomy.yaml").read_bytes()
+    count = len(read_ledger(place.ledger))
+    edit(draft, change)
+    with pytest.raises(DataError, match=says):
+        take_taxonomy_draft(place, draft, WHO, why="hostile")
+    assert (place.labels / "taxonomy.yaml").read_bytes() == before
+    assert len(read_ledger(place.ledger)) == count
+
+
+def test_an_unknown_label_names_the_closest(place, draft):
+    """A typing error is not a new label."""
+    edit(draft, decide("scoliosis", "map", "fractur"))
+    with pytest.raises(UnknownLabelError, match="Did you mean 'Fracture'"):
+        check_taxonomy_draft(place, draft)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "a: &a [*a]", "!!python/object:os.system x", "x" * 6_000_000, "\0"],
+    ids=["empty", "list", "anchor", "tag", "huge", "null"],
+)
+def test_hostile_files_are_refused(place, tmp_path, text):
+    """No form, no draft."""
+    path = tmp_path / "hostile.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError):
+        check_taxonomy_draft(place, path)
+
+
+def test_an_error_never_shows_a_phrase_that_may_be_text(place, draft):
+    """Somebody may paste a sentence of a report."""
+    secret = "the patient was told of the mass"
+
+    def paste(data):
+        find(data, "scoliosis")["phrases"] += [secret, secret]
+
+    edit(draft, paste)
+    with pytest.raises(DataError) as refused:
+        check_taxonomy_draft(place, draft)
+    assert secret not in str(refused.value)
+
+
+def ranloop(place, *words):
+    """Return what the command does in a workspace."""
+    line = ["discover", *map(str, words), "--workspace", str(place.root)]
+    return CliRunner().invoke(app, line)
+
+
+def test_the_verb_writes_a_draft_and_takes_it(place, tmp_path):
+    """From the cohort to the label."""
+    path = tmp_path / "draft.yaml"
+    assert ranloop(place, "made", "--draft", path).exit_code == 0
+    edit(path, name_spine)
+    shown = ranloop(place, "--take", path, "--dry-run")
+    assert shown.exit_code == 0
+    assert "new label degenerative_spine" in shown.output
+    assert "what would no longer fit" in shown.output
+    assert "dry run: nothing was changed" in shown.output
+    assert not read_taxonomy(place.labels).knows(SPINE)
+    assert ranloop(place, "--take", path).exit_code == 1
+    taken = ranloop(place, "--take", path, "--why", "asked for", "--json")
+    assert json.loads(taken.stdout)["added"].keys() == {"degenerative_spine"}
+    assert read_taxonomy(place.labels).knows(SPINE)
