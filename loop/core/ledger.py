@@ -45,6 +45,7 @@ ACTIONS = frozenset(
         "withdrawn",
         "exported",
         "reference_revised",
+        "searched",
         "ratings_added",
         "ensemble_fitted",
         "key_added",
