@@ -29,10 +29,11 @@ from loop.optimize.proposals import (
     INSTRUCTIONS,
     Objection,
     ProposalReader,
+    Proposed,
     Refusal,
 )
 from loop.optimize.reflect import Reflector
-from loop.optimize.splits import Rows
+from loop.optimize.splits import Rows, SeenCases
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.guides import dump_guides
 from loop.prompts.version import PromptVersion
@@ -150,9 +151,7 @@ def gather_verdicts(
                 disputed.add(pair)
             said = "; ".join((*_summary(verdict, comments=comments), *lines))
             by_pair[pair] = f"{by_pair[pair]}\n{said}" if pair in by_pair else said
-    return SaidByClinicians(
-        by_pair=by_pair, rules=rules, disputed=frozenset(disputed)
-    )
+    return SaidByClinicians(by_pair=by_pair, rules=rules, disputed=frozenset(disputed))
 
 
 def _summary(verdict: Verdict, *, comments: bool) -> Iterator[str]:
@@ -174,48 +173,25 @@ def _wordings_of(verdict: Verdict) -> Iterator[str]:
     yield from (f"general rule: {one}" for one in edits.general_rules)
 
 
-class GepaSearch(NamedTuple):
-    """What a search with GEPA found on some cases."""
-
-    candidates: tuple[PromptVersion, ...]
-    """Wordings that were better on the cases of a minibatch, in the order found; the
-    version that it began with is not among them."""
-
-    scores: tuple[float, ...]
-    """Share of the right answers of each on the cases of `select`."""
-
-    metric_calls: int
-    """Cases of candidates that were scored."""
-
-    proposals: int
-    """Texts that were proposed, refused ones included."""
-
-    refused: Mapping[Objection, int]
-    """Why proposals were refused, and how often."""
-
-
 def search_gepa(
     objective: Objective,
     reader: ProposalReader,
     reflector: Reflector,
+    cases: SeenCases,
     *,
-    search: Rows,
-    select: Rows,
     labels: Sequence[str],
     budget: int,
     said: SaidByClinicians | None = None,
     seed: int = 0,
-) -> GepaSearch:
+) -> Proposed:
     """Return what GEPA finds for some labels with a budget of scored cases.
 
     Parameters
     ----------
     reader
         Reads the proposals; its parent is the version that `objective` began with.
-    search
-        Cases that are reflected on, which nothing else is measured on.
-    select
-        Cases on which GEPA keeps its Pareto front.
+    cases
+        Those of `search` are reflected on; GEPA keeps its Pareto front on `select`.
     labels
         Labels whose guides may change, those that need it most first.
     budget
@@ -235,24 +211,24 @@ def search_gepa(
     import gepa
 
     adapter = _Adapter(objective, reader, tuple(labels), said or SaidByClinicians())
-    failing = adapter.failing(search)
-    if not failing.size:
-        return GepaSearch((), (), 0, 0, {})
+    adapter.begin(cases.search)
+    if not adapter.wrong:
+        return Proposed((), 0)
     names = [*labels, *([INSTRUCTIONS] if _reads_words(objective, reader) else [])]
     proposing = _Proposing(reader, reflector, question_templates(names))
     result = gepa.optimize(
         seed_candidate={name: reader.components[name] for name in names},
-        trainset=search.tolist(),
-        valset=select.tolist(),
+        trainset=cases.search.tolist(),
+        valset=cases.select.tolist(),
         adapter=adapter,
         frontier_type="hybrid",
         module_selector=_ByNeed(tuple(labels), INSTRUCTIONS in names),
-        batch_sampler=_Minibatches(search, failing, seed),
+        batch_sampler=_Minibatches(cases.search, adapter.wrong, seed),
         reflection_strategy=proposing,
         # A score is a share of right answers: 1.0 is perfect.
         perfect_score=1.0,
         max_metric_calls=budget,
-        stop_callbacks=proposing.must_stop,
+        stop_callbacks=lambda _: proposing.error is not None or not adapter.wrong,
         logger=_Silence(),
         run_dir=None,
         track_best_outputs=False,
@@ -262,15 +238,14 @@ def search_gepa(
     if proposing.error is not None:
         raise proposing.error
     read = [reader.read(one) for one in result.candidates]
-    found = [
-        (one, float(score))
-        for one, score in zip(read, result.val_aggregate_scores, strict=True)
+    found = {
+        one.digest: one
+        for one in read
         if isinstance(one, PromptVersion) and one.digest != reader.parent.digest
-    ]
-    return GepaSearch(
-        candidates=tuple(one for one, _ in found),
-        scores=tuple(score for _, score in found),
-        metric_calls=int(result.total_metric_calls or 0),
+    }
+    return Proposed(
+        candidates=tuple(found.values()),
+        calls=int(result.total_metric_calls or 0),
         proposals=proposing.proposals,
         refused=dict(proposing.refused),
     )
@@ -323,15 +298,24 @@ class _Adapter:
         self._said = said
         self._columns = [ground.labels.index(one) for one in labels]
         self._parent: dict[int, float] = {}
+        self._searched: frozenset[int] = frozenset()
+        self.wrong: dict[int, None] = {}
+        """Cases of the search that the candidate asked last answered wrongly, each by
+        its place in the cohort, in the order in which that was seen."""
 
-    def failing(self, rows: Rows) -> Rows:
-        """Return the cases of `rows` that the parent answers wrongly somewhere."""
+    def begin(self, rows: Rows) -> None:
+        """Ask the parent about the cases of a search."""
         judged = self._judge(self._reader.parent, rows)
+        self._searched = frozenset(rows.tolist())
         self._parent = {one.row: _share(one) for one in judged if not _is_lost(one)}
-        return np.array(
-            [one.row for one in judged if (one.decided & ~one.right).any()],
-            dtype=np.intp,
-        )
+        self._note(judged)
+
+    def _note(self, judged: Sequence[_Judged]) -> None:
+        for one in judged:
+            if (one.decided & ~one.right).any():
+                self.wrong.setdefault(one.row)
+            else:
+                self.wrong.pop(one.row, None)
 
     def evaluate(
         self,
@@ -351,6 +335,7 @@ class _Adapter:
                 num_metric_calls=0,
             )
         judged = self._judge(read, np.array(batch, dtype=np.intp))
+        self._note([one for one in judged if one.row in self._searched])
         return EvaluationBatch(
             outputs=[None] * len(batch),
             # What the engine failed on is no gain and no loss against the parent.
@@ -376,9 +361,7 @@ class _Adapter:
         judged: list[_Judged] = batch.trajectories
         return {
             name: list(
-                self._records(
-                    judged, self._labels if name == INSTRUCTIONS else (name,)
-                )
+                self._records(judged, self._labels if name == INSTRUCTIONS else (name,))
             )
             for name in components
         }
@@ -478,10 +461,6 @@ class _Proposing:
         self.proposals = 0
         self.refused: Counter[Objection] = Counter()
 
-    def must_stop(self, state: object) -> bool:
-        """Whether the reflecting engine failed, so that GEPA ends."""
-        return self.error is not None
-
     def reflect(
         self,
         candidate: dict[str, str],
@@ -510,8 +489,8 @@ class _Proposing:
                 kept[name] = text if guide is None else dump_guides([guide])
         return ReflectionProposal(new_texts=kept), self
 
-    def _ask(self, question: str) -> str:
-        answer = self._reflector.ask(question)
+    def _ask(self, prompt: str) -> str:
+        answer = self._reflector.ask(prompt)
         if answer is None:
             raise _NoAnswerError
         return answer
@@ -556,13 +535,11 @@ class _ByNeed:
 
 
 class _Minibatches:
-    """Draws the cases to reflect on: half of them failed with the parent."""
+    """Draws the cases to reflect on: half of them were wrong when last asked."""
 
-    def __init__(self, rows: Rows, failing: Rows, seed: int) -> None:
-        places = {int(row): place for place, row in enumerate(rows)}
-        wrong = [places[int(row)] for row in failing]
-        self._failing = wrong
-        self._others = [one for one in range(len(rows)) if one not in set(wrong)]
+    def __init__(self, rows: Rows, wrong: Mapping[int, None], seed: int) -> None:
+        self._places = {int(row): place for place, row in enumerate(rows)}
+        self._wrong = wrong
         self._seed = seed
         self._calls = 0
 
@@ -570,6 +547,9 @@ class _Minibatches:
         """Return places of cases in the training set."""
         rng = random.Random(f"{self._seed} {self._calls}")
         self._calls += 1
-        half = min(len(self._failing), MINIBATCH // 2)
-        rest = min(len(self._others), MINIBATCH - half)
-        return rng.sample(self._failing, half) + rng.sample(self._others, rest)
+        wrong = list(self._wrong)
+        others = [row for row in self._places if row not in self._wrong]
+        half = min(len(wrong), MINIBATCH // 2)
+        rest = min(len(others), MINIBATCH - half)
+        drawn = rng.sample(wrong, half) + rng.sample(others, rest)
+        return [self._places[row] for row in drawn]

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Guide, Item, PromptTask, UncertainAnswers, ValueCode
+from loop.core.records import (
+    Guide,
+    Item,
+    Outcome,
+    PromptTask,
+    UncertainAnswers,
+    ValueCode,
+)
 from loop.evaluate.align import (
     Codes,
     count_uncertain,
@@ -44,7 +51,7 @@ from loop.run.task_fields import task_of
 from loop.stats.confusion import count_confusions, mean_f1
 
 MAX_FAILED: Final = 0.05
-"""Largest share of the cases asked that the engine may fail on before a search stops."""
+"""Largest share of the cases asked that the engine may fail on; above, it stops."""
 
 _EXAMPLES = 3
 
@@ -135,6 +142,7 @@ class Objective:
         self._store = store
         self._keep = engine.name.partition(":")[0] != "rules"
         self._known: dict[str, dict[int, NDArray[np.int8]]] = {}
+        self._lost = 0
         self.asked = 0
         """Cases of candidates that were asked or found in the store; those remembered
         do not count."""
@@ -200,7 +208,7 @@ class Objective:
         if missing:
             found = self._ask(candidate, missing)
             bad = (found == ValueCode.FAILED).any(axis=1)
-            self._refuse_failures(np.array(missing)[bad], len(missing))
+            self._refuse_failures(np.array(missing)[bad])
             for row, codes, lost in zip(missing, found, bad, strict=True):
                 (failed if lost else known)[row] = codes
         table = [known[row] if row in known else failed[row] for row in wanted]
@@ -260,6 +268,28 @@ class Objective:
         unread = np.isin(answers, (ValueCode.UNPARSED, ValueCode.NOT_ASKED))
         return np.where(unread & (truth >= 0), 1 - truth, decided).astype(np.int8)
 
+    def ask_items(
+        self, version: PromptVersion, items: Sequence[Item]
+    ) -> tuple[Outcome, ...]:
+        """Return what `version` answers about items of any origin, in their order.
+
+        Raises
+        ------
+        EngineError
+            The engine as a whole failed.
+        DataError
+            The version cannot be rendered or asked.
+        """
+        runner = PromptRunner(
+            with_shots(self._workspace, version),
+            self._workspace,
+            self._engine,
+            self._store,
+            RunnerOptions(),
+        )
+        self.asked += len(items)
+        return runner.ask_block(items, keep=self._keep)
+
     def _ask(self, candidate: PromptVersion, rows: Sequence[int]) -> Codes:
         """Return codes of the cases at `rows`, asking no more than what differs."""
         ground = self.ground
@@ -272,15 +302,7 @@ class Objective:
         if alone and 0 < len(changed) < len(candidate.guides):
             asked = replace(candidate, guides=changed)
         items = [ground.items[row] for row in rows]
-        runner = PromptRunner(
-            with_shots(self._workspace, asked),
-            self._workspace,
-            self._engine,
-            self._store,
-            RunnerOptions(),
-        )
-        self.asked += len(items)
-        told = read_answers(runner.ask_block(items, keep=self._keep), ground.taxonomy)
+        told = read_answers(self.ask_items(asked, items), ground.taxonomy)
         columns = [ground.taxonomy.ids.index(label) for label in ground.labels]
         found = np.array([told[item.id] for item in items], dtype=np.int8)[:, columns]
         if asked is not candidate:
@@ -289,15 +311,18 @@ class Objective:
             found = np.where(new, found, old).astype(np.int8)
         return found
 
-    def _refuse_failures(self, failed: NDArray[np.int64], asked: int) -> None:
+    def _refuse_failures(self, failed: NDArray[np.int64]) -> None:
         """Stop where the engine fails too often to compare anything."""
-        if len(failed) <= MAX_FAILED * asked:
+        self._lost += len(failed)
+        # A minibatch is too small to tell: the share is of all that was asked so far.
+        if self._lost <= MAX_FAILED * max(self.asked, len(self.ground.items)):
             return
         ids = [self.ground.case_ids[row] for row in failed[:_EXAMPLES]]
         raise EngineError(
-            f"{self._engine.name} failed on {len(failed)} of {asked} cases, for "
-            f"example {', '.join(ids)}: too many to compare wordings. Repair the engine and "
-            "start the same search again; what it answered is not asked twice."
+            f"{self._engine.name} failed {self._lost} times in {self.asked} cases, for "
+            f"example on {', '.join(ids)}: too often to compare wordings. Repair the "
+            "engine and start the same search again; what it answered is not asked "
+            "twice."
         )
 
 

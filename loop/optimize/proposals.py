@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import yaml
@@ -52,6 +53,9 @@ MOST_BYTES: Final = 4_096
 MOST_GROWTH: Final = 1.2
 """Prompt tokens of a proposal, as a multiple of those of the version it began with."""
 
+FREE_TOKENS: Final = 200
+"""Prompt tokens that a proposal may add to the shortest prompt."""
+
 
 class Objection(StrEnum):
     """Why a proposal is refused, in words."""
@@ -81,6 +85,22 @@ class Refusal(NamedTuple):
     objection: Objection
     detail: str = ""
     """More of it: names and numbers, never text of the proposal."""
+
+
+class Proposed(NamedTuple):
+    """What an optimizer proposed after looking at some cases."""
+
+    candidates: tuple[PromptVersion, ...]
+    """Different wordings, none of them the version that it began with."""
+
+    calls: int
+    """Cases of candidates that it scored, one candidate on one case each."""
+
+    proposals: int = 0
+    """Texts that were proposed, refused ones included."""
+
+    refused: Mapping[Objection, int] = MappingProxyType({})
+    """Why proposals were refused, and how often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,11 +250,23 @@ class ProposalReader:
                 guides[name] = read
             else:
                 system = read
-        return replace(
+        made = replace(
             self.parent,
             guides=tuple(guides.get(one.label, one) for one in self.parent.guides),
             system=system,
         )
+        several = len(guides) + (system != self.parent.system) > 1
+        objection = self._object_to_cost(made) if several else None
+        return Refusal("together", *objection) if objection else made
+
+    def _object_to_cost(self, changed: PromptVersion) -> tuple[Objection, str] | None:
+        """Say that `changed` takes too many tokens, or cannot be rendered."""
+        tokens = count_change(self.parent, changed)
+        if tokens is None:
+            return Objection.CONTRADICTION, "it cannot be rendered"
+        if tokens.after > max(tokens.before * MOST_GROWTH, tokens.before + FREE_TOKENS):
+            return Objection.COSTLY, f"{tokens.before} tokens became {tokens.after}"
+        return None
 
     def _read_component(self, name: str, text: str) -> Guide | str | Refusal:
         objection = _object_to_text(text, len(self.components[name].encode()))
@@ -338,12 +370,7 @@ class ProposalReader:
         for label, own in self._windows.items():
             if label != component and windows[REFUSED_RUN] & own:
                 return Objection.OTHER_LABEL, label
-        tokens = count_change(self.parent, changed)
-        if tokens is None:
-            return Objection.CONTRADICTION, "it cannot be rendered"
-        if tokens.after > max(tokens.before * MOST_GROWTH, tokens.before + 200):
-            return Objection.COSTLY, f"{tokens.before} tokens became {tokens.after}"
-        return None
+        return self._object_to_cost(changed)
 
     def _looks_alike(self, wording: NewWording) -> bool:
         """Whether letters stand there that only look like others."""

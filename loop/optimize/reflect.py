@@ -18,6 +18,9 @@ from loop.run.asking import HeldEngine
 WITHOUT_REFLECTION: Final = ("terms", "bootstrap", "nearest")
 """Optimizers that ask no language model what to propose."""
 
+_WITHOUT_WORDS: Final = frozenset({"rules", "chexbert", "replay"})
+"""Engines that write no text of their own."""
+
 _MOST_FAILED: Final = 0.5
 """Share of questions without an answer above which a search stops."""
 
@@ -50,9 +53,11 @@ def check_reflects(optimizer: str, engine: str) -> None:
     EngineError
         It is no language model; names the optimizers that need none.
     """
-    if engine and find_model(engine) is not None:
+    if engine and engine.partition(":")[0] not in _WITHOUT_WORDS:
         return
-    said = f"{engine} cannot reflect" if engine else "nothing says which engine reflects"
+    said = (
+        f"{engine} cannot reflect" if engine else "nothing says which engine reflects"
+    )
     raise EngineError(
         f"{optimizer} needs a language model that proposes texts, and {said}. Name one "
         "with --reflect, for example openai:MODEL@http://127.0.0.1:8000/v1, or choose "
@@ -75,7 +80,7 @@ def is_on_this_machine(workspace: WorkspacePaths, engine: str) -> bool:
     model = find_model(engine)
     if model is None or engine.startswith("vllm:"):
         return True
-    host = urlsplit(model.url or read_config(workspace).serving.url).hostname or ""
+    host = urlsplit(model.url or read_config(workspace).engines.openai.url).hostname or ""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -23,12 +23,27 @@ FOLDS: Final = 5
 """Parts that a cohort is cut into: one estimates, one selects, the others search."""
 
 
+class SeenCases(NamedTuple):
+    """Places of the cases that an optimizer may see."""
+
+    search: Rows
+    """Those that it may learn from."""
+
+    select: Rows
+    """Those that it may choose on."""
+
+
 class NestedSplit(NamedTuple):
     """Places of cases in the cohort, ascending; no unit is in two parts."""
 
     search: Rows
     select: Rows
     estimate: Rows
+
+    @property
+    def seen(self) -> SeenCases:
+        """What an optimizer is given: not the cases that it is estimated on."""
+        return SeenCases(self.search, self.select)
 
     @property
     def known(self) -> Rows:
