@@ -37,7 +37,7 @@ from loop.optimize.proposals import (
     Refusal,
 )
 from loop.optimize.reflect import Reflector
-from loop.optimize.splits import SeenCases
+from loop.optimize.splits import Rows, SeenCases
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.lint import fold_phrase
 from loop.prompts.version import PromptVersion
@@ -72,8 +72,9 @@ def search_bootstrap(
 ) -> Proposed:
     """Return wordings with the approved exemplars that DSPy's BootstrapFewShot keeps.
 
-    It keeps those that the prompt answers as clinicians do: one wording a label, and
-    one with all. No language model is asked what to propose.
+    It takes first those that the prompt answers as clinicians do already, then others
+    by chance: one wording a label, and one with all. No language model is asked what to
+    propose.
 
     Parameters
     ----------
@@ -92,14 +93,15 @@ def search_bootstrap(
 
     pool = _new_exemplars(reader.parent, approved, labels)
     texts: dict[str, str] = {}
-    with _program(objective, reader, labels, pool) as made:
+    none = np.array([], dtype=np.intp)
+    with _program(objective, reader, labels, pool, none) as made:
         for label, rows in pool.items():
             if not rows:
                 continue
             optimizer = dspy.BootstrapFewShot(
                 metric=made.program.is_right,
-                max_bootstrapped_demos=MOST_DEMOS,
-                max_labeled_demos=0,
+                max_bootstrapped_demos=MOST_DEMOS - 1,
+                max_labeled_demos=MOST_DEMOS,
                 max_errors=1,
             )
             order = np.random.default_rng(seed).permutation(len(rows))
@@ -133,8 +135,8 @@ def search_mipro(
     Parameters
     ----------
     cases
-        It tries each combination on all of `select`; of `search` it uses the number
-        alone, and only where no exemplar is approved.
+        It tries each combination on all of `select`; those of `search` it does not
+        need, since its proposer is shown no data.
     budget
         Cases that may be scored; rounded down to whole trials, at least one.
 
@@ -151,12 +153,12 @@ def search_mipro(
     trials = max(1, budget // max(1, len(cases.select)) - 1)
     pool = _new_exemplars(reader.parent, approved, labels)
     shown = any(pool.values())
-    with _program(objective, reader, labels, pool) as made:
+    with _program(objective, reader, labels, pool, cases.select) as made:
         examples = [
             made.program.example(_EXEMPLAR, label, number)
             for label, rows in pool.items()
             for number in range(len(rows))
-        ] or [made.program.example(_CASE, "", int(row)) for row in cases.search]
+        ] or [made.program.example(_CASE, "", int(row)) for row in cases.select]
         asking = dspy.LM(
             "ranloop/reflect", engine=_Asking(reflector, made), cache=False
         )
@@ -270,8 +272,10 @@ class _Program:
         reader: ProposalReader,
         labels: Sequence[str],
         pool: Mapping[str, tuple[Exemplar, ...]],
+        cases: Rows,
     ) -> None:
         self._objective = objective
+        self._cases = cases
         self._reader = reader
         self._labels = tuple(labels)
         self._pool = pool
@@ -365,9 +369,10 @@ class _Program:
     def _code(self, version: PromptVersion, asked: _Asked, label: str) -> int:
         ground = self._objective.ground
         if asked.kind == _CASE:
-            rows = np.array([asked.number], dtype=np.intp)
-            column = ground.labels.index(label)
-            return int(self._objective.answers(version, rows)[0, column])
+            # All at once: to ask an engine about each case by itself takes far longer.
+            place = self._cases.tolist().index(asked.number)
+            answers = self._objective.answers(version, self._cases)
+            return int(answers[place, ground.labels.index(label)])
         key = version.digest, asked.id, asked.number
         if key not in self._exemplar_codes:
             exemplar = self._pool[asked.label][asked.number]
@@ -387,16 +392,6 @@ class _Program:
         told = self._objective.ask_items(version, [item])
         codes = read_answers(told, ground.taxonomy)[item.id]
         return int(codes[ground.taxonomy.ids.index(label)])
-
-    def prefetch(self, cases: Sequence[int]) -> None:
-        """Ask the candidate about all cases at once, before DSPy asks for each."""
-        if self._now is not None and cases:
-            try:
-                rows = np.array(cases, dtype=np.intp)
-                self._objective.answers(self._now, rows)
-            except LoopError as error:
-                self.error = error
-                raise
 
     def is_right(self, example: Any, prediction: Any, trace: Any = None) -> float:
         """Return DSPy's metric: the share of right answers; a bool while bootstrapping.
@@ -509,11 +504,12 @@ def _program(
     reader: ProposalReader,
     labels: Sequence[str],
     pool: Mapping[str, tuple[Exemplar, ...]],
+    cases: Rows,
 ) -> Iterator[_Made]:
     """Hold the program for the length of the block, DSPy silent and without a cache."""
     import dspy
 
-    program = _Program(objective, reader, labels, pool)
+    program = _Program(objective, reader, labels, pool, cases)
     lm = dspy.LM("ranloop/answers", engine=_Answering(program), cache=False)
     silent = io.StringIO()
     context = dspy.context(lm=lm, adapter=_make_adapter(), track_usage=False)
