@@ -199,7 +199,7 @@ def search_mipro(
 
 
 def _proposed(
-    reader: ProposalReader, wanted: Sequence[Mapping[str, str]], made: _Made
+    reader: ProposalReader, wanted: Sequence[Mapping[str, str]], made: _HeldProgram
 ) -> Proposed:
     """Return what can be read of `wanted`, and what was refused on the way."""
     found: dict[str, PromptVersion] = {}
@@ -244,7 +244,7 @@ def _new_exemplars(
     return found
 
 
-class _Asked(NamedTuple):
+class _AskedExample(NamedTuple):
     """What a predictor is asked about, by id."""
 
     kind: str
@@ -279,7 +279,7 @@ class _Program:
         self._reader = reader
         self._labels = tuple(labels)
         self._pool = pool
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _AskedExample] = {}
         self._now: PromptVersion | None = None
         self._exemplar_codes: dict[tuple[str, str, int], int] = {}
         self.error: LoopError | None = None
@@ -298,7 +298,7 @@ class _Program:
         """Return DSPy's example of a case or an exemplar: its id alone."""
         import dspy
 
-        asked = _Asked(kind, label, number)
+        asked = _AskedExample(kind, label, number)
         self._asked[asked.id] = asked
         return dspy.Example(case=asked.id).with_inputs("case")
 
@@ -366,7 +366,7 @@ class _Program:
         if self.error is not None:
             raise self.error
 
-    def _code(self, version: PromptVersion, asked: _Asked, label: str) -> int:
+    def _code(self, version: PromptVersion, asked: _AskedExample, label: str) -> int:
         ground = self._objective.ground
         if asked.kind == _CASE:
             # All at once: to ask an engine about each case by itself takes far longer.
@@ -482,7 +482,7 @@ def _make_module(
     return Guides()
 
 
-class _Made:
+class _HeldProgram:
     """A program with what DSPy asks it through."""
 
     def __init__(self, program: _Program, lm: Any) -> None:
@@ -505,7 +505,7 @@ def _program(
     labels: Sequence[str],
     pool: Mapping[str, tuple[Exemplar, ...]],
     cases: Rows,
-) -> Iterator[_Made]:
+) -> Iterator[_HeldProgram]:
     """Hold the program for the length of the block, DSPy silent and without a cache."""
     import dspy
 
@@ -514,7 +514,7 @@ def _program(
     silent = io.StringIO()
     context = dspy.context(lm=lm, adapter=_make_adapter(), track_usage=False)
     with _quiet(), redirect_stdout(silent), redirect_stderr(silent), context:
-        yield _Made(program, lm)
+        yield _HeldProgram(program, lm)
 
 
 @contextmanager
@@ -544,7 +544,9 @@ def _make_adapter() -> Any:
         ) -> list[dict[str, Any]]:
             """Return the messages of one predictor."""
             (field,) = signature.output_fields
-            given = (f"## {name}\n{inputs.get(name)}" for name in signature.input_fields)
+            given = (
+                f"## {name}\n{inputs.get(name)}" for name in signature.input_fields
+            )
             content = "\n\n".join((*given, f"## {field}"))
             return [
                 {"role": "system", "content": signature.instructions or field},
@@ -591,7 +593,7 @@ class _Answering:
 class _Asking(_Answering):
     """The reflecting engine under DSPy's engine contract."""
 
-    def __init__(self, reflector: Reflector, made: _Made) -> None:
+    def __init__(self, reflector: Reflector, made: _HeldProgram) -> None:
         super().__init__(made.program)
         self._reflector = reflector
         self._made = made

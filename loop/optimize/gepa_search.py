@@ -264,7 +264,7 @@ class _Silence:
         """Drop a line."""
 
 
-class _Judged(NamedTuple):
+class _ScoredCase(NamedTuple):
     """How one candidate answered one case."""
 
     row: int
@@ -310,7 +310,7 @@ class _Adapter:
         self._parent = {one.row: _share(one) for one in judged if not _is_lost(one)}
         self._note(judged)
 
-    def _note(self, judged: Sequence[_Judged]) -> None:
+    def _note(self, judged: Sequence[_ScoredCase]) -> None:
         for one in judged:
             if (one.decided & ~one.right).any():
                 self.wrong.setdefault(one.row)
@@ -358,7 +358,7 @@ class _Adapter:
         self, candidate: dict[str, str], batch: Any, components: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Return what an engine is shown to revise each component."""
-        judged: list[_Judged] = batch.trajectories
+        judged: list[_ScoredCase] = batch.trajectories
         return {
             name: list(
                 self._records(judged, self._labels if name == INSTRUCTIONS else (name,))
@@ -367,7 +367,7 @@ class _Adapter:
         }
 
     def _records(
-        self, judged: Sequence[_Judged], labels: Sequence[str]
+        self, judged: Sequence[_ScoredCase], labels: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
         ground = self._objective.ground
         yield {"Counts": self._confusions(judged, labels)}
@@ -394,17 +394,17 @@ class _Adapter:
                 record["Said by clinicians"] = "\n".join(heard)
             yield record
 
-    def _is_wrong(self, one: _Judged, label: str) -> bool:
+    def _is_wrong(self, one: _ScoredCase, label: str) -> bool:
         place = self._labels.index(label)
         return bool(one.decided[place] and not one.right[place])
 
-    def _confusion(self, one: _Judged, label: str) -> str:
+    def _confusion(self, one: _ScoredCase, label: str) -> str:
         place = self._labels.index(label)
         truth = self._objective.ground.truth[one.row, self._columns[place]]
         answer = ValueCode(int(one.answers[place])).words
         return f"{answer}; right is {'present' if truth == 1 else 'absent'}"
 
-    def _confusions(self, judged: Sequence[_Judged], labels: Sequence[str]) -> str:
+    def _confusions(self, judged: Sequence[_ScoredCase], labels: Sequence[str]) -> str:
         told = Counter(
             self._confusion(one, label)
             for one in judged
@@ -414,7 +414,7 @@ class _Adapter:
         lines = [f"{count} answered {what}" for what, count in told.most_common()]
         return "; ".join([*lines, f"of {len(judged)} reports"])
 
-    def _judge(self, version: PromptVersion, rows: Rows) -> list[_Judged]:
+    def _judge(self, version: PromptVersion, rows: Rows) -> list[_ScoredCase]:
         ground = self._objective.ground
         answers = self._objective.answers(version, rows)[:, self._columns]
         truth = ground.truth[rows][:, self._columns]
@@ -428,16 +428,16 @@ class _Adapter:
         decided &= given >= 0
         right = decided & (given == truth)
         return [
-            _Judged(int(row), answers[place], right[place], decided[place])
+            _ScoredCase(int(row), answers[place], right[place], decided[place])
             for place, row in enumerate(rows)
         ]
 
 
-def _is_lost(one: _Judged) -> bool:
+def _is_lost(one: _ScoredCase) -> bool:
     return bool((one.answers == ValueCode.FAILED).any())
 
 
-def _share(one: _Judged) -> float:
+def _share(one: _ScoredCase) -> float:
     """Return the share of right answers among decided ones; 1 without any."""
     decided = int(one.decided.sum())
     return float(one.right.sum() / decided) if decided else 1.0
@@ -514,7 +514,7 @@ class _ByNeed:
     def __call__(
         self,
         state: object,
-        trajectories: list[_Judged],
+        trajectories: list[_ScoredCase],
         scores: list[float],
         candidate_idx: int,
         candidate: dict[str, str],

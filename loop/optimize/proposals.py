@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
@@ -184,14 +184,22 @@ def _codes(template: str, *, comments: bool = True) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
 class ProposalReader:
     """Reads what is proposed in place of components of one version."""
 
-    parent: PromptVersion
-    """The version that the search began with: proposals are held against it."""
+    def __init__(
+        self, parent: PromptVersion, private: PrivateWording | None = None
+    ) -> None:
+        """Read proposals for `parent`, with which a search began.
 
-    private: PrivateWording = field(default_factory=PrivateWording)
+        Parameters
+        ----------
+        private
+            What none may be copied from; None where that is looked for later.
+        """
+        self.parent: Final = parent
+        self._private = private or PrivateWording()
+        self._known: dict[tuple[str, str], Guide | str | Refusal] = {}
 
     @cached_property
     def components(self) -> dict[str, str]:
@@ -216,10 +224,6 @@ class ProposalReader:
             label: own.difference(*(o for name, o in found.items() if name != label))
             for label, own in found.items()
         }
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], Guide | str | Refusal]:
-        return {}
 
     def read(self, texts: Mapping[str, str]) -> PromptVersion | Refusal:
         """Return the version that `texts` make of the parent, or why they do not.
@@ -361,11 +365,11 @@ class ProposalReader:
             run: {one for said in wording for one in find_windows(said.text, run)}
             for run in (REFUSED_RUN, LONG_RUN)
         }
-        if windows[REFUSED_RUN] & self.private.comments:
+        if windows[REFUSED_RUN] & self._private.comments:
             return Objection.COPIED_COMMENT, f"{REFUSED_RUN} words in a row"
-        if windows[REFUSED_RUN] & self.private.other:
+        if windows[REFUSED_RUN] & self._private.other:
             return Objection.COPIED, f"{REFUSED_RUN} words in a row"
-        if windows[LONG_RUN] & self.private.dev:
+        if windows[LONG_RUN] & self._private.dev:
             return Objection.COPIED, f"{LONG_RUN} words in a row"
         for label, own in self._windows.items():
             if label != component and windows[REFUSED_RUN] & own:

@@ -80,7 +80,9 @@ def is_on_this_machine(workspace: WorkspacePaths, engine: str) -> bool:
     model = find_model(engine)
     if model is None or engine.startswith("vllm:"):
         return True
-    host = urlsplit(model.url or read_config(workspace).engines.openai.url).hostname or ""
+    host = (
+        urlsplit(model.url or read_config(workspace).engines.openai.url).hostname or ""
+    )
     try:
         return ip_address(host).is_loopback
     except ValueError:
