@@ -67,6 +67,8 @@ that they are read rightly. Keep what works and change little. Its fields are:
 - exclusions: wordings that hold a term and are not the finding.
 - clarifications: a list of phrase, value (present, absent or uncertain) and note.
 - counts, does_not_count, uncertain_when: a few words each.
+- lexicon: by language (en), more terms, exclusions and clarifications that no language
+  model is shown; wordings with ... or * belong there.
 
 Write in your own words. Never copy a sentence of a report, and never write anything of
 one patient: no names, dates or numbers. A wording is the few words that name a finding.

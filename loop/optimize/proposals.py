@@ -31,6 +31,7 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
+from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.lint import fold_phrase, has_errors, lint_guide
 from loop.prompts.outputs.base import CONTRACTS
@@ -43,6 +44,9 @@ from loop.review.revise.copies import (
     new_wording,
 )
 from loop.review.revise.draft import count_change
+from loop.review.revise.draft_files import DraftMetadata, DraftOrigin, write_draft
+from loop.review.revise.wording import Authorship, build_draft
+from loop.run.pool_shots import keep_injected
 
 INSTRUCTIONS: Final = "system.jinja"
 """Name of the component with the words of the system message; no label has a dot."""
@@ -52,6 +56,9 @@ MOST_BYTES: Final = 4_096
 
 MOST_GROWTH: Final = 1.2
 """Prompt tokens of a proposal, as a multiple of those of the version it began with."""
+
+_FEW: Final = 4
+"""Guides that the reason of a draft names; of more it gives the number."""
 
 FREE_TOKENS: Final = 200
 """Prompt tokens that a proposal may add to the shortest prompt."""
@@ -535,6 +542,52 @@ def _script(char: str) -> str:
         return ""
     name = unicodedata.name(char, "UNNAMED").split()[0]
     return "CJK" if name in ("CJK", "KANGXI", "IDEOGRAPHIC") else name
+
+
+def draft_proposal(
+    workspace: WorkspacePaths,
+    base: PromptVersion,
+    wording: PromptVersion,
+    cohort: str,
+    by: Authorship,
+) -> PromptVersion:
+    """Return the draft that says what `wording` says, written, its origin an optimizer.
+
+    An open draft with the same wording and parent is returned as it is.
+
+    Parameters
+    ----------
+    base
+        The version or draft that was searched from.
+    by
+        Who is answerable, when, and the reason, to which is added what is changed.
+
+    Raises
+    ------
+    WriteError
+        The workspace cannot be written.
+    """
+    parent = base.parent if base.draft else base.digest
+    for draft in list_drafts(workspace, base.name):
+        there = read_version(workspace, f"{base.name}@draft:{draft}")
+        if (there.digest, there.parent) == (wording.digest, parent):
+            return there
+    names = diff_components(base, wording)
+    changed = ", ".join(names) if len(names) <= _FEW else f"{len(names)} guides"
+    made = replace(
+        build_draft(base, (), by).draft,
+        guides=wording.guides,
+        system=wording.system,
+        why=f"{by.why}; changes {changed}",
+    )
+    about = DraftMetadata(
+        cohort=cohort,
+        origin=DraftOrigin.OPTIMIZER,
+        begun_by=by.author,
+        begun=made.time,
+    )
+    keep_injected(workspace, made)
+    return write_draft(workspace, made, about)
 
 
 def diff_components(before: PromptVersion, after: PromptVersion) -> Sequence[str]:

@@ -36,7 +36,7 @@ from loop.optimize.nested_search import NestedSearch, Propose, search_nested
 from loop.optimize.objective import Objective, open_objective
 from loop.optimize.proposals import (
     ProposalReader,
-    diff_components,
+    draft_proposal,
     read_private_wording,
 )
 from loop.optimize.reflect import Reflector, check_reflects, is_on_this_machine
@@ -47,18 +47,19 @@ from loop.optimize.search_record import (
     open_search,
 )
 from loop.optimize.splits import FOLDS, digest_splits, split_cases
-from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import find_start
-from loop.review.revise.draft_files import DraftMetadata, DraftOrigin, write_draft
-from loop.review.revise.wording import Authorship, build_draft
+from loop.review.revise.wording import Authorship
 from loop.review.status import KeptVerdict, read_kept
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.pool_shots import keep_injected
 from loop.run.store import open_store
 
 FAILING: Final = "failing"
 """In place of labels: those whose gate fails with the version that is searched from."""
+
+_FEW: Final = 4
+"""Labels that the reason of a draft names; of more it gives the number."""
 
 REFLECTION_TOKENS: Final = 2_048
 """Most output tokens of one proposal."""
@@ -252,17 +253,11 @@ def search_prompt(
         found = search.run(folder, tell)
         result = search.result(found)
         if found is not None and not request.study:
-            about = DraftMetadata(
-                cohort=request.cohort,
-                origin=DraftOrigin.OPTIMIZER,
-                begun_by=actor.name,
-                begun=f"{now():%Y-%m-%dT%H:%M:%SZ}",
-            )
             by = Authorship(actor.name, now(), explain_result(request, result))
             result = replace(
                 result,
                 drafts=tuple(
-                    _make_draft(workspace, folder, base, wording, about, by)
+                    _make_draft(workspace, folder, wording, base, request, by)
                     for wording in found.kept
                 ),
             )
@@ -295,9 +290,11 @@ def explain_result(request: SearchRequest, result: SearchResult) -> str:
             f"; macro-F1 {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) on "
             f"cases of {request.cohort} that it had not seen"
         )
+    count = len(result.labels)
+    about = ", ".join(result.labels) if count <= _FEW else f"{count} labels"
     return (
         f"found by {request.optimizer} among {result.candidates} wordings for "
-        f"{', '.join(result.labels)}{said}"
+        f"{about}{said}"
     )
 
 
@@ -528,30 +525,15 @@ _DRAFT: Final = "draft"
 def _make_draft(
     workspace: WorkspacePaths,
     folder: SearchFolder,
-    base: PromptVersion,
     wording: PromptVersion,
-    about: DraftMetadata,
+    base: PromptVersion,
+    request: SearchRequest,
     by: Authorship,
 ) -> str:
     """Return the draft with a wording, written unless a killed search wrote it."""
     known = folder.recall(_DRAFT, wording.digest)
     if known is not None:
         return str(known)
-    parent = base.parent if base.draft else base.digest
-    for draft in list_drafts(workspace, base.name):
-        there = read_version(workspace, f"{base.name}@draft:{draft}")
-        if (there.digest, there.parent) == (wording.digest, parent):
-            folder.remember(_DRAFT, wording.digest, there.ref)
-            return there.ref
-    built = build_draft(base, (), by).draft
-    changed = ", ".join(diff_components(base, wording))
-    made = replace(
-        built,
-        guides=wording.guides,
-        system=wording.system,
-        why=f"{by.why}; changes {changed}",
-    )
-    keep_injected(workspace, made)
-    ref = write_draft(workspace, made, about).ref
+    ref = draft_proposal(workspace, base, wording, request.cohort, by).ref
     folder.remember(_DRAFT, wording.digest, ref)
     return ref
