@@ -2,8 +2,8 @@
 
 What was found in each split is scored on that split's estimate cases, beside the
 parent, and the answers are put together: with five splits each case is answered once,
-by a wording that was found without it. That measures the search. The wording it ends with
-was found with all cases, and its score on them says little.
+by a wording that was found without it. That measures the search. The wording it ends
+with was found with all cases, and its score on them says little.
 """
 
 from __future__ import annotations

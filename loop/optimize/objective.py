@@ -44,7 +44,7 @@ from loop.run.task_fields import task_of
 from loop.stats.confusion import count_confusions, mean_f1
 
 MAX_FAILED: Final = 0.05
-"""Largest share of the cases asked that the engine may fail on before a search stops."""
+"""Largest share of the cases asked that the engine may fail on: above, it stops."""
 
 _EXAMPLES = 3
 
@@ -296,8 +296,9 @@ class Objective:
         ids = [self.ground.case_ids[row] for row in failed[:_EXAMPLES]]
         raise EngineError(
             f"{self._engine.name} failed on {len(failed)} of {asked} cases, for "
-            f"example {', '.join(ids)}: too many to compare wordings. Repair the engine and "
-            "start the same search again; what it answered is not asked twice."
+            f"example {', '.join(ids)}: too many to compare wordings. Repair the "
+            "engine and start the same search again; what it answered is not asked "
+            "twice."
         )
 
 
