@@ -21,7 +21,7 @@ from loop.cli.console import (
     say,
     say_wrapped,
 )
-from loop.optimize.search import (
+from loop.optimize.library_search import (
     FAILING,
     Optimizer,
     SearchRequest,

@@ -34,7 +34,7 @@ from loop.optimize.proposals import (
     Objection,
     ProposalReader,
     Proposed,
-    Refusal,
+    RefusedProposal,
 )
 from loop.optimize.reflect import Reflector
 from loop.optimize.splits import Rows, SeenCases
@@ -205,7 +205,7 @@ def _proposed(
     found: dict[str, PromptVersion] = {}
     for texts in wanted:
         read = reader.read(texts)
-        if isinstance(read, Refusal):
+        if isinstance(read, RefusedProposal):
             made.program.note(texts, read)
         elif read.digest != reader.parent.digest:
             found.setdefault(read.digest, read)
@@ -335,7 +335,7 @@ class _Program:
         self._raise_again()
         texts = self.texts(module)
         read = self._reader.read(texts)
-        if isinstance(read, Refusal):
+        if isinstance(read, RefusedProposal):
             self.note(texts, read)
             self._now = None
             return False
@@ -344,7 +344,7 @@ class _Program:
             self.tried[read.digest] = texts
         return True
 
-    def note(self, texts: Mapping[str, str], refusal: Refusal) -> None:
+    def note(self, texts: Mapping[str, str], refusal: RefusedProposal) -> None:
         """Count a refused proposal, once."""
         where = texts.get(refusal.component, "")
         self.refused.setdefault(((refusal.component, where),), refusal.objection)

@@ -30,7 +30,7 @@ from loop.optimize.proposals import (
     Objection,
     ProposalReader,
     Proposed,
-    Refusal,
+    RefusedProposal,
 )
 from loop.optimize.reflect import Reflector
 from loop.optimize.splits import Rows, SeenCases
@@ -329,7 +329,7 @@ class _Adapter:
         from gepa import EvaluationBatch
 
         read = self._reader.read(candidate)
-        if isinstance(read, Refusal):  # nothing was asked, and nothing is spent
+        if isinstance(read, RefusedProposal):  # nothing was asked, and nothing is spent
             return EvaluationBatch(
                 outputs=[None] * len(batch),
                 scores=[0.0] * len(batch),
@@ -483,7 +483,7 @@ class _Proposing:
         for name, text in proposal.new_texts.items():
             self.proposals += 1
             read = self._reader.read({**candidate, name: text})
-            if isinstance(read, Refusal):
+            if isinstance(read, RefusedProposal):
                 self.refused[read.objection] += 1
             elif read.digest not in self._seen:
                 self._seen.add(read.digest)

@@ -20,7 +20,7 @@ from loop.optimize.proposals import (
     Objection,
     ProposalReader,
     Proposed,
-    Refusal,
+    RefusedProposal,
 )
 from loop.optimize.splits import Rows
 from loop.prompts.catalog import list_versions, read_version
@@ -162,7 +162,7 @@ def search_nearest(
         chosen = rank_nearest(more, failing)[:room]
         text = dump_guides([replace(guide, exemplars=(*guide.exemplars, *chosen))])
         read = reader.read({label: text})
-        if isinstance(read, Refusal):
+        if isinstance(read, RefusedProposal):
             refused[read.objection] = refused.get(read.objection, 0) + 1
         else:
             texts[label] = text

@@ -85,7 +85,7 @@ class Objection(StrEnum):
     COSTLY = "too many prompt tokens"
 
 
-class Refusal(NamedTuple):
+class RefusedProposal(NamedTuple):
     """A proposal that did not become a version."""
 
     component: str
@@ -206,7 +206,7 @@ class ProposalReader:
         """
         self.parent: Final = parent
         self._private = private or PrivateWording()
-        self._known: dict[tuple[str, str], Guide | str | Refusal] = {}
+        self._known: dict[tuple[str, str], Guide | str | RefusedProposal] = {}
 
     @cached_property
     def components(self) -> dict[str, str]:
@@ -232,7 +232,7 @@ class ProposalReader:
             for label, own in found.items()
         }
 
-    def read(self, texts: Mapping[str, str]) -> PromptVersion | Refusal:
+    def read(self, texts: Mapping[str, str]) -> PromptVersion | RefusedProposal:
         """Return the version that `texts` make of the parent, or why they do not.
 
         Parameters
@@ -255,7 +255,7 @@ class ProposalReader:
             read = self._known.get((name, text))
             if read is None:
                 read = self._known[name, text] = self._read_component(name, text)
-            if isinstance(read, Refusal):
+            if isinstance(read, RefusedProposal):
                 return read
             if isinstance(read, Guide):
                 guides[name] = read
@@ -268,7 +268,7 @@ class ProposalReader:
         )
         several = len(guides) + (system != self.parent.system) > 1
         objection = self._object_to_cost(made) if several else None
-        return Refusal("together", *objection) if objection else made
+        return RefusedProposal("together", *objection) if objection else made
 
     def _object_to_cost(self, changed: PromptVersion) -> tuple[Objection, str] | None:
         """Say that `changed` takes too many tokens, or cannot be rendered."""
@@ -279,16 +279,16 @@ class ProposalReader:
             return Objection.COSTLY, f"{tokens.before} tokens became {tokens.after}"
         return None
 
-    def _read_component(self, name: str, text: str) -> Guide | str | Refusal:
+    def _read_component(self, name: str, text: str) -> Guide | str | RefusedProposal:
         objection = _object_to_text(text, len(self.components[name].encode()))
         if objection:
-            return Refusal(name, *objection)
-        read: Guide | str | Refusal = (
+            return RefusedProposal(name, *objection)
+        read: Guide | str | RefusedProposal = (
             self._read_instructions(text)
             if name == INSTRUCTIONS
             else self._read_guide(name, text)
         )
-        if isinstance(read, Refusal):
+        if isinstance(read, RefusedProposal):
             return read
         changed = (
             replace(self.parent, system=read)
@@ -301,38 +301,38 @@ class ProposalReader:
             )
         )
         objection = self._object_to_wording(name, changed)
-        return Refusal(name, *objection) if objection else read
+        return RefusedProposal(name, *objection) if objection else read
 
-    def _read_instructions(self, text: str) -> str | Refusal:
+    def _read_instructions(self, text: str) -> str | RefusedProposal:
         known = self.parent.system
         codes = _codes(text)
         if any(one not in _codes(_folded(known)) for one in codes):
-            return Refusal(INSTRUCTIONS, Objection.TEMPLATE)
+            return RefusedProposal(INSTRUCTIONS, Objection.TEMPLATE)
         try:
             found = frozen_blocks(text)
         except DataError:
-            return Refusal(INSTRUCTIONS, Objection.FROZEN)
+            return RefusedProposal(INSTRUCTIONS, Objection.FROZEN)
         blocks = frozen_blocks(known)
         if list(found) != list(blocks):
-            return Refusal(INSTRUCTIONS, Objection.FROZEN)
+            return RefusedProposal(INSTRUCTIONS, Objection.FROZEN)
         if any(now.strip() and now != blocks[name] for name, now in found.items()):
-            return Refusal(INSTRUCTIONS, Objection.FROZEN)
+            return RefusedProposal(INSTRUCTIONS, Objection.FROZEN)
         if known.endswith("\n") and not text.endswith("\n"):
             text += "\n"
         return replace_blocks(text, lambda name, _: blocks[name])
 
-    def _read_guide(self, label: str, text: str) -> Guide | Refusal:
+    def _read_guide(self, label: str, text: str) -> Guide | RefusedProposal:
         if _has_markup(text):
-            return Refusal(label, Objection.MARKUP)
+            return RefusedProposal(label, Objection.MARKUP)
         try:
             guides = parse_guides(text, f"the proposed guide of {label}")
         except (DataError, ValueError):
-            return Refusal(label, Objection.NOT_A_GUIDE)
+            return RefusedProposal(label, Objection.NOT_A_GUIDE)
         if not guides:
-            return Refusal(label, Objection.EMPTY)
+            return RefusedProposal(label, Objection.EMPTY)
         labels = [one.label for one in guides]
         if labels != [label]:
-            return Refusal(label, Objection.OTHER_LABEL)
+            return RefusedProposal(label, Objection.OTHER_LABEL)
         (guide,) = guides
         before = self.parent.guide(label)
         if (
@@ -340,9 +340,9 @@ class ProposalReader:
             and list(_wordings(before))
             and not list(_wordings(guide))
         ):
-            return Refusal(label, Objection.EMPTY, "no wording is left")
+            return RefusedProposal(label, Objection.EMPTY, "no wording is left")
         objection = _object_to_guide(guide, before, self._task, self._implied)
-        return Refusal(label, *objection) if objection else guide
+        return RefusedProposal(label, *objection) if objection else guide
 
     @cached_property
     def _task(self) -> PromptTask:

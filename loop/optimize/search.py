@@ -1,539 +1,595 @@
-"""Searches for a better prompt with an optimizer, and makes drafts of what it found.
+"""A search for a better wording: nested splits, an honest estimate, and a draft.
 
-The optimizer proposes; nested splits say what that is worth; a draft is checked and
-committed by a person like any other. Where the pooled estimate is not above the
-version that the search began with, there is no draft, and that is a good result.
+What is searched on tells little of what was found: that is what the estimate is for. A
+draft is made only where the estimate lies above the parent's by more than chance; else
+nothing better was found, which is a good result too. A draft is checked as one that a
+person wrote, and committed by a person only.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from loop.core.clock import Clock, utc_now
-from loop.core.digests import digest_json
+from loop.core.digests import canonical_json, digest_bytes, digest_json
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Status, ValueCode
-from loop.evaluate.align import AlignedPairs
-from loop.evaluate.gates import GateVerdict
-from loop.evaluate.measure import measure_labels
 from loop.evaluate.protocol import protocol_digest
-from loop.evaluate.results import Method
-from loop.optimize.dspy_search import search_bootstrap, search_mipro
-from loop.optimize.estimate import NestedEstimate
-from loop.optimize.gepa_search import SaidByClinicians, gather_verdicts, search_gepa
-from loop.optimize.nearest import list_approved, search_nearest
-from loop.optimize.nested_search import NestedSearch, Propose, search_nested
-from loop.optimize.objective import Objective, open_objective
-from loop.optimize.proposals import (
-    ProposalReader,
-    draft_proposal,
-    read_private_wording,
+from loop.labels.reference import read_reference
+from loop.optimize.estimate import NestedEstimate, estimate_nested
+from loop.optimize.objective import Objective, SearchGround, open_objective
+from loop.optimize.refusals import read_refusals
+from loop.optimize.search_record import SearchFolder, SearchSpec, open_search
+from loop.optimize.splits import FOLDS, NestedSplit, digest_splits, split_cases
+from loop.optimize.terms import (
+    LEVELS,
+    REVISION,
+    MinedTerms,
+    TermMiner,
+    TermProposal,
+    apply_proposals,
 )
-from loop.optimize.reflect import Reflector, check_reflects, is_on_this_machine
-from loop.optimize.search_record import (
-    SearchFolder,
-    SearchSpec,
-    library_versions,
-    open_search,
-)
-from loop.optimize.splits import FOLDS, digest_splits, split_cases
-from loop.prompts.catalog import read_version
+from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.begin import find_start
-from loop.review.revise.wording import Authorship
-from loop.review.status import KeptVerdict, read_kept
-from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.review.revise.begin import DraftRequest, begin_draft, find_start
+from loop.review.revise.check_record import Checked
+from loop.review.revise.draft_files import DraftOrigin
+from loop.review.revise.run_check import Examination, check_draft_ref
+from loop.run.asking import EngineOptions
 from loop.run.store import open_store
+from loop.stats.confusion import kappas
+from loop.stats.optimism import expected_excess
+
+BUDGET: Final = 60
+"""Proposals that are accepted, at most, where nothing else is said."""
 
 FAILING: Final = "failing"
-"""In place of labels: those whose gate fails with the version that is searched from."""
+"""In place of labels: those that do not reach the protocol's thresholds now."""
 
-_FEW: Final = 4
-"""Labels that the reason of a draft names; of more it gives the number."""
-
-REFLECTION_TOKENS: Final = 2_048
-"""Most output tokens of one proposal."""
-
-
-class Optimizer(StrEnum):
-    """What proposes wordings."""
-
-    GEPA = "gepa"
-    MIPRO = "mipro"
-    BOOTSTRAP = "bootstrap"
-    NEAREST = "nearest"
-
-    @property
-    def reflects(self) -> bool:
-        """Whether it asks a language model what to propose."""
-        return self in (Optimizer.GEPA, Optimizer.MIPRO)
+_POINTS: Final = 10
+"""Points of the curve, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchRequest:
-    """What to search for, from what, and with what."""
+class SearchOptions:
+    """How a search is made, besides of what and on what."""
 
-    prompt: str
-    """The newest version, ``"extractor"``; with `study` any version."""
-
-    cohort: str
-    """Dev cohort."""
-
-    optimizer: Optimizer
-    labels: tuple[str, ...] = (FAILING,)
-    """Labels whose guides may change; `FAILING` for those that fail their gate; empty
-    for all that are wrong somewhere."""
+    labels: tuple[str, ...] = ()
+    """Labels whose guides may change, or `FAILING` alone; none for all."""
 
     engine: str = "rules"
-    """Engine that answers."""
-
-    reflect: str = ""
-    """Engine that proposes, for optimizers that need one."""
-
-    budget: int = 300
-    """Cases that each search may score, one candidate on one case each; there is one
-    search a split, and one more where these were better."""
-
-    splits: int = FOLDS
-    """Nested splits; fewer than `FOLDS` leave cases without an estimate."""
+    asking: EngineOptions = field(default_factory=EngineOptions)
+    budget: int = BUDGET
+    """Proposals that are accepted, at most."""
 
     seed: int = 0
+    repeats: int = FOLDS
+    """Nested splits; `FOLDS` put every case into an estimate once."""
+
     study: bool = False
-    """Whether to report only, from any version: no draft is made."""
+    """Whether nothing but a report is made, which may begin with an old version."""
+
+    accept_all: bool = False
+    """Whether a study says what all its proposals come to."""
+
+    anew: bool = False
+    """Whether what an unfinished search left is removed first; else it goes on."""
 
     def __post_init__(self) -> None:
-        if self.budget < 1:
-            raise ValueError(f"budget must be >= 1, got {self.budget}")
-        if self.splits < 1:
-            raise ValueError(f"splits must be >= 1, got {self.splits}")
+        if self.budget < 1 or self.repeats < 1:
+            raise ValueError(
+                f"budget and repeats must be >= 1, got {self.budget} and {self.repeats}"
+            )
+        if self.accept_all and not self.study:
+            raise ValueError("accept_all is for a study: a draft is a person's to edit")
+
+
+class CurvePoint(NamedTuple):
+    """Scores with so many proposals accepted, those that promise the most first."""
+
+    accepted: int
+    search: float | None
+    """Macro-F1 on all cases, with the proposals mined on them."""
+
+    estimate: float | None
+    """The same over the pooled estimate cases, with the proposals of each split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitsData:
-    """A number with its interval; None where it is not defined."""
+class SearchFindings:
+    """What a finished search found, as it is kept."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    proposals: tuple[TermProposal, ...]
+    estimate: NestedEstimate
+    curve: tuple[CurvePoint, ...]
+    least_gain: float
+    """Gain that a proposal had to promise, as the select parts decided."""
+
+    tested: int
+    """Wordings whose contrast was tested, added up over labels."""
+
+    scored: int
+    """Different versions of the prompt that were asked, the parent not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """What a search ended with: all of it is private, and no case text is in it."""
+class SearchReport:
+    """What a search came to."""
 
-    better: bool
-    """Whether the lower limit of the gain is above 0 on cases that were not seen."""
-
+    spec: SearchSpec
+    findings: SearchFindings
     labels: tuple[str, ...]
-    """Whose guides could change."""
+    """Labels that were searched for."""
 
-    parent: LimitsData
-    """Macro-F1 of what it began with, on the pooled estimate cases."""
+    not_estimable: tuple[str, ...]
+    """Labels below the protocol's minimum of positives: never improved."""
 
-    found: LimitsData
-    """The same of what was found in each split."""
+    found: PromptVersion
+    """The parent with all proposals."""
 
-    gain: LimitsData
-    parts: Mapping[str, tuple[float | None, float | None]]
-    """``search``, ``select`` and ``estimate``: mean macro-F1 over the splits of the
-    version that it began with, and of what was found."""
+    expected_excess: float | None
+    """By how much the best of so many candidates is overrated, in the accuracy of one
+    label, if all are equally good."""
 
-    gains: Mapping[str, tuple[float | None, float | None, bool]]
-    """Label to F1 before and after, and whether it is estimable."""
+    remembered: bool
+    """Whether it was found before, and nothing was asked."""
 
-    candidates: int
-    """Different wordings that were scored, the one that it began with not counted."""
+    stale: tuple[str, ...] = ()
+    """What has changed since it was found, in words."""
 
-    calls: int
-    """Cases of candidates that the optimizer scored."""
+    draft: str = ""
+    """The draft that was made, or that says the same already; empty for none."""
 
-    proposals: int
-    refused: Mapping[str, int]
-    """Why proposals were refused, and how often."""
+    check: Checked | None = None
+    """Its regression check."""
 
-    reflections: int
-    """Questions that the reflecting engine answered."""
-
-    left_out: int
-    """Cases that the engine failed on."""
-
-    drafts: tuple[str, ...] = ()
-    """References of the drafts that were made, the best first."""
+    notes: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
-        """How it ended, in one line."""
-        if not self.labels:
-            return "nothing to search for: no label is wrong"
-        if not self.better:
-            return "no better prompt found"
-        count = len(self.drafts)
-        return (
-            f"{count} draft{'' if count == 1 else 's'}" if count else "better, a study"
-        )
+    def better(self) -> bool:
+        """Whether the estimate lies above the parent's by more than chance."""
+        return bool(self.findings.proposals) and self.findings.estimate.better
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The report as JSON data."""
+        estimate = self.findings.estimate
+        return {
+            "prompt": self.spec.prompt,
+            "cohort": self.spec.cohort,
+            "engine": self.spec.engine,
+            "optimizer": self.spec.optimizer,
+            "seed": self.spec.seed,
+            "search": self.spec.key,
+            "better": self.better,
+            "remembered": self.remembered,
+            "stale": list(self.stale),
+            "labels": list(self.labels),
+            "not_estimable": list(self.not_estimable),
+            "candidates": self.findings.tested + self.findings.scored,
+            "expected_excess": self.expected_excess,
+            "parts": {
+                part: estimate.mean(part)._asdict()
+                for part in ("search", "select", "estimate")
+            },
+            "estimate": {
+                "parent": estimate.parent._asdict(),
+                "found": estimate.found._asdict(),
+                "gain": estimate.gain._asdict(),
+                "cases": estimate.cases,
+                "left_out": estimate.left_out,
+            },
+            "per_label": [one._asdict() for one in estimate.labels],
+            "curve": [one._asdict() for one in self.findings.curve],
+            "proposals": [one.data for one in self.findings.proposals],
+            "draft": self.draft or None,
+            "objections": list(self.check.objections) if self.check else None,
+            "notes": list(self.notes),
+        }
 
 
-_RESULT: Final = TypeAdapter(SearchResult)
+class SearchPlan(NamedTuple):
+    """What a search would do; nothing was asked."""
+
+    spec: SearchSpec
+    splits: tuple[tuple[int, int, int], ...]
+    """Cases of search, select and estimate of each split."""
+
+    labels: tuple[str, ...]
+    not_estimable: tuple[str, ...]
+    prompts: int
+    """Prompts that the engine would be asked, at most."""
 
 
-def search_prompt(
+def plan_search(
     workspace: WorkspacePaths,
-    request: SearchRequest,
-    actor: Actor,
-    *,
-    asking: EngineOptions | None = None,
-    anew: bool = False,
-    tell: Callable[[int, int], object] = lambda done, total: None,
-    now: Clock = utc_now,
-) -> SearchResult:
-    """Return what a search found; drafts are written, and it stands in the ledger.
-
-    A search that was killed goes on where it was, and a finished one is read again.
-
-    Parameters
-    ----------
-    asking
-        How the answering engine is asked; None for greedily.
-    anew
-        Whether an unfinished search of the same kind is forgotten first.
-    tell
-        Told how many of the searches are done, and how many there are.
+    prompt: str,
+    cohort: str,
+    options: SearchOptions | None = None,
+) -> SearchPlan:
+    """Return what `optimize_prompt` would do; asks nothing and writes nothing.
 
     Raises
     ------
     DataError
-        The prompt, the cohort or a label cannot be searched; or the folder of the
+        As for `optimize_prompt`.
+    """
+    options = options or SearchOptions()
+    version = _read_start(workspace, prompt, options)
+    with open_objective(
+        workspace, version, cohort, engine=options.engine, asking=options.asking
+    ) as objective:
+        ground = objective.ground
+        splits = _split(ground, options)
+        labels = _choose_labels(ground, options, None)
+        spec = _spec(workspace, objective, splits, options, ())
+    sizes = tuple((len(a), len(b), len(c)) for a, b, c in splits)
+    wordings = sum((len(LEVELS) + 1) * b + a + (_POINTS + 1) * c for a, b, c in sizes)
+    calls = len(version.guides) if version.plan.value != "joint" else 1
+    return SearchPlan(
+        spec=spec,
+        splits=sizes,
+        labels=labels,
+        not_estimable=_not_estimable(ground),
+        prompts=calls * (wordings + (_POINTS + 2) * len(ground.items)),
+    )
+
+
+def optimize_prompt(
+    workspace: WorkspacePaths,
+    prompt: str,
+    cohort: str,
+    *,
+    actor: Actor,
+    options: SearchOptions | None = None,
+    now: Clock = utc_now,
+) -> SearchReport:
+    """Return what a search for better terms found, and the draft it made, if any.
+
+    Terms and exclusions are mined on the search part of every nested split; its select
+    part decides how much a proposal must promise, and its estimate part, which nothing
+    was chosen on, says what the whole procedure is worth. The proposals themselves are
+    mined on all cases. The same search again gives the same result and asks nothing.
+
+    Parameters
+    ----------
+    prompt
+        The newest version, for example ``"extractor"``, or a draft of it; for a study
+        any version, for example ``"extractor@v1"``.
+    cohort
+        Name of a dev cohort.
+    actor
+        Who searches, as the ledger names them; the draft is theirs.
+    options
+        How; None for the defaults.
+
+    Raises
+    ------
+    DataError
+        The prompt, a label or the cohort cannot be searched with, or the folder of the
         search was changed by hand.
     ConflictError
-        The prompt is not the newest version and this is no study, or another process
-        holds the same search.
+        `prompt` is not the newest version and this is no study, or another process
+        makes the same search.
+    OverlapError
+        A proposal is copied from a case of a cohort that is not for development.
     EngineError
-        An engine is not there, cannot reflect, or failed too often.
-    LedgerError
-        The ledger is broken.
+        The engine failed on more than a few cases.
+    WriteError
+        The workspace cannot be written.
     """
-    if request.optimizer.reflects:
-        check_reflects(request.optimizer, request.reflect)
-    base = find_base(workspace, request)
-    with ExitStack() as stack:
-        objective = stack.enter_context(
-            open_objective(
-                workspace, base, request.cohort, engine=request.engine, asking=asking
-            )
-        )
-        reflecting = None
-        if request.optimizer.reflects:
-            how = EngineOptions(
-                temperature=1.0,
-                max_tokens=REFLECTION_TOKENS,
-                seed=request.seed,
-                allow_unconstrained=True,
-            )
-            reflecting = stack.enter_context(
-                hold_engine(workspace, request.reflect, how)
-            )
-        store = stack.enter_context(open_store(workspace))
-        kept = read_kept(store, workspace, request.cohort)
-        search = _Search(workspace, request, objective, reflecting, kept)
-        folder = stack.enter_context(
-            open_search(workspace, search.spec, actor, anew=anew, now=now)
-        )
-        if folder.result is not None:
-            return _read_result(folder)
-        found = search.run(folder, tell)
-        result = search.result(found)
-        if found is not None and not request.study:
-            by = Authorship(actor.name, now(), explain_result(request, result))
-            result = replace(
-                result,
-                drafts=tuple(
-                    _make_draft(workspace, folder, wording, base, request, by)
-                    for wording in found.kept
-                ),
-            )
-        folder.finish(
-            asdict(result), candidates=result.candidates, asked=objective.asked, now=now
-        )
-        return result
-
-
-def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersion:
-    """Return the version that a search begins with.
-
-    Raises
-    ------
-    ConflictError
-        It is not the newest one, and the search is no study.
-    """
-    if request.study:
-        return read_version(workspace, request.prompt)
-    return find_start(workspace, request.prompt).base
-
-
-def explain_result(request: SearchRequest, result: SearchResult) -> str:
-    """Return the reason of a draft, from counts."""
-    gain = result.gain
-    if gain.value is None or gain.low is None or gain.high is None:
-        said = ""
-    else:
-        said = (
-            f"; macro-F1 {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) on "
-            f"cases of {request.cohort} that it had not seen"
-        )
-    count = len(result.labels)
-    about = ", ".join(result.labels) if count <= _FEW else f"{count} labels"
-    return (
-        f"found by {request.optimizer} among {result.candidates} wordings for "
-        f"{about}{said}"
-    )
-
-
-def choose_labels(objective: Objective, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the labels to search for, those that fail their gate first.
-
-    A label that the version answers rightly everywhere, or that has fewer positives
-    than the protocol's minimum, is left out unless it is named.
-
-    Parameters
-    ----------
-    wanted
-        As `SearchRequest.labels`.
-
-    Raises
-    ------
-    DataError
-        A label is not asked for, or the reference does not judge it.
-    """
-    ground = objective.ground
-    named = tuple(one for one in wanted if one != FAILING)
-    unknown = [one for one in named if one not in ground.labels]
-    if unknown:
-        raise DataError(
-            f"{ground.version.ref} on cohort {ground.cohort.name} has no label "
-            f"{', '.join(unknown)} to search for. Name some of "
-            f"{', '.join(ground.labels)}."
-        )
-    answers = objective.answers(ground.version)
-    pairs = AlignedPairs(
-        case_ids=ground.case_ids,
-        labels=ground.labels,
-        # 1, 0 and -1 are the codes of present, absent and uncertain.
-        reference=ground.truth,
-        predicted=answers,
-        statuses={Status.ANSWERED: len(answers)},
-        not_run=0,
-    )
-    results = measure_labels(
-        pairs,
-        ground.taxonomy,
-        ground.protocol,
-        Method(units=len(np.unique(ground.clusters.units))),
-        ground.clusters.units,
-    )
-    given = objective.decided(answers, ground.truth)
-    lost = answers == ValueCode.FAILED
-    wrong = ((ground.truth >= 0) & (given != ground.truth) & ~lost).sum(axis=0)
-    fails = [one.gate.verdict is GateVerdict.FAIL for one in results]
-    order = sorted(
-        range(len(ground.labels)), key=lambda one: (not fails[one], -int(wrong[one]))
-    )
-    if named:
-        chosen = [one for one in order if ground.labels[one] in named]
-    else:
-        chosen = [one for one in order if wrong[one] and ground.scored[one]]
-        if wanted:
-            chosen = [one for one in chosen if fails[one]]
-    return tuple(ground.labels[one] for one in chosen)
-
-
-class _Search:
-    """One search: what it depends on, and how it goes."""
-
-    def __init__(
-        self,
-        workspace: WorkspacePaths,
-        request: SearchRequest,
-        objective: Objective,
-        reflecting: HeldEngine | None,
-        kept: tuple[KeptVerdict, ...],
-    ) -> None:
+    options = options or SearchOptions()
+    version = _read_start(workspace, prompt, options)
+    refused = tuple(sorted(read_refusals(workspace, version.name)))
+    with open_objective(
+        workspace, version, cohort, engine=options.engine, asking=options.asking
+    ) as objective:
         ground = objective.ground
-        self._request = request
-        self._objective = objective
-        self._reflecting = reflecting
-        self._reflector: Reflector | None = None
-        self.labels = choose_labels(objective, request.labels)
-        self._splits = split_cases(
+        splits = _split(ground, options)
+        spec = _spec(workspace, objective, splits, options, refused)
+        with open_search(workspace, spec, actor, anew=options.anew, now=now) as folder:
+            remembered = folder.result is not None
+            if remembered:
+                findings, labels = _read_result(folder)
+            else:
+                answers = objective.answers(version)
+                labels = _choose_labels(ground, options, objective)
+                miner = TermMiner(workspace, ground, answers, refused=refused)
+                findings = _search(objective, miner, splits, labels, options)
+                folder.finish(
+                    {
+                        "findings": _FINDINGS.dump_python(findings, mode="json"),
+                        "labels": list(labels),
+                    },
+                    candidates=findings.tested + findings.scored,
+                    asked=objective.asked,
+                    now=now,
+                )
+        found = objective.candidate(apply_proposals(version, findings.proposals))
+    tried = findings.tested + findings.scored
+    report = SearchReport(
+        spec=spec,
+        findings=findings,
+        labels=labels,
+        not_estimable=_not_estimable(ground),
+        found=found,
+        expected_excess=expected_excess(
+            ground.clusters.total, max(tried, 1), ground.protocol.accuracy
+        ),
+        remembered=remembered,
+        stale=_name_changes(workspace, spec),
+    )
+    if options.study or not report.better:
+        return report
+    return _make_draft(workspace, report, prompt, options, actor, now)
+
+
+_FINDINGS: TypeAdapter[SearchFindings] = TypeAdapter(SearchFindings)
+
+
+def _read_start(
+    workspace: WorkspacePaths, prompt: str, options: SearchOptions
+) -> PromptVersion:
+    if options.study:
+        return read_version(workspace, prompt)
+    return find_start(workspace, prompt).base
+
+
+def _split(ground: SearchGround, options: SearchOptions) -> tuple[NestedSplit, ...]:
+    try:
+        return split_cases(
             ground.truth,
             ground.clusters.units,
-            repeats=request.splits,
-            seed=request.seed,
+            repeats=options.repeats,
+            seed=options.seed,
         )
-        local = reflecting is None or is_on_this_machine(workspace, request.reflect)
-        self._said: SaidByClinicians = gather_verdicts(kept, comments=local)
-        self._approved = list_approved(workspace, ground.version, kept)
-        comments = [one.verdict.comment for one in kept]
-        self._reader = ProposalReader(
-            ground.version, read_private_wording(workspace, ground.cohort, comments)
-        )
-        asked = digest_json(sorted(one.id for one in kept))
-        self.spec = SearchSpec(
-            prompt=ground.version.ref,
-            prompt_digest=ground.version.digest,
-            cohort=ground.cohort.name,
-            cohort_digest=ground.cohort.digest,
-            reference=ground.reference.number,
-            reference_digest=ground.reference.digest,
-            protocol_digest=protocol_digest(workspace),
-            splits=digest_splits(self._splits, ground.case_ids),
-            engine=request.engine,
-            asker=digest_json(objective.engine.asker),
-            optimizer=request.optimizer,
-            seed=request.seed,
-            budget=request.budget,
-            settings={
-                "labels": list(self.labels),
-                "study": request.study,
-                "reflect": digest_json(reflecting.asker) if reflecting else "",
-                "verdicts": asked,
-                "comments": local,
-                "exemplars": digest_json(
-                    {
-                        label: [asdict(one) for one in rows]
-                        for label, rows in self._approved.items()
-                    }
-                ),
-            },
-            libraries=library_versions("dspy", "gepa", "optuna", "scikit-learn"),
-        )
-
-    def run(
-        self, folder: SearchFolder, tell: Callable[[int, int], object]
-    ) -> NestedSearch | None:
-        """Return what was found; None where there is nothing to search for."""
-        if not self.labels:
-            return None
-        if self._reflecting is not None:
-            self._reflector = Reflector(self._reflecting, folder)
-        total = len(self._splits) + 1
-        return search_nested(
-            self._objective,
-            self._propose(),
-            self._splits,
-            seed=self._request.seed,
-            tell=lambda done: tell(done, total),
-        )
-
-    def _propose(self) -> Propose:
-        """Return how the optimizer proposes."""
-        request, objective, reader = self._request, self._objective, self._reader
-        labels = self.labels
-        if request.optimizer is Optimizer.NEAREST:
-            return lambda cases, seed: search_nearest(
-                objective, reader, self._approved, search=cases.search, labels=labels
-            )
-        if request.optimizer is Optimizer.BOOTSTRAP:
-            return lambda cases, seed: search_bootstrap(
-                objective, reader, self._approved, labels=labels, seed=seed
-            )
-        reflector = self._reflector
-        if reflector is None:
-            raise ValueError(f"{request.optimizer} needs an engine that reflects")
-        if request.optimizer is Optimizer.MIPRO:
-            return lambda cases, seed: search_mipro(
-                objective,
-                reader,
-                reflector,
-                self._approved,
-                cases=cases,
-                labels=labels,
-                budget=request.budget,
-                seed=seed,
-            )
-        return lambda cases, seed: search_gepa(
-            objective,
-            reader,
-            reflector,
-            cases,
-            labels=labels,
-            budget=request.budget,
-            said=self._said,
-            seed=seed,
-        )
-
-    def result(self, found: NestedSearch | None) -> SearchResult:
-        """Return the result, without drafts."""
-        estimate = found.estimate if found else None
-        rounds = found.rounds if found else ()
-        refused: Counter[str] = Counter()
-        for one in rounds:
-            refused.update({why.value: count for why, count in one.refused.items()})
-        none = LimitsData(value=None, low=None, high=None)
-        return SearchResult(
-            better=bool(found and found.kept),
-            labels=self.labels,
-            parent=_limits(estimate, "parent") if estimate else none,
-            found=_limits(estimate, "found") if estimate else none,
-            gain=_limits(estimate, "gain") if estimate else none,
-            parts={
-                part: (estimate.mean(part).parent, estimate.mean(part).found)
-                for part in ("search", "select", "estimate")
-            }
-            if estimate
-            else {},
-            gains={
-                one.label: (one.parent, one.found, one.estimable)
-                for one in (estimate.labels if estimate else ())
-            },
-            candidates=self._objective.candidates - 1,
-            calls=sum(one.calls for one in rounds),
-            proposals=sum(one.proposals for one in rounds),
-            refused=dict(refused),
-            reflections=self._reflector.answered if self._reflector else 0,
-            left_out=estimate.left_out if estimate else 0,
-        )
-
-
-def _limits(estimate: NestedEstimate, name: str) -> LimitsData:
-    one = getattr(estimate, name)
-    return LimitsData(value=one.estimate, low=one.low, high=one.high)
-
-
-def _read_result(folder: SearchFolder) -> SearchResult:
-    try:
-        return _RESULT.validate_python(folder.result)
-    except ValidationError as error:
+    except ValueError as error:
         raise DataError(
-            f"{folder.path} holds the result of another version of ranloop. Remove "
-            "the folder and search again."
+            f"cohort {ground.cohort.name} cannot be split: {error}. Name a larger one."
         ) from error
 
 
-_DRAFT: Final = "draft"
+def _spec(
+    workspace: WorkspacePaths,
+    objective: Objective,
+    splits: Sequence[NestedSplit],
+    options: SearchOptions,
+    refused: Sequence[str],
+) -> SearchSpec:
+    ground = objective.ground
+    return SearchSpec(
+        prompt=ground.version.ref,
+        prompt_digest=ground.version.digest,
+        cohort=ground.cohort.name,
+        cohort_digest=ground.cohort.digest,
+        reference=ground.reference.number,
+        reference_digest=ground.reference.digest,
+        protocol_digest=protocol_digest(workspace),
+        splits=digest_splits(splits, ground.case_ids),
+        engine=objective.engine.name,
+        asker=digest_bytes(canonical_json(objective.engine.asker)),
+        optimizer="terms",
+        seed=options.seed,
+        budget=options.budget,
+        settings={
+            "labels": list(options.labels),
+            "repeats": options.repeats,
+            "refused": digest_json(list(refused)),
+            "revision": REVISION,
+        },
+    )
+
+
+def _choose_labels(
+    ground: SearchGround, options: SearchOptions, objective: Objective | None
+) -> tuple[str, ...]:
+    """Return the labels that may change, in published order.
+
+    Without an objective, `FAILING` stands for all that may be among them.
+    """
+    if options.labels == (FAILING,):
+        if objective is None:
+            return _estimable(ground)
+        return _failing(objective)
+    unknown = [one for one in options.labels if one not in ground.labels]
+    if unknown:
+        raise DataError(
+            f"{unknown[0]!r} is no label that {ground.version.ref} asks for and the "
+            f"reference of {ground.cohort.name} judges. Name some of "
+            f"{', '.join(ground.labels)}, or {FAILING}."
+        )
+    chosen = options.labels or ground.labels
+    return tuple(one for one in _estimable(ground) if one in chosen)
+
+
+def _estimable(ground: SearchGround) -> tuple[str, ...]:
+    return tuple(
+        label
+        for label, known in zip(ground.labels, ground.scored, strict=True)
+        if known
+    )
+
+
+def _not_estimable(ground: SearchGround) -> tuple[str, ...]:
+    return tuple(one for one in ground.labels if one not in _estimable(ground))
+
+
+def _failing(objective: Objective) -> tuple[str, ...]:
+    """Return the labels below the protocol's thresholds on all cases."""
+    ground, protocol = objective.ground, objective.ground.protocol
+    score = objective.score(objective.answers(ground.version))
+    passed = (score.accuracy >= protocol.accuracy) & (
+        kappas(score.counts) >= protocol.kappa
+    )
+    failing = ground.scored & ~passed
+    return tuple(
+        label for label, fails in zip(ground.labels, failing, strict=True) if fails
+    )
+
+
+def _search(
+    objective: Objective,
+    miner: TermMiner,
+    splits: Sequence[NestedSplit],
+    labels: Collection[str],
+    options: SearchOptions,
+) -> SearchFindings:
+    """Search in every split, then on all cases; see `optimize_prompt`."""
+    tested = 0
+
+    def mine(rows: Any, least_gain: float) -> tuple[TermProposal, ...]:
+        nonlocal tested
+        made: MinedTerms = miner.mine(rows, labels, least_gain=least_gain)
+        tested = max(tested, made.tested)
+        return made.proposals[: options.budget]
+
+    selected = np.zeros((len(splits), len(LEVELS)))
+    chains: list[tuple[TermProposal, ...]] = []
+    for row, split in enumerate(splits):
+        for column, level in enumerate(LEVELS):
+            made = _with(objective, mine(split.search, level))
+            score = objective.score(
+                objective.answers(made, split.select), split.select
+            ).macro_f1
+            selected[row, column] = -1 if score is None else score
+        chains.append(mine(split.known, LEVELS[int(selected[row].argmax())]))
+    level = LEVELS[int(selected.mean(axis=0).argmax())]
+    proposals = mine(np.arange(len(objective.ground.items)), level)
+    found = [_with(objective, chain) for chain in chains]
+    estimate = estimate_nested(objective, splits, found, seed=options.seed)
+    curve = _draw_curve(objective, splits, chains, proposals)
+    return SearchFindings(
+        proposals=proposals,
+        estimate=estimate,
+        curve=curve,
+        least_gain=level,
+        tested=tested,
+        scored=objective.candidates - 1,
+    )
+
+
+def _with(objective: Objective, proposals: Sequence[TermProposal]) -> PromptVersion:
+    guides = apply_proposals(objective.ground.version, proposals)
+    return objective.candidate(guides)
+
+
+def _draw_curve(
+    objective: Objective,
+    splits: Sequence[NestedSplit],
+    chains: Sequence[Sequence[TermProposal]],
+    proposals: Sequence[TermProposal],
+) -> tuple[CurvePoint, ...]:
+    """Return scores by the number of proposals accepted."""
+    total = len(proposals)
+    steps = np.unique(
+        np.linspace(0, total, min(total, _POINTS) + 1).round().astype(int)
+    )
+    pooled = np.concatenate([split.estimate for split in splits])
+    points = []
+    for accepted in map(int, steps):
+        whole = _with(objective, proposals[:accepted])
+        parts = [
+            objective.answers(
+                # So much of each chain, since chains differ in length.
+                _with(objective, chain[: round(accepted * len(chain) / max(total, 1))]),
+                split.estimate,
+            )
+            for chain, split in zip(chains, splits, strict=True)
+        ]
+        points.append(
+            CurvePoint(
+                accepted,
+                objective.score(objective.answers(whole)).macro_f1,
+                objective.score(np.concatenate(parts), pooled).macro_f1,
+            )
+        )
+    return tuple(points)
+
+
+def _read_result(folder: SearchFolder) -> tuple[SearchFindings, tuple[str, ...]]:
+    data: Mapping[str, Any] = folder.result or {}
+    try:
+        findings = _FINDINGS.validate_python(data["findings"])
+        return findings, tuple(data["labels"])
+    except (KeyError, ValidationError) as error:
+        raise DataError(
+            f"{folder.path} holds the result of another ranloop. Remove it and search "
+            "again."
+        ) from error
+
+
+def _name_changes(workspace: WorkspacePaths, spec: SearchSpec) -> tuple[str, ...]:
+    """Return what has changed since the search began."""
+    newest = read_reference(workspace, spec.cohort)
+    if newest.digest == spec.reference_digest:
+        return ()
+    return (f"the reference of {spec.cohort} was revised to version {newest.number}",)
 
 
 def _make_draft(
     workspace: WorkspacePaths,
-    folder: SearchFolder,
-    wording: PromptVersion,
-    base: PromptVersion,
-    request: SearchRequest,
-    by: Authorship,
-) -> str:
-    """Return the draft with a wording, written unless a killed search wrote it."""
-    known = folder.recall(_DRAFT, wording.digest)
-    if known is not None:
-        return str(known)
-    ref = draft_proposal(workspace, base, wording, request.cohort, by).ref
-    folder.remember(_DRAFT, wording.digest, ref)
-    return ref
+    report: SearchReport,
+    prompt: str,
+    options: SearchOptions,
+    actor: Actor,
+    now: Clock,
+) -> SearchReport:
+    """Return the report with its draft, checked; an open draft that says it is used."""
+    guides = {
+        guide.label: guide
+        for guide in report.found.guides
+        if guide.label in {one.label for one in report.findings.proposals}
+    }
+    known = _find_draft(workspace, report.found)
+    with open_store(workspace) as store:
+        if known:
+            ref, notes = known, ("an open draft says this already",)
+        else:
+            made = begin_draft(
+                workspace,
+                store,
+                DraftRequest(
+                    prompt=prompt,
+                    cohort=report.spec.cohort,
+                    guides=guides,
+                    engine=options.engine,
+                    why=_explain(report),
+                    origin=DraftOrigin.OPTIMIZER,
+                ),
+                actor,
+                now=now,
+            )
+            ref, notes = made.draft.ref, made.notes
+        how = Examination(
+            engine=options.engine, asking=options.asking, cohort=report.spec.cohort
+        )
+        check = check_draft_ref(workspace, store, ref, actor, how, now=now)
+    return replace(report, draft=ref, check=check, notes=notes)
+
+
+def _find_draft(workspace: WorkspacePaths, found: PromptVersion) -> str:
+    """Return the open draft with the wording of `found`; empty for none."""
+    for draft in list_drafts(workspace, found.name):
+        try:
+            version = read_version(workspace, f"{found.name}@draft:{draft}")
+        except DataError:
+            continue
+        if version.digest == found.digest:
+            return version.ref
+    return ""
+
+
+def _explain(report: SearchReport) -> str:
+    """Return the reason of a draft, in counts."""
+    labels = {one.label for one in report.findings.proposals}
+    gain = report.findings.estimate.gain.estimate or 0.0
+    return (
+        f"{len(report.findings.proposals)} terms and exclusions for {len(labels)} "
+        f"labels, mined by terms; macro-F1 {gain:+.3f} on cases not searched"
+    )

@@ -12,7 +12,7 @@ from loop.optimize.gepa_search import MINIBATCH, question_templates
 from loop.optimize.objective import SearchGround, read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
 from loop.optimize.reflect import check_reflects
-from loop.optimize.search import Optimizer, SearchRequest, find_base
+from loop.optimize.library_search import Optimizer, SearchRequest, find_base
 from loop.optimize.splits import split_cases
 from loop.run.cost import DryRun, asked_model, estimate_run
 from loop.run.tokens import find_counter

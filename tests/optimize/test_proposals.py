@@ -11,7 +11,7 @@ from loop.optimize.proposals import (
     Objection,
     PrivateWording,
     ProposalReader,
-    Refusal,
+    RefusedProposal,
     diff_components,
     list_components,
     read_private_wording,
@@ -63,7 +63,7 @@ def guide_text(**changes):
 def objection_to(text, component="pleural_effusion", **private):
     """Return why `text` is refused; None where it is read."""
     read = reader(**private).read({component: text})
-    return read.objection if isinstance(read, Refusal) else None
+    return read.objection if isinstance(read, RefusedProposal) else None
 
 
 def test_a_component_is_what_the_file_of_guides_says():
@@ -197,7 +197,9 @@ def test_a_long_guide_may_stay_as_long_as_it_was():
     parent = replace(TINY, guides=(replace(EFFUSION, terms=many), HEART))
     text = dump_guides([replace(EFFUSION, terms=many[:-1])])
     assert len(text.encode()) > MOST_BYTES
-    assert not isinstance(reader(parent).read({"pleural_effusion": text}), Refusal)
+    assert not isinstance(
+        reader(parent).read({"pleural_effusion": text}), RefusedProposal
+    )
     assert objection_to(text) is Objection.LONG
 
 

@@ -414,6 +414,10 @@ class ReportReader:
             for offset, sentence in sentences(text, start, end)
         ]
 
+    def judge(self, sentence: str) -> tuple[JudgedMention, ...]:
+        """Return every mention in one sentence that `split` gives, places within it."""
+        return self._sentences.explain(sentence)
+
     def explain(self, text: str) -> RulesExplanation:
         """Return why `answer` says what it says of `text`."""
         report = self.split(text)
@@ -421,7 +425,7 @@ class ReportReader:
         mentions: list[RulesMention] = []
         open_hits = dict(best)
         for offset, sentence, _ in report:
-            for one in self._sentences.explain(sentence):
+            for one in self.judge(sentence):
                 place = Span(one.place.start + offset, one.place.end + offset)
                 target = one.wording.target
                 hit = open_hits.get(target)

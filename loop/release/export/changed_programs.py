@@ -25,7 +25,7 @@ from loop.core.safe_text import quoted
 from loop.optimize.proposals import (
     INSTRUCTIONS,
     ProposalReader,
-    Refusal,
+    RefusedProposal,
     draft_proposal,
     list_components,
     read_private_wording,
@@ -138,7 +138,7 @@ def read_program(
         _require_joint(version, "demos", source)
         texts |= _with_exemplars(version, call, demos, source)
     read = reader.read(texts)
-    if isinstance(read, Refusal):
+    if isinstance(read, RefusedProposal):
         more = f" ({read.detail})" if read.detail else ""
         raise DataError(
             f"{source}: what was changed of {read.component} cannot come back: "

@@ -10,7 +10,12 @@ from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.records import Completion, Exemplar, Value
 from loop.optimize.proposals import Objection
-from loop.optimize.search import FAILING, Optimizer, SearchRequest, search_prompt
+from loop.optimize.library_search import (
+    FAILING,
+    Optimizer,
+    SearchRequest,
+    search_prompt,
+)
 from loop.prompts.catalog import list_drafts, read_version, write_version
 from loop.review.revise.draft import list_open_drafts
 from loop.review.revise.draft_files import DraftOrigin, read_about, read_line
