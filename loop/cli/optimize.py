@@ -151,9 +151,8 @@ def _show(request: SearchRequest, result: SearchResult) -> None:
     if result.left_out:
         say(f"  left out     {result.left_out:,} cases that the engine failed on")
     say()
-    rows = [
-        (part, *(_number(one) for one in means)) for part, means in result.parts.items()
-    ]
+    parts = ("search", "select", "estimate")
+    rows = [(part, *map(_number, result.parts[part])) for part in parts]
     print_table(("macro-F1, mean of splits", "before", "found"), rows)
     say()
     gain = result.gain
@@ -169,8 +168,17 @@ def _show(request: SearchRequest, result: SearchResult) -> None:
             say(f"  {name}: F1 {_number(before)} before, {_number(after)} found")
     if open_labels:
         say_wrapped("  not estimable: ", ", ".join(open_labels))
+    say(
+        f"  the best of {max(1, result.candidates):,} equally good wordings would be "
+        f"overrated by {100 * result.expected_excess:.1f} points where it was chosen"
+    )
+    if result.stale:
+        say(f"  STALE: {result.stale}")
     for ref in result.drafts:
-        say(f"draft {ref}: ranloop draft check {ref}")
+        against = result.objections.get(ref, ())
+        say(f"draft {ref}: {'checked, no objections' if not against else 'objections'}")
+        for one in against:
+            say_wrapped("  - ", one)
 
 
 def _refused(result: SearchResult) -> str:

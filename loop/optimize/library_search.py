@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_json
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status, ValueCode
@@ -28,6 +28,7 @@ from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import measure_labels
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Method
+from loop.labels.reference import read_reference
 from loop.optimize.dspy_search import search_bootstrap, search_mipro
 from loop.optimize.estimate import NestedEstimate
 from loop.optimize.gepa_search import SaidByClinicians, gather_verdicts, search_gepa
@@ -50,10 +51,12 @@ from loop.optimize.splits import FOLDS, digest_splits, split_cases
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import find_start
+from loop.review.revise.run_check import Examination, check_draft_ref
 from loop.review.revise.wording import Authorship
 from loop.review.status import KeptVerdict, read_kept
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.store import open_store
+from loop.run.store import Store, open_store
+from loop.stats.optimism import expected_excess
 
 FAILING: Final = "failing"
 """In place of labels: those whose gate fails with the version that is searched from."""
@@ -167,8 +170,18 @@ class SearchResult:
     left_out: int
     """Cases that the engine failed on."""
 
+    expected_excess: float
+    """By how much the best of so many wordings is overrated where it was chosen, in the
+    accuracy of one label, if all are equally good."""
+
     drafts: tuple[str, ...] = ()
     """References of the drafts that were made, the best first."""
+
+    objections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Draft to what its regression check says against it; nothing where it passed."""
+
+    stale: str = ""
+    """What was changed while it was searched, in words."""
 
     @property
     def words(self) -> str:
@@ -254,13 +267,24 @@ def search_prompt(
         result = search.result(found)
         if found is not None and not request.study:
             by = Authorship(actor.name, now(), explain_result(request, result))
+            drafts = tuple(
+                _make_draft(workspace, folder, wording, base, request, by)
+                for wording in found.kept
+            )
+            examined = Examination(
+                engine=request.engine,
+                asking=asking or EngineOptions(),
+                cohort=request.cohort,
+            )
             result = replace(
                 result,
-                drafts=tuple(
-                    _make_draft(workspace, folder, wording, base, request, by)
-                    for wording in found.kept
-                ),
+                drafts=drafts,
+                objections={
+                    ref: _check(workspace, store, ref, actor, examined, now)
+                    for ref in drafts
+                },
             )
+        result = replace(result, stale=_name_changes(workspace, search.spec))
         folder.finish(
             asdict(result), candidates=result.candidates, asked=objective.asked, now=now
         )
@@ -501,7 +525,22 @@ class _Search:
             refused=dict(refused),
             reflections=self._reflector.answered if self._reflector else 0,
             left_out=estimate.left_out if estimate else 0,
+            expected_excess=expected_excess(
+                self._objective.ground.clusters.total,
+                max(1, self._objective.candidates - 1),
+                self._objective.ground.protocol.accuracy,
+            ),
         )
+
+
+def _name_changes(workspace: WorkspacePaths, spec: SearchSpec) -> str:
+    newest = read_reference(workspace, spec.cohort)
+    if newest.digest == spec.reference_digest:
+        return ""
+    return (
+        f"the reference of {spec.cohort} was revised to version {newest.number} while "
+        "it was searched"
+    )
 
 
 def _limits(estimate: NestedEstimate, name: str) -> LimitsData:
@@ -517,6 +556,21 @@ def _read_result(folder: SearchFolder) -> SearchResult:
             f"{folder.path} holds the result of another version of ranloop. Remove "
             "the folder and search again."
         ) from error
+
+
+def _check(
+    workspace: WorkspacePaths,
+    store: Store,
+    ref: str,
+    actor: Actor,
+    how: Examination,
+    now: Clock,
+) -> tuple[str, ...]:
+    """Return what the regression check of a draft says against it."""
+    try:
+        return check_draft_ref(workspace, store, ref, actor, how, now=now).objections
+    except ConflictError as error:  # another version was committed meanwhile
+        return (str(error),)
 
 
 _DRAFT: Final = "draft"

@@ -9,10 +9,10 @@ import numpy as np
 from loop.core.config import ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
+from loop.optimize.library_search import Optimizer, SearchRequest, find_base
 from loop.optimize.objective import SearchGround, read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
 from loop.optimize.reflect import check_reflects
-from loop.optimize.library_search import Optimizer, SearchRequest, find_base
 from loop.optimize.splits import split_cases
 from loop.run.cost import DryRun, asked_model, estimate_run
 from loop.run.tokens import find_counter

@@ -8,14 +8,16 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Event, append_event, read_ledger
-from loop.core.records import Completion, Exemplar, Value
-from loop.optimize.proposals import Objection
+from loop.core.records import Completion, Exemplar, Mark, Value
+from loop.labels.cohort import read_cohort
+from loop.labels.reference import correct_reference
 from loop.optimize.library_search import (
     FAILING,
     Optimizer,
     SearchRequest,
     search_prompt,
 )
+from loop.optimize.proposals import Objection
 from loop.prompts.catalog import list_drafts, read_version, write_version
 from loop.review.revise.draft import list_open_drafts
 from loop.review.revise.draft_files import DraftOrigin, read_about, read_line
@@ -92,6 +94,10 @@ def test_a_made_task_is_improved(improvable, stub, optimizer, capfd):
     with open_store(improvable) as store:
         info = list_open_drafts(improvable, store, "tiny")[-1]
     assert (info.cohort, info.behind, info.problem) == ("dev", False, "")
+    assert (info.checked, result.objections) == (
+        "passed",
+        dict.fromkeys(result.drafts, ()),
+    )
     (entry,) = searched(improvable)
     assert entry.payload["candidates"] == result.candidates > 0
     assert capfd.readouterr() == ("", "")
@@ -247,6 +253,37 @@ def test_a_commit_during_a_search_leaves_its_draft_behind(improvable, stub):
 
     result = search_prompt(improvable, request(), ACTOR, tell=overtake)
     assert read_line(improvable, result.drafts[0]).behind
+    assert "was committed" in result.objections[result.drafts[0]][0]
+
+
+def test_a_reference_revised_meanwhile_makes_the_result_stale(improvable, stub):
+    """The result says so; the next search has another key."""
+    members = read_cohort(improvable, "dev")
+
+    def revise(done, total):
+        if done == 1:
+            marks = {("c1", "cardiomegaly"): Mark.UNCERTAIN}
+            correct_reference(improvable, members, marks, actor=ACTOR, reason="seen")
+
+    result = search_prompt(improvable, request(), ACTOR, tell=revise)
+    assert "revised to version 2 while it was searched" in result.stale
+    again = search_prompt(improvable, request(), ACTOR)
+    assert again.stale == ""
+    assert len(searched(improvable)) == 2
+
+
+def test_one_search_of_a_kind_at_a_time(improvable, stub):
+    """Another process with the same search is told so; another seed may go on."""
+
+    def both(done, total):
+        if done == 1:
+            with pytest.raises(ConflictError):
+                search_prompt(improvable, request(), ACTOR)
+            other = request(seed=7, splits=1, study=True)
+            search_prompt(improvable, other, ACTOR)
+
+    search_prompt(improvable, request(), ACTOR, tell=both)
+    assert len(searched(improvable)) == 2
 
 
 def test_a_holdout_is_out_of_reach(workspace, tmp_path, stub):

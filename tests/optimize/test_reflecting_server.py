@@ -6,8 +6,8 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import read_ledger
-from loop.optimize.reflect import is_on_this_machine
 from loop.optimize.library_search import Optimizer, search_prompt
+from loop.optimize.reflect import is_on_this_machine
 from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
 from tests.optimize.test_library_search import request
