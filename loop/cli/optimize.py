@@ -168,10 +168,12 @@ def _show(request: SearchRequest, result: SearchResult) -> None:
             say(f"  {name}: F1 {_number(before)} before, {_number(after)} found")
     if open_labels:
         say_wrapped("  not estimable: ", ", ".join(open_labels))
-    say(
-        f"  the best of {max(1, result.candidates):,} equally good wordings would be "
-        f"overrated by {100 * result.expected_excess:.1f} points where it was chosen"
-    )
+    if result.candidates > 1:
+        say(
+            f"  the best of {result.candidates:,} equally good wordings would be "
+            f"overrated by {100 * result.expected_excess:.1f} points where it was "
+            "chosen"
+        )
     if result.stale:
         say(f"  STALE: {result.stale}")
     for ref in result.drafts:
