@@ -28,7 +28,7 @@ from loop.optimize.library_search import (
     SearchResult,
     search_prompt,
 )
-from loop.optimize.search_forecast import Asking, SearchForecast, forecast_search
+from loop.optimize.search_forecast import AskingForecast, SearchForecast, forecast_search
 from loop.run.asking import EngineOptions
 
 _ALL = "all"
@@ -217,7 +217,7 @@ def _show_forecast(found: SearchForecast) -> None:
         say("tokens are estimated: the model's tokenizer is not on this machine")
 
 
-def _asking(one: Asking) -> tuple[str, ...]:
+def _asking(one: AskingForecast) -> tuple[str, ...]:
     cost = "-" if one.cost is None else f"{one.cost:,.2f} {one.currency}"
     counts = (one.requests, one.prompt_tokens, one.output_tokens)
     return (one.engine, *(f"{count:,}" for count in counts), cost)

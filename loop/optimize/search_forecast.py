@@ -32,7 +32,7 @@ class SearchedPart(NamedTuple):
     """Fewest and most positives of a label, over labels that are scored and splits."""
 
 
-class Asking(NamedTuple):
+class AskingForecast(NamedTuple):
     """What one engine is asked at most."""
 
     engine: str
@@ -56,8 +56,8 @@ class SearchForecast(NamedTuple):
 
     cases: int
     parts: tuple[SearchedPart, ...]
-    answering: Asking
-    reflecting: Asking | None
+    answering: AskingForecast
+    reflecting: AskingForecast | None
     """None for an optimizer that asks no language model what to propose."""
 
     exact: bool
@@ -118,7 +118,7 @@ def forecast_search(
     )
 
 
-def _answering(request: SearchRequest, run: DryRun, searches: int) -> Asking:
+def _answering(request: SearchRequest, run: DryRun, searches: int) -> AskingForecast:
     """Return what the answering engine is asked at most.
 
     The version itself about every case, each search its budget, and what was found in
@@ -128,7 +128,7 @@ def _answering(request: SearchRequest, run: DryRun, searches: int) -> Asking:
     asked = run.cases + searches * budget + request.splits * run.cases
     times = asked / run.cases
     shape = run.chosen
-    return Asking(
+    return AskingForecast(
         engine=run.engine,
         requests=round(shape.requests * times),
         prompt_tokens=round(shape.prompt_tokens * times),
@@ -143,7 +143,7 @@ def _reflecting(
     request: SearchRequest,
     ground: SearchGround,
     searches: int,
-) -> Asking:
+) -> AskingForecast:
     """Return what the reflecting engine is asked at most."""
     components = list_components(ground.version)
     names = [one for one in request.labels if one in components]
@@ -162,7 +162,7 @@ def _reflecting(
         shown = guide + task
     price = _price(workspace, request.reflect)
     prompt, output = round(questions * shown), round(questions * guide)
-    return Asking(
+    return AskingForecast(
         engine=request.reflect,
         requests=questions,
         prompt_tokens=prompt,
