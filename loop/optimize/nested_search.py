@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,8 +48,9 @@ def search_nested(
 ) -> NestedSearch:
     """Return what `propose` finds, and its worth pooled over nested splits.
 
-    In each split it proposes from `search`, the best wording on `select` is taken, and
-    that is scored on `estimate`. The last search also sees the cases that estimated the
+    In each split it proposes from `search`, the best wording on `select` is taken,
+    guides by which their label loses are put back, and what remains is scored on
+    `estimate`. The last search also sees the cases that estimated the
     first split: what it ends with was found with all cases, and the pooled estimate
     says what such a search is worth. There is none where that is no better.
 
@@ -70,7 +72,11 @@ def search_nested(
         proposed = propose(split.seen, seed + number)
         rounds.append(proposed)
         best = rank_candidates(objective, proposed.candidates, split)
-        found.append(best[0] if best else objective.ground.version)
+        found.append(
+            put_back(objective, best[0], split.known)
+            if best
+            else objective.ground.version
+        )
         tell(number + 1)
     estimate = estimate_nested(objective, splits, found, seed=seed)
     if not estimate.better:
@@ -87,8 +93,10 @@ def search_nested(
     # Where asking costs nothing, all cases say which wording is best on which label.
     free = objective.engine.name.partition(":")[0] == "rules"
     rows = last.known if free else last.select
-    kept = find_pareto(objective, ranked[:MOST_COMPARED], rows)
-    return NestedSearch(estimate, kept[:MOST_KEPT], tuple(rounds))
+    pareto = find_pareto(objective, ranked[:MOST_COMPARED], rows)[:MOST_KEPT]
+    mended = (put_back(objective, one, last.known) for one in pareto)
+    kept = [one for one in mended if one.digest != objective.ground.version.digest]
+    return NestedSearch(estimate, tuple(dict.fromkeys(kept)), tuple(rounds))
 
 
 def rank_candidates(
@@ -114,6 +122,37 @@ def rank_candidates(
         # Only these are asked about the other cases: each is a whole run of them.
         best.sort(key=lambda one: -gain(one[1], split.search))
     return tuple(one for _, one in (*best, *ranked[len(best) :]))
+
+
+def put_back(
+    objective: Objective, candidate: PromptVersion, rows: Rows
+) -> PromptVersion:
+    """Return `candidate` with the parent's guide for each label that loses by its own.
+
+    A label loses if fewer of its answers, or of its answers to positive cases, are
+    right on `rows`: a check of the draft would object to it.
+    """
+    parent = objective.ground.version
+    before, after = (objective.answers(one, rows) for one in (parent, candidate))
+    old = objective.score(before, rows, beside=after).counts
+    new = objective.score(after, rows, beside=before).counts
+    # Counts are true and false positives, false and true negatives.
+    loses = (new[:, [0, 3]].sum(axis=1) < old[:, [0, 3]].sum(axis=1)) | (
+        new[:, 0] < old[:, 0]
+    )
+    losing = {
+        label
+        for label, lost in zip(objective.ground.labels, loses, strict=True)
+        if lost
+    }
+    guides = {guide.label: guide for guide in parent.guides}
+    return replace(
+        candidate,
+        guides=tuple(
+            guides[one.label] if one.label in losing else one
+            for one in candidate.guides
+        ),
+    )
 
 
 def find_pareto(

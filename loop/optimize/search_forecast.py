@@ -122,10 +122,10 @@ def _answering(request: SearchRequest, run: DryRun, searches: int) -> AskingFore
     """Return what the answering engine is asked at most.
 
     The version itself about every case, each search its budget, and what was found in
-    each split about every case, for the table of the three parts.
+    each split about every case, before and after guides that lose are put back.
     """
     budget = request.budget if request.optimizer.reflects else run.cases
-    asked = run.cases + searches * budget + request.splits * run.cases
+    asked = run.cases + searches * budget + 2 * request.splits * run.cases
     times = asked / run.cases
     shape = run.chosen
     return AskingForecast(

@@ -5,7 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loop.optimize.nested_search import find_pareto, rank_candidates, search_nested
+from loop.optimize.nested_search import (
+    find_pareto,
+    put_back,
+    rank_candidates,
+    search_nested,
+)
 from loop.optimize.objective import open_objective
 from loop.optimize.proposals import Proposed
 from loop.optimize.splits import split_cases
@@ -82,3 +87,12 @@ def test_a_pareto_set_holds_what_nothing_beats_everywhere(objective):
     twin = knows("quokka")
     kept = find_pareto(objective, [less, effusion, heart, twin], rows)
     assert kept == (effusion, heart)
+
+
+def test_a_guide_by_which_its_label_loses_is_put_back(objective):
+    """What helps elsewhere stays; a check would object to the rest."""
+    rows = np.arange(len(objective.ground.items))
+    mixed = knows(*SYNONYMS, heart=("scar",))
+    assert put_back(objective, mixed, rows) == knows(*SYNONYMS)
+    assert put_back(objective, knows("clear lungs"), rows) == TINY
+    assert put_back(objective, knows(*SYNONYMS), rows) == knows(*SYNONYMS)
