@@ -188,26 +188,15 @@ class TermMiner:
         self._told, self._related, self._named, self._foreign = _relate(
             self._table.wordings, guides, meanings
         )
-        self._words = np.array(
-            [len(_WORD.findall(one)) for one in self._table.wordings]
-        )
+        words = [_WORD.findall(one) for one in self._table.wordings]
+        self._words = np.array([len(one) for one in words], dtype=np.int64)
         self._stems = [_stems(one) for one in self._table.wordings]
+        self._known = [
+            [_stems(text) for text, _, _ in guide_wordings(guide)] for guide in guides
+        ]
         self._mentions = _label_mentions(workspace, ground, self._table)
-        plain = {
-            word
-            for cues in read_cues(workspace.labels)
-            for words in (
-                cues.qualifiers,
-                cues.restarts,
-                cues.sides.left,
-                cues.sides.right,
-            )
-            for phrase in words
-            for word in phrase.split()
-        }
-        self._bare = np.array(
-            [plain.issuperset(_WORD.findall(one)) for one in self._table.wordings]
-        )
+        plain = _qualifiers(workspace)
+        self._bare = np.array([plain.issuperset(one) for one in words], dtype=bool)
 
     @property
     def wordings(self) -> int:
@@ -320,12 +309,14 @@ class TermMiner:
         found = self._stated[np.ix_(wordings, rows)]
         if not self._spares_hedges:
             found = found | self._hedged[np.ix_(wordings, rows)]
-        return found & negative
+        return np.asarray(found & negative)
 
     def _may_propose(self, column: int, wording: int) -> bool:
-        """Whether a wording is new to the guide, and was not refused."""
+        """Whether a wording holds none that the guide has, and was not refused."""
         label = self._ground.labels[column]
         text = self._table.wordings[wording]
+        if any(stems <= self._stems[wording] for stems in self._known[column]):
+            return False
         return f"{label}:{ProposalKind.TERM}:{text}" not in self._refused
 
     @property
@@ -393,15 +384,14 @@ class TermMiner:
         ranked = np.lexsort(
             (np.arange(len(family)), self._words[family], -told, -right, -share)
         )
-        guide = _guide_of(self._ground.version, self._ground.labels[column])
-        taken = [_stems(text) for text, _, _ in guide_wordings(guide)]
-        taken += [self._stems[wording] for wording in chosen]
+        taken = [self._stems[wording] for wording in chosen]
         made: list[int] = []
         for place in ranked[usable[ranked]].tolist():
             wording = int(family[place])
             if len(made) == MOST_TERMS:
                 break
-            if any(stems <= self._stems[wording] for stems in taken):
+            mine = self._stems[wording]
+            if any(stems <= mine or mine <= stems for stems in taken):
                 continue
             was, now = (
                 _f1(*self._count(self._after(column, some)[rows], truth))
@@ -409,7 +399,7 @@ class TermMiner:
             )
             if now >= was:
                 made.append(wording)
-                taken.append(self._stems[wording])
+                taken.append(mine)
         return made
 
     def _as_terms(
@@ -618,6 +608,22 @@ def _guide_of(version: PromptVersion, label: str) -> Guide:
     if guide is None:
         raise ValueError(f"{version.ref} has no guide for {label}")
     return guide
+
+
+def _qualifiers(workspace: WorkspacePaths) -> frozenset[str]:
+    """Return words that say how or where a finding is, and name none."""
+    return frozenset(
+        word
+        for cues in read_cues(workspace.labels)
+        for phrases in (
+            cues.qualifiers,
+            cues.restarts,
+            cues.sides.left,
+            cues.sides.right,
+        )
+        for phrase in phrases
+        for word in phrase.split()
+    )
 
 
 def _as_stances(answers: Codes) -> NDArray[np.int8]:

@@ -1,0 +1,238 @@
+"""The verb ``optimize``: a search for a better wording, and the draft it makes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    ProgressBar,
+    RoleOption,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    own_output,
+    print_json,
+    print_table,
+    say,
+    write_documents,
+)
+from loop.documents.numbers import (
+    count,
+    interval,
+    p_value,
+    percent,
+    share,
+    signed,
+    signed_interval,
+)
+from loop.documents.templates import template_folder
+from loop.optimize.documents import part_rows, render_search
+from loop.optimize.search import (
+    BUDGET,
+    SearchOptions,
+    SearchPlan,
+    SearchReport,
+    optimize_prompt,
+    plan_search,
+)
+
+
+class Optimizer(StrEnum):
+    """What proposes."""
+
+    TERMS = "terms"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("optimize")(optimize)
+
+
+def optimize(
+    prompt: Annotated[
+        str,
+        typer.Argument(help="Prompt, e.g. extractor; with --study also extractor@v1."),
+    ],
+    cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
+    optimizer: Annotated[
+        Optimizer, typer.Option("--with", help="What proposes.")
+    ] = Optimizer.TERMS,
+    labels: Annotated[
+        str,
+        typer.Option(
+            "--labels", help="Labels to search for, separated by commas, or failing."
+        ),
+    ] = "",
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="Engine that is asked.")
+    ] = "rules",
+    budget: Annotated[
+        int, typer.Option("--budget", min=1, help="Proposals accepted at most.")
+    ] = BUDGET,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the splits.")] = 0,
+    study: Annotated[
+        bool,
+        typer.Option("--study", help="Only report; may begin with an old version."),
+    ] = False,
+    accept_all: Annotated[
+        bool,
+        typer.Option(
+            "--accept-all", help="With --study: say what all proposals come to."
+        ),
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--anew", help="Go on with what an unfinished search left."
+        ),
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the splits; ask nothing.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the search as an HTML page.")
+    ] = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search for a better wording, and draft what holds on cases not searched.
+
+    A dev cohort is split into search, select and estimate, several times. A draft is
+    made only where the estimate lies above the parent's by more than chance; it is
+    checked like any other, and a person commits it. Nothing better is a good result.
+    """
+    place = open_workspace(workspace)
+    if html is not None:
+        own_output(html, place)
+    options = SearchOptions(
+        labels=tuple(one.strip() for one in labels.split(",") if one.strip()),
+        engine=engine,
+        budget=budget,
+        seed=seed,
+        study=study,
+        accept_all=accept_all,
+        anew=not resume,
+    )
+    if dry_run:
+        _print_plan(plan_search(place, prompt, cohort, options), as_json=as_json)
+        return
+    with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
+        report = optimize_prompt(
+            place, prompt, cohort, actor=acting(actor, role), options=options
+        )
+    folder = template_folder(place)
+    write_documents([html], [lambda: render_search(report, templates=folder)])
+    if as_json:
+        print_json(report.data)
+    else:
+        _print_report(report, accepted=accept_all)
+
+
+def _print_plan(plan: SearchPlan, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "search": plan.spec.key,
+                "engine": plan.spec.engine,
+                "splits": [list(one) for one in plan.splits],
+                "labels": list(plan.labels),
+                "not_estimable": list(plan.not_estimable),
+                "prompts": plan.prompts,
+            }
+        )
+        return
+    print_table(
+        ("split", "search", "select", "estimate"),
+        [(str(n), *map(count, sizes)) for n, sizes in enumerate(plan.splits, 1)],
+    )
+    say(f"labels: {', '.join(plan.labels)}")
+    if plan.not_estimable:
+        say(f"not estimable, too few positives: {', '.join(plan.not_estimable)}")
+    say(
+        f"prompts for {plan.spec.engine}: {count(plan.prompts)} at most; none was asked"
+    )
+
+
+def _print_report(report: SearchReport, *, accepted: bool) -> None:
+    findings, estimate = report.findings, report.findings.estimate
+    print_table(
+        ("part", "parent", "found", "above the estimate"),
+        [
+            (
+                row.part,
+                share(row.scores.parent),
+                share(row.scores.found),
+                "" if row.part == "estimate" else signed(row.excess),
+            )
+            for row in part_rows(report)
+        ],
+    )
+    say(
+        f"estimate, pooled over {count(estimate.cases)} cases: macro-F1 "
+        f"{share(estimate.parent.estimate)} to {share(estimate.found.estimate)} "
+        f"{interval(estimate.found)}, gain {signed(estimate.gain.estimate)} "
+        f"{signed_interval(estimate.gain)}"
+    )
+    say(
+        f"candidates tried: {count(findings.tested + findings.scored)}; the best of so "
+        "many equally good ones is overrated by "
+        f"{percent(report.expected_excess)} of one label's accuracy"
+    )
+    if report.not_estimable:
+        say(f"not estimable, too few positives: {', '.join(report.not_estimable)}")
+    for one in report.stale:
+        note(f"out of date: {one}. Search again.")
+    if report.remembered:
+        note("this search was finished before: nothing was asked")
+    if findings.proposals:
+        say()
+        print_table(
+            ("label", "proposal", "for", "against", "only it", "gain", "p"),
+            [
+                (
+                    one.label,
+                    f"{one.kind}: {one.wording}{' (rare)' if one.rare else ''}",
+                    count(len(one.support)),
+                    count(len(one.against)),
+                    count(one.fixed),
+                    signed(one.gain),
+                    p_value(one.p),
+                )
+                for one in findings.proposals
+            ],
+        )
+    _print_end(report, accepted=accepted)
+
+
+def _print_end(report: SearchReport, *, accepted: bool) -> None:
+    """Print what came of it, last."""
+    number = len(report.findings.proposals)
+    if not report.better:
+        say("no better prompt found")
+    elif accepted:
+        last = report.findings.curve[-1]
+        say(
+            f"all {number} proposals accepted: macro-F1 {share(last.search)} on the "
+            "cases that were searched; no draft: this is a study"
+        )
+    elif not report.draft:
+        say(f"{number} proposals; no draft: this is a study")
+    else:
+        for one in report.notes:
+            note(one)
+        say(f"draft {report.draft}")
+        objections = report.check.objections if report.check else ()
+        said = (
+            f"objects: {'; '.join(objections)}" if objections else "has no objections"
+        )
+        say(f"its check {said}")
+        say(f'commit it with `ranloop draft commit {report.draft} --why "..."`')
