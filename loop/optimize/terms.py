@@ -30,7 +30,7 @@ from loop.core.records import Clarification, Guide, UncertainAnswers, Value, Val
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
-from loop.engines.rules.vocabulary import fold, guide_wordings
+from loop.engines.rules.vocabulary import GAP, fold, guide_wordings
 from loop.evaluate.align import Codes
 from loop.labels.taxonomy import Label
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
@@ -192,7 +192,8 @@ class TermMiner:
         self._words = np.array([len(one) for one in words], dtype=np.int64)
         self._stems = [_stems(one) for one in self._table.wordings]
         self._known = [
-            [_stems(text) for text, _, _ in guide_wordings(guide)] for guide in guides
+            [fold(text).split() for text, _, _ in guide_wordings(guide)]
+            for guide in guides
         ]
         self._mentions = _label_mentions(workspace, ground, self._table)
         plain = _qualifiers(workspace)
@@ -315,7 +316,7 @@ class TermMiner:
         """Whether a wording holds none that the guide has, and was not refused."""
         label = self._ground.labels[column]
         text = self._table.wordings[wording]
-        if any(stems <= self._stems[wording] for stems in self._known[column]):
+        if any(_holds(text, known) for known in self._known[column]):
             return False
         return f"{label}:{ProposalKind.TERM}:{text}" not in self._refused
 
@@ -649,6 +650,17 @@ def _contrasts(
     """
     p = hypergeom.sf(right - 1, positives + negatives, positives, right + wrong)
     return holm(np.clip(p, 0, 1).tolist())
+
+
+def _holds(wording: str, words: Sequence[str]) -> bool:
+    """Whether a wording has all the words of another one, which finds it anyway."""
+    own = wording.split()
+    return all(
+        word == GAP
+        or word in own
+        or (word.endswith("*") and any(one.startswith(word[:-1]) for one in own))
+        for word in words
+    )
 
 
 def _stems(text: str) -> frozenset[str]:
