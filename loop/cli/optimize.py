@@ -1,9 +1,9 @@
-"""The verb ``optimize``: search for a better prompt; what is found becomes drafts."""
+"""The verb ``optimize``: a search for a better wording, and the draft it makes."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -15,20 +15,37 @@ from loop.cli.console import (
     UnconstrainedOption,
     WorkspaceOption,
     acting,
+    note,
     open_workspace,
+    own_output,
     print_json,
     print_table,
     say,
-    say_wrapped,
+    write_documents,
 )
-from loop.optimize.library_search import (
+from loop.cli.library_search import show_forecast, show_result
+from loop.documents.numbers import (
+    count,
+    interval,
+    p_value,
+    percent,
+    share,
+    signed,
+    signed_interval,
+)
+from loop.documents.templates import template_folder
+from loop.optimize.documents import part_rows, render_search
+from loop.optimize.library_search import BUDGET as CASES
+from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.search import (
+    BUDGET,
     FAILING,
-    Optimizer,
-    SearchRequest,
-    SearchResult,
-    search_prompt,
+    SearchOptions,
+    SearchPlan,
+    SearchReport,
+    optimize_prompt,
+    plan_search,
 )
-from loop.optimize.search_forecast import AskingForecast, SearchForecast, forecast_search
 from loop.run.asking import EngineOptions
 
 _ALL = "all"
@@ -41,20 +58,23 @@ def register(app: typer.Typer) -> None:
 
 def optimize(
     prompt: Annotated[
-        str, typer.Argument(help="Prompt; with --study any version, e.g. extractor@v1.")
-    ],
-    optimizer: Annotated[
-        Optimizer, typer.Option("--with", help="What proposes wordings.")
+        str,
+        typer.Argument(help="Prompt, e.g. extractor; with --study also extractor@v1."),
     ],
     cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
+    optimizer: Annotated[
+        Optimizer, typer.Option("--with", help="What proposes.")
+    ] = Optimizer.TERMS,
     labels: Annotated[
         str,
         typer.Option(
-            "--labels", help="failing (of their gate), all, or labels with commas."
+            "--labels",
+            help="Labels to search for, separated by commas; failing; or all.",
+            show_default="all for terms, failing for the others",
         ),
-    ] = FAILING,
+    ] = "",
     engine: Annotated[
-        str, typer.Option("--engine", "-e", help="Engine that answers.")
+        str, typer.Option("--engine", "-e", help="Engine that is asked.")
     ] = "rules",
     reflect: Annotated[
         str,
@@ -63,173 +83,199 @@ def optimize(
         ),
     ] = "",
     budget: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--budget", min=1, help="Cases that the search in each split may score."
+            "--budget",
+            min=1,
+            help="Proposals accepted at most; but for terms, cases that the search in "
+            "each split may score.",
+            show_default=f"{BUDGET} for terms, {CASES} for the others",
         ),
-    ] = 300,
-    splits: Annotated[
-        int, typer.Option("--splits", min=1, max=50, help="Nested splits.")
-    ] = 5,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed.")] = 0,
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the splits.")] = 0,
     study: Annotated[
-        bool, typer.Option("--study", help="Only report: make no draft.")
+        bool,
+        typer.Option("--study", help="Only report; may begin with an old version."),
     ] = False,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Forget what a killed search had done.")
+    accept_all: Annotated[
+        bool,
+        typer.Option(
+            "--accept-all", help="With --study: say what all proposals come to."
+        ),
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--anew", help="Go on with what an unfinished search left."
+        ),
+    ] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count what would be asked.")
+        bool, typer.Option("--dry-run", help="Show the splits; ask nothing.")
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the search as an HTML page.")
+    ] = None,
     unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search for a better prompt; what is found becomes drafts.
+    """Search for a better wording, and draft what holds on cases not searched.
 
-    Each nested split is searched, and what is found there is measured on cases that the
-    search has not seen. Drafts are made only where these say that it is better; you
-    check and commit them like any other. A search that was killed goes on.
+    A dev cohort is split into search, select and estimate, several times. A draft is
+    made only where the estimate lies above the parent's by more than chance; it is
+    checked like any other, and a person commits it. Nothing better is a good result.
     """
     place = open_workspace(workspace)
-    request = SearchRequest(
-        prompt=prompt,
-        cohort=cohort,
-        optimizer=optimizer,
-        labels=_labels(labels),
+    asking = EngineOptions(allow_unconstrained=unconstrained)
+    named = tuple(one.strip() for one in labels.split(",") if one.strip())
+    if optimizer is not Optimizer.TERMS:
+        if html is not None or accept_all:
+            raise typer.BadParameter("--html and --accept-all are for --with terms")
+        request = SearchRequest(
+            prompt=prompt,
+            cohort=cohort,
+            optimizer=optimizer,
+            labels=() if named == (_ALL,) else named or (FAILING,),
+            engine=engine,
+            reflect=reflect,
+            budget=CASES if budget is None else budget,
+            seed=seed,
+            study=study,
+        )
+        if dry_run:
+            show_forecast(place, request, as_json=as_json)
+            return
+        with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
+            result = search_prompt(
+                place, request, acting(actor, role), asking=asking, anew=not resume
+            )
+        show_result(request, result, as_json=as_json)
+        return
+    if html is not None:
+        own_output(html, place)
+    options = SearchOptions(
+        labels=() if named == (_ALL,) else named,
         engine=engine,
-        reflect=reflect,
-        budget=budget,
-        splits=splits,
+        asking=asking,
+        budget=BUDGET if budget is None else budget,
         seed=seed,
         study=study,
+        accept_all=accept_all,
+        anew=not resume,
     )
     if dry_run:
-        found = forecast_search(place, request)
-        if as_json:
-            print_json(_forecast_data(found))
-        else:
-            _show_forecast(found)
+        _print_plan(plan_search(place, prompt, cohort, options), as_json=as_json)
         return
-    progress = ProgressBar(f"optimize {prompt}", quiet=as_json)
-    with progress.shown():
-        result = search_prompt(
-            place,
-            request,
-            acting(actor, role),
-            asking=EngineOptions(allow_unconstrained=unconstrained),
-            anew=anew,
+    with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
+        report = optimize_prompt(
+            place, prompt, cohort, actor=acting(actor, role), options=options
         )
+    folder = template_folder(place)
+    write_documents([html], [lambda: render_search(report, templates=folder)])
     if as_json:
-        print_json(asdict(result))
+        print_json(report.data)
     else:
-        _show(request, result)
+        _print_report(report, accepted=accept_all)
 
 
-def _labels(words: str) -> tuple[str, ...]:
-    """Return the labels of the option; none for all."""
-    if words == _ALL:
-        return ()
-    return tuple(filter(None, (one.strip() for one in words.split(","))))
-
-
-def _show(request: SearchRequest, result: SearchResult) -> None:
-    say(
-        f"{request.prompt} on {request.cohort} with {request.optimizer}: {result.words}"
-    )
-    if not result.labels:
+def _print_plan(plan: SearchPlan, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "search": plan.spec.key,
+                "engine": plan.spec.engine,
+                "splits": [list(one) for one in plan.splits],
+                "labels": list(plan.labels),
+                "not_estimable": list(plan.not_estimable),
+                "prompts": plan.prompts,
+            }
+        )
         return
-    say_wrapped("  labels       ", ", ".join(result.labels))
-    say(
-        f"  tried        {result.candidates:,} wordings, {result.calls:,} cases "
-        f"scored, {result.reflections:,} questions answered"
+    print_table(
+        ("split", "search", "select", "estimate"),
+        [(str(n), *map(count, sizes)) for n, sizes in enumerate(plan.splits, 1)],
     )
-    if result.proposals:
-        say(f"  proposals    {result.proposals:,}, refused {_refused(result)}")
-    if result.left_out:
-        say(f"  left out     {result.left_out:,} cases that the engine failed on")
-    say()
-    parts = ("search", "select", "estimate")
-    rows = [(part, *map(_number, result.parts[part])) for part in parts]
-    print_table(("macro-F1, mean of splits", "before", "found"), rows)
-    say()
-    gain = result.gain
+    say(f"labels: {', '.join(plan.labels)}")
+    if plan.not_estimable:
+        say(f"not estimable, too few positives: {', '.join(plan.not_estimable)}")
     say(
-        f"on the cases that were not seen, pooled: {_number(result.parent.value)} "
-        f"before, {_number(result.found.value)} found; gain {_number(gain.value)} "
-        f"({_number(gain.low)} to {_number(gain.high)})"
+        f"prompts for {plan.spec.engine}: {count(plan.prompts)} at most; none was asked"
     )
-    open_labels = [name for name in result.labels if not result.gains[name][2]]
-    for name in result.labels:
-        before, after, estimable = result.gains[name]
-        if estimable:
-            say(f"  {name}: F1 {_number(before)} before, {_number(after)} found")
-    if open_labels:
-        say_wrapped("  not estimable: ", ", ".join(open_labels))
-    if result.candidates > 1:
+
+
+def _print_report(report: SearchReport, *, accepted: bool) -> None:
+    findings, estimate = report.findings, report.findings.estimate
+    print_table(
+        ("part", "parent", "found", "above the estimate"),
+        [
+            (
+                row.part,
+                share(row.scores.parent),
+                share(row.scores.found),
+                "" if row.part == "estimate" else signed(row.excess),
+            )
+            for row in part_rows(report)
+        ],
+    )
+    say(
+        f"estimate, pooled over {count(estimate.cases)} cases: macro-F1 "
+        f"{share(estimate.parent.estimate)} to {share(estimate.found.estimate)} "
+        f"{interval(estimate.found)}, gain {signed(estimate.gain.estimate)} "
+        f"{signed_interval(estimate.gain)}"
+    )
+    say(
+        f"candidates tried: {count(findings.tested + findings.scored)}; the best of so "
+        "many equally good ones is overrated by "
+        f"{percent(report.expected_excess)} of one label's accuracy"
+    )
+    if report.not_estimable:
+        say(f"not estimable, too few positives: {', '.join(report.not_estimable)}")
+    for one in report.stale:
+        note(f"out of date: {one}. Search again.")
+    if report.remembered:
+        note("this search was finished before: nothing was asked")
+    if findings.proposals:
+        say()
+        print_table(
+            ("label", "proposal", "for", "against", "only it", "gain", "p"),
+            [
+                (
+                    one.label,
+                    f"{one.kind}: {one.wording}{' (rare)' if one.rare else ''}",
+                    count(len(one.support)),
+                    count(len(one.against)),
+                    count(one.fixed),
+                    signed(one.gain),
+                    p_value(one.p),
+                )
+                for one in findings.proposals
+            ],
+        )
+    _print_end(report, accepted=accepted)
+
+
+def _print_end(report: SearchReport, *, accepted: bool) -> None:
+    """Print what came of it, last."""
+    number = len(report.findings.proposals)
+    if not report.better:
+        say("no better prompt found")
+    elif accepted:
+        last = report.findings.curve[-1]
         say(
-            f"  the best of {result.candidates:,} equally good wordings would be "
-            f"overrated by {100 * result.expected_excess:.1f} points where it was "
-            "chosen"
+            f"all {number} proposals accepted: macro-F1 {share(last.search)} on the "
+            "cases that were searched; no draft: this is a study"
         )
-    if result.stale:
-        say(f"  STALE: {result.stale}")
-    for ref in result.drafts:
-        against = result.objections.get(ref, ())
-        say(f"draft {ref}: {'checked, no objections' if not against else 'objections'}")
-        for one in against:
-            say_wrapped("  - ", one)
-
-
-def _refused(result: SearchResult) -> str:
-    parts = [f"{count} {why}" for why, count in sorted(result.refused.items())]
-    return ", ".join(parts) or "none"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _show_forecast(found: SearchForecast) -> None:
-    say(f"{found.prompt} on {found.cohort} with {found.optimizer}: NOTHING WAS ASKED")
-    say(f"  cases   {found.cases:,}")
-    say(f"  labels  {', '.join(found.labels) or _ALL}")
-    say()
-    rows = [
-        (
-            part.name,
-            str(len(part.cases)),
-            _range(min(part.cases), max(part.cases)),
-            _range(*part.positives),
+    elif not report.draft:
+        say(f"{number} proposals; no draft: this is a study")
+    else:
+        for one in report.notes:
+            note(one)
+        say(f"draft {report.draft}")
+        objections = report.check.objections if report.check else ()
+        said = (
+            f"objects: {'; '.join(objections)}" if objections else "has no objections"
         )
-        for part in found.parts
-    ]
-    print_table(("part", "splits", "cases", "positives of a label"), rows)
-    say()
-    asked = [("answers", found.answering)]
-    if found.reflecting is not None:
-        asked.append(("proposes", found.reflecting))
-    header = ("at most", "engine", "requests", "prompt tokens", "output tokens", "cost")
-    print_table(header, [(what, *_asking(one)) for what, one in asked])
-    if not found.exact:
-        say("tokens are estimated: the model's tokenizer is not on this machine")
-
-
-def _asking(one: AskingForecast) -> tuple[str, ...]:
-    cost = "-" if one.cost is None else f"{one.cost:,.2f} {one.currency}"
-    counts = (one.requests, one.prompt_tokens, one.output_tokens)
-    return (one.engine, *(f"{count:,}" for count in counts), cost)
-
-
-def _range(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _forecast_data(found: SearchForecast) -> dict[str, Any]:
-    data = found._asdict()
-    data["parts"] = [part._asdict() for part in found.parts]
-    data["answering"] = found.answering._asdict()
-    data["reflecting"] = found.reflecting._asdict() if found.reflecting else None
-    return data
+        say(f"its check {said}")
+        say(f'commit it with `ranloop draft commit {report.draft} --why "..."`')

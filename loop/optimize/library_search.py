@@ -41,6 +41,7 @@ from loop.optimize.proposals import (
     read_private_wording,
 )
 from loop.optimize.reflect import Reflector, check_reflects, is_on_this_machine
+from loop.optimize.search import FAILING
 from loop.optimize.search_record import (
     SearchFolder,
     SearchSpec,
@@ -58,8 +59,8 @@ from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store, open_store
 from loop.stats.optimism import expected_excess
 
-FAILING: Final = "failing"
-"""In place of labels: those whose gate fails with the version that is searched from."""
+BUDGET: Final = 300
+"""Cases that each search may score, where nothing else is said."""
 
 _FEW: Final = 4
 """Labels that the reason of a draft names; of more it gives the number."""
@@ -70,6 +71,9 @@ REFLECTION_TOKENS: Final = 2_048
 
 class Optimizer(StrEnum):
     """What proposes wordings."""
+
+    TERMS = "terms"
+    """Mined without a model, see `loop.optimize.search`."""
 
     GEPA = "gepa"
     MIPRO = "mipro"
@@ -103,7 +107,7 @@ class SearchRequest:
     reflect: str = ""
     """Engine that proposes, for optimizers that need one."""
 
-    budget: int = 300
+    budget: int = BUDGET
     """Cases that each search may score, one candidate on one case each; there is one
     search a split, and one more where these were better."""
 
@@ -115,6 +119,8 @@ class SearchRequest:
     """Whether to report only, from any version: no draft is made."""
 
     def __post_init__(self) -> None:
+        if self.optimizer is Optimizer.TERMS:
+            raise ValueError("terms are searched for by `loop.optimize.search`")
         if self.budget < 1:
             raise ValueError(f"budget must be >= 1, got {self.budget}")
         if self.splits < 1:

@@ -51,72 +51,13 @@ _WORD = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff\d_])[\w'])+|\d+")
 
 # Words that neither begin nor end a wording: they name nothing.
 _FUNCTION_WORDS: Final = frozenset(
-    [
-        "a",
-        "also",
-        "again",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "being",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "likely",
-        "may",
-        "might",
-        "no",
-        "nor",
-        "not",
-        "noted",
-        "of",
-        "on",
-        "or",
-        "our",
-        "out",
-        "over",
-        "possible",
-        "seen",
-        "should",
-        "that",
-        "the",
-        "their",
-        "there",
-        "these",
-        "this",
-        "those",
-        "to",
-        "under",
-        "was",
-        "we",
-        "were",
-        "which",
-        "while",
-        "with",
-        "within",
-        "without",
-        "would",
-        "consistent",
-    ]
+    re.findall(
+        r"\w+",
+        "a also again an and any are as at be been being but by can could did do does "
+        "for from had has have in into is it its likely may might no nor not noted of "
+        "on or our out over possible seen should that the their there these this those "
+        "to under was we were which while with within without would consistent",
+    )
 )
 
 
@@ -320,32 +261,42 @@ def _wordings_of(
     words: Sequence[str], forms: Mapping[str, tuple[str, ...]]
 ) -> Iterator[str]:
     """Yield the candidates of one clause."""
-    names = [_names_something(word) for word in words]
     for first, word in enumerate(words):
-        if not names[first]:
+        if not _names_something(word):
             continue
         if has_cjk(word):
             yield from _cjk_wordings(words, first)
             continue
-        open_first = [f"{stem}*" for stem in forms.get(word, ())]
-        yield from open_first
+        yield from (f"{stem}*" for stem in forms.get(word, ()))
         for last in range(first, min(first + LONGEST, len(words))):
             if _hides(words[last]):
                 break
-            if not names[last] or has_cjk(words[last]):
-                continue
-            yield " ".join(words[first : last + 1])
-            if last > first:
-                begun = " ".join(words[first:last])
-                for stem in forms.get(words[last], ()):
-                    yield f"{begun} {stem}*"
-        if len(word) > _SHORTEST:
-            for last in range(first + 2, min(first + FARTHEST + 1, len(words))):
-                ends = words[last]
-                if names[last] and len(ends) > _SHORTEST:
-                    other = [ends, *(f"{stem}*" for stem in forms.get(ends, ()))]
-                    for pair in product((word, *open_first), other):
-                        yield f" {GAP} ".join(pair)
+            if _ends_wording(words[last]):
+                begun = "".join(f"{one} " for one in words[first:last])
+                yield begun + words[last]
+                if begun:
+                    yield from (
+                        f"{begun}{stem}*" for stem in forms.get(words[last], ())
+                    )
+        yield from _gaps_of(words, first, forms)
+
+
+def _ends_wording(word: str) -> bool:
+    return _names_something(word) and not has_cjk(word)
+
+
+def _gaps_of(
+    words: Sequence[str], first: int, forms: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    """Yield the pairs with a gap that begin at one word."""
+    if len(words[first]) <= _SHORTEST:
+        return
+    begins = [words[first], *(f"{stem}*" for stem in forms.get(words[first], ()))]
+    for last in words[first + 2 : first + FARTHEST + 1]:
+        if _ends_wording(last) and len(last) > _SHORTEST:
+            ends = [last, *(f"{stem}*" for stem in forms.get(last, ()))]
+            for pair in product(begins, ends):
+                yield f" {GAP} ".join(pair)
 
 
 def _cjk_wordings(words: Sequence[str], first: int) -> Iterator[str]:

@@ -90,7 +90,7 @@ class SearchOptions:
             raise ValueError("accept_all is for a study: a draft is a person's to edit")
 
 
-class CurvePoint(NamedTuple):
+class AcceptedScore(NamedTuple):
     """Scores with so many proposals accepted, those that promise the most first."""
 
     accepted: int
@@ -107,7 +107,7 @@ class SearchFindings:
 
     proposals: tuple[TermProposal, ...]
     estimate: NestedEstimate
-    curve: tuple[CurvePoint, ...]
+    curve: tuple[AcceptedScore, ...]
     least_gain: float
     """Gain that a proposal had to promise, as the select parts decided."""
 
@@ -484,7 +484,7 @@ def _draw_curve(
     splits: Sequence[NestedSplit],
     chains: Sequence[Sequence[TermProposal]],
     proposals: Sequence[TermProposal],
-) -> tuple[CurvePoint, ...]:
+) -> tuple[AcceptedScore, ...]:
     """Return scores by the number of proposals accepted."""
     total = len(proposals)
     steps = np.unique(
@@ -503,7 +503,7 @@ def _draw_curve(
             for chain, split in zip(chains, splits, strict=True)
         ]
         points.append(
-            CurvePoint(
+            AcceptedScore(
                 accepted,
                 objective.score(objective.answers(whole)).macro_f1,
                 objective.score(np.concatenate(parts), pooled).macro_f1,
@@ -549,7 +549,8 @@ def _make_draft(
     known = _find_draft(workspace, report.found)
     with open_store(workspace) as store:
         if known:
-            ref, notes = known, ("an open draft says this already",)
+            ref = known
+            notes: tuple[str, ...] = ("an open draft says this already",)
         else:
             made = begin_draft(
                 workspace,

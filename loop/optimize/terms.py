@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -30,8 +30,9 @@ from loop.core.records import Clarification, Guide, UncertainAnswers, Value, Val
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
-from loop.engines.rules.vocabulary import fold, guide_wordings
+from loop.engines.rules.vocabulary import GAP, fold, guide_wordings
 from loop.evaluate.align import Codes
+from loop.labels.taxonomy import Label
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
 from loop.optimize.objective import SearchGround
 from loop.optimize.splits import Rows
@@ -47,7 +48,7 @@ MIN_SUPPORT: Final = 3
 RARE_SUPPORT: Final = 2
 """The same for a wording that shares a word with the guide of its label."""
 
-LEVELS: Final = (0.03, 0.01)
+LEVELS: Final = (0.01, 0.005)
 """Least gain in the F1 of its label that a proposal must promise, strictest first; the
 select part of a split decides which."""
 
@@ -73,6 +74,13 @@ _RARE_WORD = 2
 """Guides that share a word, at most, for it to tell whose label a wording is of."""
 
 _STEM = 5
+
+NAMED_PRECISION: Final = 0.7
+"""Share of the cases of a named wording that are positive, at least, drawn to one half
+by two cases."""
+
+ONE_IS_ENOUGH: Final = 0.75
+"""Share of the positives that one wording finds: above it no others are expected."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PARENTHESES = re.compile(r"\([^)]*\)")
 
@@ -176,12 +184,20 @@ class TermMiner:
         self._now = _as_stances(answers)
         self._failed = (answers == ValueCode.FAILED).any(axis=1)
         guides = [_guide_of(ground.version, label) for label in ground.labels]
-        self._related, self._foreign = _relate(self._table.wordings, guides)
-        self._known = [_stems_of_wordings(guide) for guide in guides]
-        lengths = [len(one.split()) for one in self._table.wordings]
-        self._cost = _LONG_WORDING * (np.array(lengths, dtype=float) - 1)
+        meanings = [ground.taxonomy.find(label) for label in ground.labels]
+        self._told, self._related, self._named, self._foreign = _relate(
+            self._table.wordings, guides, meanings
+        )
+        words = [_WORD.findall(one) for one in self._table.wordings]
+        self._words = np.array([len(one) for one in words], dtype=np.int64)
         self._stems = [_stems(one) for one in self._table.wordings]
+        self._known = [
+            [fold(text).split() for text, _, _ in guide_wordings(guide)]
+            for guide in guides
+        ]
         self._mentions = _label_mentions(workspace, ground, self._table)
+        plain = _qualifiers(workspace)
+        self._bare = np.array([plain.issuperset(one) for one in words], dtype=bool)
 
     @property
     def wordings(self) -> int:
@@ -214,6 +230,8 @@ class TermMiner:
     def _mine_label(self, column: int, rows: Rows, least_gain: float) -> MinedTerms:
         chosen, family = self._choose_terms(column, rows, least_gain)
         chosen = self._drop_superfluous(column, rows, chosen)
+        chosen += self._add_named(column, rows, chosen, family)
+        chosen = self._drop_superfluous(column, rows, chosen, harmful=True)
         proposals = self._as_terms(column, rows, chosen, family)
         now = self._after(column, chosen)
         out, tested = self._choose_exclusions(column, rows, chosen, now, least_gain)
@@ -236,19 +254,22 @@ class TermMiner:
         right = stated @ positive.astype(np.float32)
         related = self._related[:, column]
         least = np.where(related, RARE_SUPPORT, MIN_SUPPORT)
-        family = np.flatnonzero((right >= least) & ~self._foreign[:, column])
+        family = np.flatnonzero(
+            (right >= least) & ~self._foreign[:, column] & ~self._bare
+        )
         family = np.array(
             [one for one in family.tolist() if self._may_propose(column, one)],
             dtype=np.intp,
         )
         stated, hedged = stated[family], self._hedged[np.ix_(family, rows)]
-        wrong_when = stated if self._spares_hedges else stated | hedged
-        wrong = wrong_when @ negative.astype(np.float32)
+        wrong = self._is_wrong(family, rows, negative).sum(axis=1)
         right, related = right[family], related[family]
         prior = np.where(related, _PRIOR_WRONG[True], _PRIOR_WRONG[False])
         precision = (right + _PRIOR_RIGHT) / (right + wrong + _PRIOR_RIGHT + prior)
         fresh = np.where(related, _NEW[True], _NEW[False])
         usable = precision >= _LEAST_PRECISION
+        told = self._told[family, column]
+        cost = _LONG_WORDING * np.maximum(self._words[family] - 1 - told, 0)
         now = self._now[rows, column].copy()
         chosen: list[int] = []
         while len(chosen) < MOST_TERMS and family.size:
@@ -272,19 +293,31 @@ class TermMiner:
                 fp + both - sure,
                 np.maximum(fn - settled + (hits - sure), 0),
             )
-            gain = after - _f1(tp, fp, fn) - self._cost[family]
+            gain = after - _f1(tp, fp, fn) - cost
             gain[~usable | (hits < fresh)] = -1
-            best = int(np.lexsort((np.arange(len(gain)), -right, -gain))[0])
+            order = np.lexsort((np.arange(len(gain)), -told, -right, -gain.round(9)))
+            best = int(order[0])
             if gain[best] < least_gain:
                 break
             chosen.append(int(family[best]))
             now = np.maximum(now, self._table.stances[family[best]][rows])
         return chosen, family
 
+    def _is_wrong(
+        self, wordings: NDArray[np.intp], rows: Rows, negative: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return where wordings make an answer wrong that is to be absent."""
+        found = self._stated[np.ix_(wordings, rows)]
+        if not self._spares_hedges:
+            found = found | self._hedged[np.ix_(wordings, rows)]
+        return np.asarray(found & negative)
+
     def _may_propose(self, column: int, wording: int) -> bool:
-        """Whether a wording is new to the guide, and was not refused."""
+        """Whether a wording holds none that the guide has, and was not refused."""
         label = self._ground.labels[column]
         text = self._table.wordings[wording]
+        if any(_holds(text, known) for known in self._known[column]):
+            return False
         return f"{label}:{ProposalKind.TERM}:{text}" not in self._refused
 
     @property
@@ -310,7 +343,7 @@ class TermMiner:
         )
 
     def _drop_superfluous(
-        self, column: int, rows: Rows, chosen: Sequence[int]
+        self, column: int, rows: Rows, chosen: Sequence[int], *, harmful: bool = False
     ) -> list[int]:
         """Return the terms without those that gain nothing beside the others."""
         truth, kept = self._ground.truth[rows, column], list(chosen)
@@ -320,9 +353,55 @@ class TermMiner:
                 _f1(*self._count(self._after(column, some)[rows], truth))
                 for some in (kept, others)
             )
-            if without >= with_all:
+            if without > with_all + 1e-9 or (not harmful and without >= with_all):
                 kept = others
         return kept
+
+    def _add_named(
+        self,
+        column: int,
+        rows: Rows,
+        chosen: Sequence[int],
+        family: NDArray[np.intp],
+    ) -> list[int]:
+        """Return further terms that the taxonomy names, which do no harm here.
+
+        They gain nothing on these cases. Where the positives of a label have many
+        wordings, though, other cases have others, and these are known to mean it.
+        """
+        truth = self._ground.truth[rows, column]
+        positive, negative = truth == 1, truth == 0
+        found = [self._now[rows, column] == Stance.PRESENT]
+        found += [self._stated[wording, rows] for wording in chosen]
+        most = max(int((one & positive).sum()) for one in found)
+        if not family.size or most > ONE_IS_ENOUGH * positive.sum():
+            return []
+        stated = self._stated[np.ix_(family, rows)]
+        right = (stated & positive).sum(axis=1)
+        wrong = self._is_wrong(family, rows, negative).sum(axis=1)
+        share = (right + _PRIOR_RIGHT) / (right + wrong + 2 * _PRIOR_RIGHT)
+        usable = self._named[family, column] & (share >= NAMED_PRECISION)
+        told = self._told[family, column]
+        ranked = np.lexsort(
+            (np.arange(len(family)), self._words[family], -told, -right, -share)
+        )
+        taken = [self._stems[wording] for wording in chosen]
+        made: list[int] = []
+        for place in ranked[usable[ranked]].tolist():
+            wording = int(family[place])
+            if len(made) == MOST_TERMS:
+                break
+            mine = self._stems[wording]
+            if any(stems <= mine or mine <= stems for stems in taken):
+                continue
+            was, now = (
+                _f1(*self._count(self._after(column, some)[rows], truth))
+                for some in ([*chosen, *made], [*chosen, *made, wording])
+            )
+            if now >= was:
+                made.append(wording)
+                taken.append(mine)
+        return made
 
     def _as_terms(
         self,
@@ -409,7 +488,7 @@ class TermMiner:
                 gain = _f1(tp - (both - sure), fp - sure, fn + both - sure) - _f1(
                     tp, fp, fn
                 )
-                gain -= float(self._cost[wording])
+                gain -= _LONG_WORDING * float(self._words[wording] - 1)
                 if best is None or (gain, -wording) > (best[0], -best[1]):
                     best = gain, wording, inside
             if best is None or best[0] < least_gain:
@@ -532,6 +611,22 @@ def _guide_of(version: PromptVersion, label: str) -> Guide:
     return guide
 
 
+def _qualifiers(workspace: WorkspacePaths) -> frozenset[str]:
+    """Return words that say how or where a finding is, and name none."""
+    return frozenset(
+        word
+        for cues in read_cues(workspace.labels)
+        for phrases in (
+            cues.qualifiers,
+            cues.restarts,
+            cues.sides.left,
+            cues.sides.right,
+        )
+        for phrase in phrases
+        for word in phrase.split()
+    )
+
+
 def _as_stances(answers: Codes) -> NDArray[np.int8]:
     """Return codes of answers as statuses; what is not found is 0."""
     made = np.zeros(answers.shape, dtype=np.int8)
@@ -557,46 +652,78 @@ def _contrasts(
     return holm(np.clip(p, 0, 1).tolist())
 
 
+def _holds(wording: str, words: Sequence[str]) -> bool:
+    """Whether a wording has all the words of another one, which finds it anyway."""
+    own = wording.split()
+    return all(
+        word == GAP
+        or word in own
+        or (word.endswith("*") and any(one.startswith(word[:-1]) for one in own))
+        for word in words
+    )
+
+
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(word[:_STEM] for word in _WORD.findall(fold(text)))
+    """Return the beginnings of the words of a text; a plural counts as the word."""
+    return frozenset(
+        (word.removesuffix("s") if len(word) > 3 and word[-2] != "s" else word)[:_STEM]
+        for word in _WORD.findall(fold(text))
+    )
 
 
-def _stems_of_wordings(guide: Guide) -> frozenset[str]:
-    return frozenset().union(*(_stems(text) for text, _, _ in guide_wordings(guide)))
+def _telling(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for text in texts for one in _stems(text) if len(one) > 3)
+
+
+class _Relations(NamedTuple):
+    """What wordings have to do with labels, each of shape (n_wordings, n_labels)."""
+
+    told: NDArray[np.int64]
+    """Words of it that stand in what is said of the label."""
+
+    related: NDArray[np.bool_]
+    """Whether one of its words tells of the label, and of hardly any other."""
+
+    named: NDArray[np.bool_]
+    """Whether all of its words stand in what is said of the label."""
+
+    foreign: NDArray[np.bool_]
+    """Whether one of its words names another label, and none tells of this one."""
 
 
 def _relate(
-    wordings: Sequence[str], guides: Sequence[Guide]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which wordings share a telling word with a guide, and name another label.
+    wordings: Sequence[str], guides: Sequence[Guide], meanings: Sequence[Label]
+) -> _Relations:
+    """Return what wordings have to do with labels, by guides and taxonomy.
 
-    Both of shape ``(n_wordings, n_labels)``. A word is known by its first letters.
+    A word is known by its first letters.
     """
     names = [
-        frozenset(
-            stem
-            for text in (_PARENTHESES.sub("", guide.name), *guide.terms)
-            for stem in _stems(text)
-            if len(stem) > 3
-        )
-        for guide in guides
+        _telling((_PARENTHESES.sub("", guide.name), *guide.terms)) for guide in guides
     ]
     texts = [
-        name | {stem for stem in _stems(guide.definition) if len(stem) > 3}
-        for name, guide in zip(names, guides, strict=True)
+        name
+        | _telling((guide.definition, *guide.counts, label.definition))
+        | _telling((*label.counts, *label.aliases))
+        for name, guide, label in zip(names, guides, meanings, strict=True)
     ]
     shared = Counter(stem for text in texts for stem in text)
-    named = Counter(stem for name in names for stem in name)
-    related = np.zeros((len(wordings), len(guides)), dtype=bool)
-    foreign = np.zeros_like(related)
+    naming = Counter(stem for name in names for stem in name)
+    shape = len(wordings), len(guides)
+    found = _Relations(
+        np.zeros(shape, dtype=np.int64),
+        *(np.zeros(shape, dtype=bool) for _ in range(3)),
+    )
     for row, wording in enumerate(wordings):
-        stems = _stems(wording)
+        stems = {stem for stem in _stems(wording) if len(stem) > 3}
         telling = {stem for stem in stems if 0 < shared[stem] <= _RARE_WORD}
         for column, text in enumerate(texts):
-            related[row, column] = not telling.isdisjoint(text)
-            others = {stem for stem in stems if named[stem] == 1 and stem not in text}
-            foreign[row, column] = bool(others)
-    return related, foreign
+            found.told[row, column] = len(stems & text)
+            found.related[row, column] = not telling.isdisjoint(text)
+            found.named[row, column] = found.related[row, column] and stems <= text
+            others = {stem for stem in stems if naming[stem] == 1 and stem not in text}
+            found.foreign[row, column] = bool(others)
+    return found
 
 
 def _label_mentions(
