@@ -121,7 +121,7 @@ def optimize(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search for a better wording, and draft what holds on cases not searched.
+    """Search for a better wording, and draft what holds.
 
     A dev cohort is split into search, select and estimate, several times. A draft is
     made only where the estimate lies above the parent's by more than chance; it is
