@@ -311,7 +311,7 @@ def optimize_prompt(
                     asked=objective.asked,
                     now=now,
                 )
-        found = objective.candidate(apply_proposals(version, findings.proposals))
+        found = _with(objective, findings.proposals)
     tried = findings.tested + findings.scored
     report = SearchReport(
         spec=spec,
@@ -475,7 +475,9 @@ def _search(
 
 
 def _with(objective: Objective, proposals: Sequence[TermProposal]) -> PromptVersion:
-    guides = apply_proposals(objective.ground.version, proposals)
+    ground = objective.ground
+    language = ground.items[0].language if ground.items else "en"
+    guides = apply_proposals(ground.version, proposals, language)
     return objective.candidate(guides)
 
 

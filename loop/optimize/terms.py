@@ -19,14 +19,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Clarification, Guide, UncertainAnswers, Value, ValueCode
+from loop.core.records import (
+    Clarification,
+    Guide,
+    Lexicon,
+    UncertainAnswers,
+    Value,
+    ValueCode,
+)
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
@@ -36,6 +43,7 @@ from loop.labels.taxonomy import Label
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
 from loop.optimize.objective import SearchGround
 from loop.optimize.splits import Rows
+from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
 from loop.stats.paired import holm
 
@@ -572,9 +580,17 @@ class _Evidence(NamedTuple):
 
 
 def apply_proposals(
-    version: PromptVersion, proposals: Sequence[TermProposal]
+    version: PromptVersion, proposals: Sequence[TermProposal], language: str = "en"
 ) -> dict[str, Guide]:
     """Return label to its guide with what is proposed for it, at the end of each part.
+
+    Patterns with ``*`` or ``...`` go to the lexicon, which a language model is not
+    shown.
+
+    Parameters
+    ----------
+    language
+        Language of the wordings, ISO 639-1.
 
     Examples
     --------
@@ -587,21 +603,33 @@ def apply_proposals(
     ...     label="mass", kind=ProposalKind.TERM, wording="tumor*", support=("1",),
     ...     against=(), fixed=1, gain=0.1, p=0.5,
     ... )
-    >>> apply_proposals(version, [found])["mass"].terms
+    >>> apply_proposals(version, [found])["mass"].lexicon[0].terms
     ('tumor*',)
     """
     made: dict[str, Guide] = {}
     for one in proposals:
         guide = made.get(one.label) or _guide_of(version, one.label)
-        if one.kind is ProposalKind.TERM:
-            guide = replace(guide, terms=(*guide.terms, one.wording))
-        elif one.kind is ProposalKind.EXCLUSION:
-            guide = replace(guide, exclusions=(*guide.exclusions, one.wording))
+        if is_pattern(one.wording):
+            kept = [part for part in guide.lexicon if part.language != language]
+            own = [part for part in guide.lexicon if part.language == language]
+            part = _add(own[0] if own else Lexicon(language=language), one)
+            made[one.label] = replace(guide, lexicon=(*kept, part))
         else:
-            rule = Clarification(phrase=one.wording, value=Value(one.value))
-            guide = replace(guide, clarifications=(*guide.clarifications, rule))
-        made[one.label] = guide
+            made[one.label] = _add(guide, one)
     return made
+
+
+_Part = TypeVar("_Part", Guide, Lexicon)
+
+
+def _add(part: _Part, one: TermProposal) -> _Part:
+    """Return a part of a guide with one proposal more."""
+    if one.kind is ProposalKind.TERM:
+        return replace(part, terms=(*part.terms, one.wording))
+    if one.kind is ProposalKind.EXCLUSION:
+        return replace(part, exclusions=(*part.exclusions, one.wording))
+    rule = Clarification(phrase=one.wording, value=Value(one.value))
+    return replace(part, clarifications=(*part.clarifications, rule))
 
 
 def _guide_of(version: PromptVersion, label: str) -> Guide:

@@ -32,6 +32,7 @@ from loop.review.revise.draft_files import (
     overtaken,
     write_draft,
 )
+from loop.review.revise.machine_made import refuse_copied
 from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_kept
 from loop.review.submit import (
@@ -136,7 +137,8 @@ def begin_draft(
     DataError
         A verdict, label, case or cohort is wrong; says which. Nothing was changed.
     OverlapError
-        Wording is copied from a case of a cohort that is not for development.
+        Wording is copied from a case of a cohort that is not for development; what an
+        optimizer made, from any case or from the comment of a verdict.
     ConflictError
         `request.prompt` is not the newest version, or a draft of an older one.
     StoreError
@@ -150,6 +152,9 @@ def begin_draft(
     given, left_out, _ = _sort_out(workspace, request, given, copies=False)
     wanted = [v for v in given if v.judgement is not Judgement.REFERENCE_WRONG]
     outline = outline_draft(workspace, store, request, wanted, by)
+    if request.origin is DraftOrigin.OPTIMIZER:
+        wording = new_wording(outline.start.parent, outline.draft)
+        refuse_copied(workspace, store, wording, outline.cohort.name, outline.copies)
     outline = outline._replace(notes=(*_name_skipped(left_out), *outline.notes))
     _keep(store, given, outline, by.when)
     keep_injected(workspace, outline.draft)
