@@ -29,6 +29,7 @@ import numpy as np
 from loop.core.errors import DataError, EngineError, LoopError
 from loop.core.records import Exemplar, Item, ValueCode
 from loop.evaluate.align import read_answers
+from loop.optimize.nearest import fit_exemplars
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import (
     Objection,
@@ -108,9 +109,12 @@ def search_bootstrap(
             examples = [made.program.example(_EXEMPLAR, label, int(n)) for n in order]
             compiled = optimizer.compile(made.program.module, trainset=examples)
             made.require_engine()
-            text = made.program.texts(compiled).get(label)
-            if text is not None and text != reader.components[label]:
-                texts[label] = text
+            kept = made.program.exemplars_of(compiled, label)
+            fitted = fit_exemplars(reader, label, kept) if kept else None
+            if isinstance(fitted, RefusedProposal):
+                made.program.note({label: fitted.detail}, fitted)
+            elif fitted is not None:
+                texts[label] = fitted
         wanted = [{label: text} for label, text in texts.items()]
         if len(texts) > 1:
             wanted.append(texts)
@@ -320,6 +324,11 @@ class _Program:
             added = self._exemplars_of(label, predictor.demos)
             found[label] = _with_exemplars(label, text, added)
         return found
+
+    def exemplars_of(self, module: Any, label: str) -> list[Exemplar]:
+        """Return the exemplars that a program's predictor of one label carries."""
+        predictors = dict(module.named_guides())
+        return self._exemplars_of(label, predictors[label].demos)
 
     def _exemplars_of(self, label: str, demos: Sequence[Any]) -> list[Exemplar]:
         found: dict[str, Exemplar] = {}

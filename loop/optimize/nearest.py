@@ -112,6 +112,28 @@ def rank_nearest(
     return tuple(exemplars[int(place)] for place in order)
 
 
+def fit_exemplars(
+    reader: ProposalReader, label: str, exemplars: Sequence[Exemplar]
+) -> str | RefusedProposal:
+    """Return the text of a guide with as many of `exemplars` as it may be given.
+
+    The first ones go before the others; where not even one fits, why it is refused.
+    """
+    guide = reader.parent.guide(label)
+    if guide is None or not exemplars:
+        raise ValueError(f"no guide of {label}, or no exemplar for it")
+    count = len(exemplars)
+    while True:
+        more = (*guide.exemplars, *exemplars[:count])
+        text = dump_guides([replace(guide, exemplars=more)])
+        read = reader.read({label: text})
+        if not isinstance(read, RefusedProposal):
+            return text
+        if count == 1:
+            return read
+        count -= 1
+
+
 def search_nearest(
     objective: Objective,
     reader: ProposalReader,
@@ -160,12 +182,11 @@ def search_nearest(
             text for row in rows for text in ground.items[row].variables.values()
         ]
         chosen = rank_nearest(more, failing)[:room]
-        text = dump_guides([replace(guide, exemplars=(*guide.exemplars, *chosen))])
-        read = reader.read({label: text})
-        if isinstance(read, RefusedProposal):
-            refused[read.objection] = refused.get(read.objection, 0) + 1
+        fitted = fit_exemplars(reader, label, chosen)
+        if isinstance(fitted, RefusedProposal):
+            refused[fitted.objection] = refused.get(fitted.objection, 0) + 1
         else:
-            texts[label] = text
+            texts[label] = fitted
     wanted = [{label: text} for label, text in texts.items()]
     if len(texts) > 1:
         wanted.append(texts)

@@ -45,23 +45,15 @@ from loop.review.revise.copies import (
 )
 from loop.review.revise.draft import count_change
 from loop.review.revise.draft_files import DraftMetadata, DraftOrigin, write_draft
+from loop.review.revise.machine_made import MOST_BYTES, MOST_GROWTH
 from loop.review.revise.wording import Authorship, build_draft
 from loop.run.pool_shots import keep_injected
 
 INSTRUCTIONS: Final = "system.jinja"
 """Name of the component with the words of the system message; no label has a dot."""
 
-MOST_BYTES: Final = 4_096
-"""Bytes of one proposed guide, unless the guide before is longer."""
-
-MOST_GROWTH: Final = 1.2
-"""Prompt tokens of a proposal, as a multiple of those of the version it began with."""
-
 _FEW: Final = 4
 """Guides that the reason of a draft names; of more it gives the number."""
-
-FREE_TOKENS: Final = 200
-"""Prompt tokens that a proposal may add to the shortest prompt."""
 
 
 class Objection(StrEnum):
@@ -275,7 +267,7 @@ class ProposalReader:
         tokens = count_change(self.parent, changed)
         if tokens is None:
             return Objection.CONTRADICTION, "it cannot be rendered"
-        if tokens.after > max(tokens.before * MOST_GROWTH, tokens.before + FREE_TOKENS):
+        if tokens.after > (1 + MOST_GROWTH) * tokens.before:
             return Objection.COSTLY, f"{tokens.before} tokens became {tokens.after}"
         return None
 

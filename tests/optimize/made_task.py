@@ -18,7 +18,15 @@ from tests.review.scenes import EDITOR, WHEN, add_cohort
 TINY = PromptVersion(
     name="tiny",
     number=1,
-    system="Read the report. Rely on its words only.\n",
+    system=(
+        "Read the report. Rely on its words only.\n\nFor each label decide what the "
+        "report says of this patient now. A finding that is negated, resolved or not "
+        "mentioned is absent. A finding that the report states, or gives unequivocal "
+        "evidence for, is present. Anything between the two is uncertain: what is "
+        "possible, suspected, or one of several explanations. What was seen in an "
+        "earlier examination counts only where the report says that it is still "
+        "there. What the referring physician asks about is no finding.\n"
+    ),
     user=(
         "{% for guide in guides %}\n{{ guide.label }}: {{ guide.definition }}\n"
         "{% for term in guide.terms %}\n- {{ term }}\n{% endfor %}\n"

@@ -7,7 +7,6 @@ import pytest
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.optimize.proposals import (
     INSTRUCTIONS,
-    MOST_BYTES,
     Objection,
     PrivateWording,
     ProposalReader,
@@ -20,6 +19,7 @@ from loop.prompts.guides import dump_guides
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.copies import LONG_RUN, REFUSED_RUN, find_windows
+from loop.review.revise.machine_made import MOST_BYTES
 from tests.review.scenes import add_cohort
 
 EFFUSION = Guide(
@@ -40,6 +40,8 @@ TINY = PromptVersion(
     system=(
         "Read the report.\n{# frozen: values #}\nSay present or absent.\n"
         "{# end frozen #}\nBe brief.\n"
+        + "What is negated, resolved or not mentioned is absent. " * 12
+        + "\n"
     ),
     user=(
         "{% for guide in guides %}\n{{ guide.label }}: {{ guide.definition }}\n"

@@ -153,7 +153,7 @@ def test_a_changed_program_becomes_a_draft(workspace, tmp_path):
     with open_store(workspace) as store:
         same = begin_from_program(workspace, store, "tiny", "dev", path, ACTOR)
         assert (same.draft, same.version.digest) == ("", TINY.digest)
-        words = "Read the report. Rely on its words alone."
+        words = TINY.system.replace("words only", "words alone").rstrip()
         path.write_text(json.dumps(with_instructions(state, words)), "utf-8")
         read = begin_from_program(workspace, store, "tiny", "dev", path, ACTOR)
         draft = read_version(workspace, read.draft)
