@@ -37,6 +37,7 @@ from loop.documents.templates import template_folder
 from loop.optimize.documents import part_rows, render_search
 from loop.optimize.library_search import BUDGET as CASES
 from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.refusals import refuse_proposal
 from loop.optimize.search import (
     BUDGET,
     FAILING,
@@ -103,6 +104,14 @@ def optimize(
             "--accept-all", help="With --study: say what all proposals come to."
         ),
     ] = False,
+    refuse: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--refuse",
+            help="Never make this proposal again, e.g. edema:term:fluid; with --why.",
+        ),
+    ] = None,
+    why: Annotated[str, typer.Option("--why", help="Reason for what is refused.")] = "",
     resume: Annotated[
         bool,
         typer.Option(
@@ -165,13 +174,14 @@ def optimize(
         accept_all=accept_all,
         anew=not resume,
     )
+    who = acting(actor, role)
+    for one in refuse or ():
+        refuse_proposal(place, prompt.partition("@")[0], one, why, who)
     if dry_run:
         _print_plan(plan_search(place, prompt, cohort, options), as_json=as_json)
         return
     with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
-        report = optimize_prompt(
-            place, prompt, cohort, actor=acting(actor, role), options=options
-        )
+        report = optimize_prompt(place, prompt, cohort, actor=who, options=options)
     folder = template_folder(place)
     write_documents([html], [lambda: render_search(report, templates=folder)])
     if as_json:

@@ -71,6 +71,11 @@ def refuse_proposal(
     WriteError
         The workspace cannot be written.
     """
+    if len(proposal.split(":", 2)) != 3:
+        raise DataError(
+            f"{proposal!r} names no proposal. Write LABEL:KIND:WORDING as the search "
+            "lists it, for example edema:term:fluid."
+        )
     if not reason.strip():
         raise DataError(f"why is {proposal} refused? Give a reason with --why.")
     path = _path(workspace, prompt)

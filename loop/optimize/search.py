@@ -25,7 +25,12 @@ from loop.labels.reference import read_reference
 from loop.optimize.estimate import NestedEstimate, estimate_nested
 from loop.optimize.objective import Objective, SearchGround, open_objective
 from loop.optimize.refusals import read_refusals
-from loop.optimize.search_record import SearchFolder, SearchSpec, open_search
+from loop.optimize.search_record import (
+    SearchFolder,
+    SearchSpec,
+    library_versions,
+    open_search,
+)
 from loop.optimize.splits import FOLDS, NestedSplit, digest_splits, split_cases
 from loop.optimize.terms import (
     LEVELS,
@@ -383,6 +388,7 @@ def _spec(
             "refused": digest_json(list(refused)),
             "revision": REVISION,
         },
+        libraries=library_versions("ahocorasick-rs", "numpy", "scipy"),
     )
 
 

@@ -1,9 +1,25 @@
-"""A workspace with a made task, and the stub that reflects."""
+"""Workspaces to search in, and the stub that reflects."""
 
 import pytest
 
 from loop.engines import base
 from tests.optimize.made_task import StubReflector, improvable_cases, make_task
+from tests.optimize.scenes import Bench, learnable
+
+
+@pytest.fixture
+def bench(workspace, tmp_path):
+    """Give a workspace with the prompt ``tiny`` and no cohort yet."""
+    made = Bench(workspace, tmp_path)
+    made.version()
+    return made
+
+
+@pytest.fixture
+def taught(bench):
+    """Give one with a cohort on which a better wording can be found."""
+    bench.cohort(learnable())
+    return bench
 
 
 @pytest.fixture
