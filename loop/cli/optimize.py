@@ -140,8 +140,10 @@ def optimize(
     asking = EngineOptions(allow_unconstrained=unconstrained)
     named = tuple(one.strip() for one in labels.split(",") if one.strip())
     if optimizer is not Optimizer.TERMS:
-        if html is not None or accept_all:
-            raise typer.BadParameter("--html and --accept-all are for --with terms")
+        if html is not None or accept_all or refuse:
+            raise typer.BadParameter(
+                "--html, --accept-all and --refuse are for --with terms"
+            )
         request = SearchRequest(
             prompt=prompt,
             cohort=cohort,

@@ -131,7 +131,9 @@ def test_too_many_failures_stop_the_search(taught):
     with (
         open_objective(taught.workspace, "tiny", "dev") as objective,
         asking(objective, engine),
-        pytest.raises(EngineError, match="failed on 4 of 60 cases, for example c000"),
+        pytest.raises(
+            EngineError, match="failed 4 times in 60 cases, for example on c000"
+        ),
     ):
         objective.answers(objective.ground.version)
 
