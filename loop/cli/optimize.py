@@ -34,7 +34,7 @@ from loop.documents.numbers import (
     signed_interval,
 )
 from loop.documents.templates import template_folder
-from loop.optimize.documents import part_rows, render_search
+from loop.optimize.documents import part_rows, render_result, render_search
 from loop.optimize.library_search import BUDGET as CASES
 from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
 from loop.optimize.refusals import refuse_proposal
@@ -137,13 +137,13 @@ def optimize(
     checked like any other, and a person commits it. Nothing better is a good result.
     """
     place = open_workspace(workspace)
+    if html is not None:
+        own_output(html, place)
     asking = EngineOptions(allow_unconstrained=unconstrained)
     named = tuple(one.strip() for one in labels.split(",") if one.strip())
     if optimizer is not Optimizer.TERMS:
-        if html is not None or accept_all or refuse:
-            raise typer.BadParameter(
-                "--html, --accept-all and --refuse are for --with terms"
-            )
+        if accept_all or refuse:
+            raise typer.BadParameter("--accept-all and --refuse are for --with terms")
         request = SearchRequest(
             prompt=prompt,
             cohort=cohort,
@@ -162,10 +162,12 @@ def optimize(
             result = search_prompt(
                 place, request, acting(actor, role), asking=asking, anew=not resume
             )
+        folder = template_folder(place)
+        write_documents(
+            [html], [lambda: render_result(request, result, templates=folder)]
+        )
         show_result(request, result, as_json=as_json)
         return
-    if html is not None:
-        own_output(html, place)
     options = SearchOptions(
         labels=() if named == (_ALL,) else named,
         engine=engine,

@@ -10,6 +10,7 @@ from loop import __version__
 from loop.documents import svg
 from loop.documents.templates import render_template, shipped_templates
 from loop.optimize.estimate import PartScores
+from loop.optimize.library_search import SearchRequest, SearchResult
 from loop.optimize.search import AcceptedScore, SearchReport
 
 _PLOT = (520.0, 200.0)
@@ -50,6 +51,28 @@ def render_search(report: SearchReport, *, templates: Path | None = None) -> str
     }
     folder = templates or shipped_templates()
     return render_template(folder, "search.html.jinja", variables)
+
+
+def render_result(
+    request: SearchRequest, result: SearchResult, *, templates: Path | None = None
+) -> str:
+    """Return a search with the optimizer of a library as one HTML page.
+
+    It holds counts and names of labels: no wording, and no case text.
+
+    Parameters
+    ----------
+    templates
+        Folder of templates; default: the shipped ones.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    variables = {"request": request, "result": result, "version": __version__}
+    folder = templates or shipped_templates()
+    return render_template(folder, "library_search.html.jinja", variables)
 
 
 def part_rows(report: SearchReport) -> tuple[PartRow, ...]:

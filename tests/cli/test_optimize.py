@@ -40,6 +40,25 @@ def test_a_search_names_its_draft(place):
     assert again.stdout == done.stdout
 
 
+def test_a_page_says_it_all(place, tmp_path):
+    """The three parts, what was tried and refused, and each draft; no wording."""
+    page = tmp_path / "search.html"
+    words = ("--with", "gepa", "--reflect", "stub:x", "--budget", "100")
+    done = call(place, *words, "--html", str(page))
+    assert done.exit_code == 0
+    text = page.read_text("utf-8")
+    (draft,) = list_drafts(place, "tiny")
+    for said in (
+        "A better wording was found",
+        f"tiny@draft:{draft}</code>: its check has no objections",
+        "estimate, pooled",
+        "Wordings tried:",
+        "questions answered by stub:x",
+    ):
+        assert said in text
+    assert "hydrothorax" not in text
+
+
 def test_nothing_better_is_no_failure(place):
     """It ends with 0 and makes no draft."""
     StubReflector.said = "no idea"
