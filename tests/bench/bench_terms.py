@@ -13,7 +13,9 @@ import resource
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ import numpy as np
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Guide
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
@@ -109,21 +112,38 @@ def agreed(
 ) -> list[TermProposal]:
     """Return the proposals that whoever wrote `by_hand` would have accepted.
 
-    Those are the terms in which its guide of the label finds the label.
+    Those are the terms whose mentions on the development reports it finds, for the most
+    part, by a wording of the same label that overlaps them.
     """
+    cues = read_cues(workspace.labels)
     labels = [guide.label for guide in by_hand.guides]
-    reader = ReportReader(by_hand.guides, labels, read_cues(workspace.labels))
-    kept = []
-    for one in proposals:
-        words = one.wording.replace("*", "").replace("...", "is")
-        found = {
-            labels[hit.wording.target]
-            for hit in reader.judge(words)
-            if hit.stance is not None and hit.stance >= Stance.UNCERTAIN
-        }
-        if one.kind is ProposalKind.TERM and one.label in found:
-            kept.append(one)
-    return kept
+    hand = ReportReader(by_hand.guides, labels, cues)
+    terms = [one for one in proposals if one.kind is ProposalKind.TERM]
+    guides = [
+        Guide(label=f"t{number}", name="", definition="", terms=(one.wording,))
+        for number, one in enumerate(terms)
+    ]
+    reader = ReportReader(guides, [guide.label for guide in guides], cues)
+    said, shared = Counter[int](), Counter[int]()
+    for item in iter_items(workspace, read_cohort(workspace, "openi_dev")):
+        for one in hand.split(item.variables["text"]):
+            found = [m for m in hand.judge(one.sentence) if m.stance is not None]
+            for mention in reader.judge(one.sentence):
+                if mention.stance is not Stance.PRESENT:
+                    continue
+                place, number = mention.place, mention.wording.target
+                said[number] += 1
+                shared[number] += any(
+                    labels[other.wording.target] == terms[number].label
+                    and other.place.start < place.end
+                    and place.start < other.place.end
+                    for other in found
+                )
+    return [
+        one
+        for number, one in enumerate(terms)
+        if said[number] and 2 * shared[number] > said[number]
+    ]
 
 
 def measure(folder: Path, seeds: int, *, wrong: bool) -> None:
@@ -161,7 +181,13 @@ def measure(folder: Path, seeds: int, *, wrong: bool) -> None:
         )
         if not seed:
             first = report.findings.proposals
+            limits = estimate.parent.low, estimate.parent.high
+            unchanged = held.score(start, same)
     print(f"the estimate's interval holds the test score in {covered} of {seeds} seeds")
+    print(
+        f"{START}, which nothing was chosen for: [{limits[0]:.3f}, {limits[1]:.3f}] on "
+        f"development reports, {unchanged:.3f} on test"
+    )
     whole = held.score(of(first))
     harmful = [
         f"{one.label}: {one.wording}"
@@ -190,20 +216,12 @@ def time_candidate(folder: Path) -> None:
         guide = version.guides[0]
         times = []
         for number in range(5):
-            changed = {guide.label: with_term(version, guide.label, f"word {number}")}
+            longer = replace(guide, terms=(*guide.terms, f"word {number}"))
+            changed = {guide.label: longer}
             began = time.process_time()
             objective.answers(objective.candidate(changed))
             times.append(time.process_time() - began)
     print(f"\na candidate on 300 cases: {float(np.median(times)) / run:.2f} of a run")
-
-
-def with_term(version: PromptVersion, label: str, term: str):  # type: ignore[no-untyped-def]
-    """Return a guide with one term more."""
-    from dataclasses import replace
-
-    guide = version.guide(label)
-    assert guide is not None
-    return replace(guide, terms=(*guide.terms, term))
 
 
 def main() -> None:

@@ -7,12 +7,16 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
+from loop.evaluate.tried import correct_optimism
+from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import FAILING, SearchOptions, optimize_prompt, plan_search
 from loop.prompts.catalog import list_drafts, read_version
+from loop.release.provenance import selection_facts
 from loop.review.revise.draft_files import DraftOrigin, read_about
 from loop.run.store import open_store
+from loop.run.task import run_prompt
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, hopeless, learnable
 
 
@@ -234,3 +238,20 @@ def test_the_report_is_json(taught):
     assert data["better"] is True
     assert data["parts"].keys() == {"search", "select", "estimate"}
     assert "Film number" not in json.dumps(data)
+
+
+def test_what_was_searched_is_told_beside_every_score(taught):
+    """Versions tried are wordings and candidates, on pages and on release cards."""
+    report = search(taught, study=True)
+    run = run_prompt(taught.workspace, "tiny", "dev").run_id
+    with open_store(taught.workspace) as store:
+        selection = correct_optimism(taught.workspace, store, run, resamples=20)
+    candidates = report.findings.tested + report.findings.scored
+    assert selection.k == 1 + candidates
+    lines = selection_lines(selection)
+    assert f"wordings: 1; candidates of searches: {candidates}" in lines[0]
+    assert lines[-1].endswith("can be scored: candidates of searches")
+    assert selection.expected_drop > 0
+    facts = selection_facts(selection)
+    assert facts.tried == 1 + candidates
+    assert f"{candidates} of them were candidates of searches" in facts.note
