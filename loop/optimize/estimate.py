@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from loop.optimize.objective import Objective
 from loop.optimize.splits import NestedSplit, Rows
 from loop.prompts.version import PromptVersion
 from loop.stats.bootstrap import bootstrap_f1, bootstrap_f1_difference
-from loop.stats.confusion import count_confusions
-from loop.stats.resampling import Bootstrap
+from loop.stats.confusion import count_confusions, kappas, pair_indicators
+from loop.stats.resampling import Bootstrap, DrawResampling, bootstrap
 
 RESAMPLES: Final = 1000
 """Default number of resamples."""
@@ -73,6 +73,10 @@ class NestedEstimate:
     gain: Bootstrap
     """The difference, on the same resamples."""
 
+    kappa_gain: Bootstrap
+    """The same of the mean of Cohen's kappa over labels, 0 where it is undefined: a
+    wording that only answers "present" more often gains F1, and no kappa."""
+
     labels: tuple[LabelGain, ...]
     cases: int
     """Cases that were estimated on, each counted once."""
@@ -85,8 +89,15 @@ class NestedEstimate:
 
     @property
     def better(self) -> bool:
-        """Whether the lower limit of the gain is above 0."""
-        return self.gain.low is not None and self.gain.low > 0
+        """Whether both gains are above 0 by more than chance.
+
+        Where every resample gives the same gain, whether the intervals of the two F1
+        are apart.
+        """
+        if self.gain.low is None:
+            limits = self.found.low, self.parent.high
+            return None not in limits and limits[0] > limits[1]  # type: ignore[operator]
+        return self.gain.low > 0 and (self.kappa_gain.low or 0.0) > 0
 
     def mean(self, part: str) -> PartScores:
         """Return the mean over splits of ``"search"``, ``"select"`` or ``"estimate"``.
@@ -163,8 +174,16 @@ def estimate_nested(
             seed=seed,
         )
 
-    gain = Bootstrap(None, None, None, resamples, 0)
+    gain = kappa_gain = Bootstrap(None, None, None, resamples, 0)
     if shown.size and len(truth):
+        kappa_gain = _kappa_gain(
+            truth[:, shown],
+            before[:, shown],
+            after[:, shown],
+            units=units,
+            resamples=resamples,
+            seed=seed,
+        )
         gain = bootstrap_f1_difference(
             truth[:, shown],
             before[:, shown],
@@ -178,6 +197,7 @@ def estimate_nested(
         parent=measure(before),
         found=measure(after),
         gain=gain,
+        kappa_gain=kappa_gain,
         labels=tuple(
             LabelGain(label, int(count), bool(known), was, now)
             for label, count, known, was, now in zip(
@@ -193,6 +213,23 @@ def estimate_nested(
         left_out=left_out,
         unit=ground.clusters.unit,
     )
+
+
+def _kappa_gain(
+    truth: Codes, before: Codes, after: Codes, **resampling: Unpack[DrawResampling]
+) -> Bootstrap:
+    """Return the gain in the mean kappa over labels, with its interval."""
+    sides = (pair_indicators(truth, answers) for answers in (before, after))
+    columns = np.hstack(
+        [side.reshape(len(truth), -1).astype(np.int8) for side in sides]
+    )
+
+    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        tables = sums.reshape(len(sums), 2, -1, 4)
+        mean = np.nan_to_num(kappas(tables)).mean(axis=2)
+        return np.asarray(mean[:, 1] - mean[:, 0])
+
+    return bootstrap(columns, statistic, **resampling)[0]
 
 
 def _score_part(objective: Objective, found: PromptVersion, rows: Rows) -> PartScores:

@@ -187,6 +187,7 @@ class SearchReport:
                 "parent": estimate.parent._asdict(),
                 "found": estimate.found._asdict(),
                 "gain": estimate.gain._asdict(),
+                "kappa_gain": estimate.kappa_gain._asdict(),
                 "cases": estimate.cases,
                 "left_out": estimate.left_out,
             },

@@ -497,7 +497,8 @@ class TermMiner:
                     tp, fp, fn
                 )
                 gain -= _LONG_WORDING * float(self._words[wording] - 1)
-                if best is None or (gain, -wording) > (best[0], -best[1]):
+                known = best and (best[0], -len(self._table.wordings[best[1]]))
+                if known is None or (gain, -len(name)) > known:
                     best = gain, wording, inside
             if best is None or best[0] < least_gain:
                 break

@@ -1,115 +1,98 @@
-"""The verb ``optimize``: what it prints, what it counts, and how it ends."""
+"""A search from the command line."""
 
 import json
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from loop.cli.main import app
-from loop.core.ledger import read_ledger
-from loop.engines import base
+from loop.cli import history, optimize
+from loop.core.errors import DataError
 from loop.prompts.catalog import list_drafts
-from tests.optimize.made_task import StubReflector, improvable_cases, make_task
+from tests.optimize.scenes import EFFUSION, LESION, Bench, learnable
 
 
 @pytest.fixture
-def place(workspace, tmp_path, monkeypatch):
-    """Return a workspace with the made task, and the stub that reflects."""
-    monkeypatch.setitem(base._FACTORIES, "stub", StubReflector)
-    monkeypatch.setattr(StubReflector, "asked", ())
-    monkeypatch.setattr(StubReflector, "said", "")
-    return make_task(workspace, tmp_path, improvable_cases(100))
+def bench(workspace, tmp_path):
+    """Give a workspace on which a better wording can be found."""
+    made = Bench(workspace, tmp_path)
+    made.version()
+    made.cohort(learnable())
+    return made
 
 
-def call(place, *words):
-    """Run the verb in the workspace."""
-    options = ("--workspace", str(place.root), "--cohort", "dev")
-    return CliRunner().invoke(app, ["optimize", "tiny", *options, *words])
-
-
-def test_a_search_names_its_draft(place):
-    """With scores on the three parts side by side, and what it cost."""
-    done = call(place, "--with", "gepa", "--reflect", "stub:x", "--budget", "100")
+def run(bench, *words, verb=optimize):
+    """Run a verb; return what it printed."""
+    app = typer.Typer(rich_markup_mode=None)
+    verb.register(app)
+    place = ["--workspace", str(bench.workspace.root)]
+    actor = ["--actor", "Dr A. Example"] if verb is optimize else []
+    done = CliRunner().invoke(app, [*words, *place, *actor], catch_exceptions=False)
     assert done.exit_code == 0
-    (draft,) = list_drafts(place, "tiny")
-    assert f"draft tiny@draft:{draft}: checked, no objections" in done.stdout
-    for part in ("search", "select", "estimate"):
-        assert f"\n{part}" in done.stdout
-    assert "on the cases that were not seen" in done.stdout
-    again = call(place, "--with", "gepa", "--reflect", "stub:x", "--budget", "100")
-    assert again.stdout == done.stdout
+    return done.stdout
 
 
-def test_a_page_says_it_all(place, tmp_path):
-    """The three parts, what was tried and refused, and each draft; no wording."""
-    page = tmp_path / "search.html"
-    words = ("--with", "gepa", "--reflect", "stub:x", "--budget", "100")
-    done = call(place, *words, "--html", str(page))
-    assert done.exit_code == 0
-    text = page.read_text("utf-8")
-    (draft,) = list_drafts(place, "tiny")
-    for said in (
-        "A better wording was found",
-        f"tiny@draft:{draft}</code>: its check has no objections",
-        "estimate, pooled",
-        "Wordings tried:",
-        "questions answered by stub:x",
+def test_a_search_ends_with_a_draft_to_commit(bench):
+    """The three scores, the candidates, the proposals and what to do next."""
+    said = run(bench, "tiny", "--with", "terms", "--cohort", "dev")
+    for words in (
+        "search ",
+        "select ",
+        "estimate ",
+        "candidates tried",
+        "term: nodule",
     ):
-        assert said in text
-    assert "hydrothorax" not in text
+        assert words in said
+    (draft,) = list_drafts(bench.workspace, "tiny")
+    assert f"ranloop draft commit tiny@draft:{draft}" in said
+    told = run(bench, "tiny", "--events", verb=history)
+    assert "searched by Dr A. Example: terms scored" in told
 
 
-def test_nothing_better_is_no_failure(place):
-    """It ends with 0 and makes no draft."""
-    StubReflector.said = "no idea"
-    done = call(place, "--with", "gepa", "--reflect", "stub:x", "--budget", "60")
-    assert done.exit_code == 0
-    assert "no better prompt found" in done.stdout
-    assert "refused" in done.stdout
-    assert not list_drafts(place, "tiny")
+def test_nothing_better_is_a_good_result(bench):
+    """It says so and ends with 0."""
+    bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
+    assert run(bench, "tiny", "-c", "dev").endswith("no better prompt found\n")
 
 
-def test_json_holds_the_same(place):
-    """For scripts."""
-    words = ("--with", "gepa", "--reflect", "stub:x", "--budget", "100", "--json")
-    data = json.loads(call(place, *words).stdout)
+def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):
+    """It makes no draft."""
+    bench.version(2, **{LESION: ["nodul*"]})
+    page = tmp_path / "search.html"
+    words = ("tiny@v1", "-c", "dev", "--study", "--accept-all", "--html", str(page))
+    assert "all 2 proposals accepted: macro-F1 1.000" in run(bench, *words)
+    assert "Search, select, estimate" in page.read_text("utf-8")
+    assert not list_drafts(bench.workspace, "tiny")
+
+
+def test_json_is_one_object(bench):
+    """With what a script needs."""
+    data = json.loads(run(bench, "tiny", "-c", "dev", "--study", "--json"))
     assert data["better"]
-    assert data["gain"]["low"] > 0
-    assert data["objections"] == {ref: [] for ref in data["drafts"]}
+    assert {one["wording"] for one in data["proposals"]} == {"collection", "nodule"}
 
 
-@pytest.mark.parametrize("optimizer", ["gepa", "mipro", "nearest", "bootstrap"])
-def test_a_dry_run_asks_nothing(place, optimizer):
-    """It says splits, requests, tokens and cost, and leaves nothing behind."""
-    before = read_ledger(place.ledger)
-    reflect = ("--reflect", "openai:m") if optimizer in ("gepa", "mipro") else ()
-    done = call(place, "--with", optimizer, "--dry-run", *reflect)
-    assert done.exit_code == 0
-    assert "NOTHING WAS ASKED" in done.stdout
-    assert ("proposes" in done.stdout) is bool(reflect)
-    assert read_ledger(place.ledger) == before
-    assert not (place.private / "optimize").exists()
-    data = json.loads(
-        call(place, "--with", optimizer, "--dry-run", *reflect, "--json").stdout
-    )
-    assert data["answering"]["requests"] >= 100 * 6
-    assert [part["name"] for part in data["parts"]] == ["search", "select", "estimate"]
-    assert bool(data["reflecting"]) is bool(reflect)
+def test_a_dry_run_asks_nothing(bench):
+    """As a table, and as JSON."""
+    said = run(bench, "tiny", "-c", "dev", "--dry-run")
+    assert "none was asked" in said
+    data = json.loads(run(bench, "tiny", "-c", "dev", "--dry-run", "--json"))
+    assert data["splits"] == [[36, 12, 12]] * 5
+    assert not (bench.workspace.private / "optimize").exists()
 
 
-def test_a_price_makes_a_cost(place):
-    """Of both engines, as the settings say."""
-    place.open_private()
-    place.config.write_text("prices:\n  m:\n    input: 2\n    output: 8\n", "utf-8")
-    words = ("--with", "gepa", "-e", "openai:m", "--reflect", "openai:m", "--dry-run")
-    data = json.loads(call(place, *words, "--json").stdout)
-    assert data["answering"]["cost"] > data["reflecting"]["cost"] > 0
-    assert "USD" in call(place, *words).stdout
+def test_a_refusal_is_remembered(bench):
+    """What is refused is not proposed, now or later."""
+    refused = f"{EFFUSION}:term:collection"
+    words = ("tiny", "-c", "dev", "--study", "--json")
+    data = json.loads(run(bench, *words, "--refuse", refused, "--why", "too broad"))
+    assert refused not in [one["id"] for one in data["proposals"]]
+    again = json.loads(run(bench, *words))
+    assert again["remembered"]
 
 
-def test_rules_cannot_reflect(place):
-    """Before anything is asked, dry or not."""
-    for more in ((), ("--dry-run",)):
-        done = call(place, "--with", "gepa", "--reflect", "rules", *more)
-        assert done.exit_code != 0
-        assert "terms, bootstrap, nearest" in str(done.exception)
+def test_a_page_over_the_workspaces_files_is_refused(bench):
+    """Before anything is asked."""
+    page = bench.workspace.private / "x.html"
+    with pytest.raises(DataError, match="holds the workspace's own files"):
+        run(bench, "tiny", "-c", "dev", "--html", str(page))

@@ -81,8 +81,8 @@ def learnable(cases=60):
     for number in range(cases):
         effusion, lesion = number % 3 == 0, number % 4 == 1
         said = [
-            "Small collection at the base." if effusion else "No collection is seen.",
-            "A nodule is at the apex." if lesion else "",
+            "Small collection." if effusion else "No collection is seen.",
+            "A nodule is there." if lesion else "The base is imaged.",
             FILLERS[number % len(FILLERS)],
             f"Film number {number}.",
         ]
@@ -94,22 +94,11 @@ def learnable(cases=60):
 def hopeless(seed, cases=60):
     """Return rows whose labels have nothing to do with the text."""
     rng = random.Random(seed)
-    words = [
-        "shadow",
-        "streak",
-        "patch",
-        "haze",
-        "line",
-        "spot",
-        "edge",
-        "curve",
-        "band",
-        "notch",
-    ]
-    rows = []
+    words = "shadow streak patch haze line spot edge curve band notch"
+    nouns, rows = words.split(), []
     for number in range(cases):
-        said = [f"A {rng.choice(words)} is at the {rng.choice(words)}."] * 1
-        said += [f"There is a {one} here." for one in rng.sample(words, 3)]
+        said = [f"A {rng.choice(nouns)} is at the {rng.choice(nouns)}."]
+        said += [f"There is a {one} here." for one in rng.sample(nouns, 3)]
         text = " ".join([*said, f"Film number {number}."])
         labels = [+(rng.random() < 0.3), +(rng.random() < 0.3)]
         rows.append([f"c{number:03}", f"p{number}", text, *labels])

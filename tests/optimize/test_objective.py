@@ -1,6 +1,6 @@
 """Candidates are scored like runs, and are no runs."""
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -82,9 +82,11 @@ class FailingEngine:
         self.asked = 0
 
     def identity(self):
+        """Say what answers."""
         return {"engine": "failing"}
 
     def complete(self, prompts):
+        """Answer, or fail."""
         for index, prompt in enumerate(prompts):
             self.asked += 1
             if prompt.item.id in self.bad:
@@ -101,8 +103,6 @@ class FailingEngine:
 def asking(objective, engine):
     """Put another engine into an objective."""
     held = ChosenEngine("failing:x", engine, {})
-    from contextlib import ExitStack
-
     objective._engine = HeldEngine(held, ExitStack())
     yield objective
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -147,6 +148,7 @@ def begin_draft(
         The workspace cannot be written; there is no draft.
     """
     read_ledger(workspace.ledger)
+    _require_text(request.guides)
     given = _gather(store, request)
     by = Authorship(actor.name, now(), request.why)
     given, left_out, _ = _sort_out(workspace, request, given, copies=False)
@@ -294,6 +296,17 @@ def blocked_of(
 
 def _name_skipped(blocked: Sequence[Blocked]) -> tuple[str, ...]:
     return tuple(f"not applied: verdict {one.words}" for one in blocked)
+
+
+def _require_text(guides: Mapping[str, Guide]) -> None:
+    """Refuse half characters, which no file can hold."""
+    for label, guide in guides.items():
+        for char in json.dumps(guide.identity, ensure_ascii=False):
+            if "\ud800" <= char <= "\udfff":
+                raise DataError(
+                    f"guide {label}: holds U+{ord(char):04X}, half of a character. "
+                    "Write the wording again."
+                )
 
 
 def find_start(workspace: WorkspacePaths, prompt: str) -> Start:

@@ -91,7 +91,7 @@ def _find(
 
 
 def _size(guide: Guide) -> int:
-    return len(dump_guides((guide,)).encode("utf-8", "surrogatepass"))
+    return len(dump_guides((guide,)).encode("utf-8"))
 
 
 def _lint_wordings(guide: Guide, old: Guide | None) -> Iterator[Finding]:
