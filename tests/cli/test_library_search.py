@@ -11,6 +11,8 @@ from loop.engines import base
 from loop.prompts.catalog import list_drafts
 from tests.optimize.made_task import StubReflector, improvable_cases, make_task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def place(workspace, tmp_path, monkeypatch):

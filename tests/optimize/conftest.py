@@ -35,4 +35,4 @@ def stub(monkeypatch):
 @pytest.fixture
 def improvable(workspace, tmp_path):
     """Return a workspace where most effusions go by a name that v1 does not know."""
-    return make_task(workspace, tmp_path, improvable_cases())
+    return make_task(workspace, tmp_path, improvable_cases(100))

@@ -39,6 +39,7 @@ def main():
         optimizer=Optimizer(optimizer),
         reflect="stub:any",
         budget=120,
+        splits=3,
     )
     search_prompt(WorkspacePaths(Path(root)), request, ACTOR)
 

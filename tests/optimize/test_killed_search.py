@@ -21,12 +21,12 @@ from tests.optimize.test_library_search import request
 ROOT = Path(__file__).parents[2]
 
 
-def kill_search(workspace, log, kill_at, optimizer):
+def kill_search(workspace, log, kill_at):
     """Run the search in a process until it kills itself; return its exit status."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.optimize.search_process"),
-            *(str(workspace.root), str(log), str(kill_at), optimizer),
+            *(str(workspace.root), str(log), str(kill_at), "gepa"),
         ],
         capture_output=True,
         text=True,
@@ -40,19 +40,17 @@ def kill_search(workspace, log, kill_at, optimizer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("optimizer", "kills"), [("gepa", (2, 1)), ("mipro", (2,))])
-def test_a_killed_search_ends_as_one_that_was_not(
-    improvable, tmp_path, stub, optimizer, kills
-):
+def test_a_killed_search_ends_as_one_that_was_not(improvable, tmp_path, stub):
     """Killed at a question, and again while it goes on; hash seeds differ each time."""
+    kills = (2, 1)
     other = WorkspacePaths(Path(shutil.copytree(improvable.root, tmp_path / "other")))
-    wanted = request(optimizer)
+    wanted = request()
     expected = search_prompt(other, wanted, ACTOR)
     once = [sha256(question.encode()).hexdigest() for question in stub.asked]
     stub.asked = ()
     log = tmp_path / "log"
     for kill_at in kills:
-        assert kill_search(improvable, log, kill_at, optimizer) == -signal.SIGKILL
+        assert kill_search(improvable, log, kill_at) == -signal.SIGKILL
         assert not list_drafts(improvable, "tiny")
     result = search_prompt(improvable, wanted, ACTOR)
     # The ids of drafts are made anew each time.

@@ -35,6 +35,8 @@ from tests.optimize.made_task import (
 )
 from tests.review.scenes import MADE_ON, WHEN, verdict
 
+pytestmark = pytest.mark.slow
+
 SECRET = "zyzzogeton"
 """A word of a case that nothing but a question to the reflecting engine may hold."""
 
@@ -47,6 +49,7 @@ def request(optimizer=Optimizer.GEPA, **changes):
         "optimizer": Optimizer(optimizer),
         "reflect": "stub:any" if Optimizer(optimizer).reflects else "",
         "budget": 120,
+        "splits": 3,
     }
     return SearchRequest(**(fields | changes))
 
@@ -130,7 +133,9 @@ def test_what_was_not_seen_decides(workspace, tmp_path, stub):
         rows = random_cases(60, seed)
         name = f"dev{seed}"
         make_task(workspace, tmp_path, rows, name=name, version=everything)
-        asked = request(cohort=name, budget=40, labels=(), seed=seed, study=True)
+        asked = request(
+            cohort=name, budget=30, labels=(), seed=seed, study=True, splits=2
+        )
         result = search_prompt(workspace, asked, ACTOR)
         better += result.better
         assert result.better == bool(result.gain.low and result.gain.low > 0)

@@ -12,6 +12,8 @@ from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
 from tests.optimize.test_library_search import request
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = """\
 engines:
   openai:
