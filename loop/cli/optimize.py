@@ -282,7 +282,8 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
             "cases that were searched; no draft: this is a study"
         )
     elif not report.draft:
-        say(f"{number} proposals; no draft: this is a study")
+        why = "search again" if report.stale else "this is a study"
+        say(f"{number} proposals; no draft: {why}")
     else:
         for one in report.notes:
             note(one)

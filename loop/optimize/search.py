@@ -329,9 +329,11 @@ def optimize_prompt(
             ground.clusters.total, max(tried, 1), ground.protocol.accuracy
         ),
         remembered=remembered,
-        stale=_name_changes(workspace, spec),
+        stale=_name_changes(workspace, spec, None if options.study else prompt),
     )
     if options.study or not report.better:
+        return report
+    if find_start(workspace, prompt).base.digest != spec.prompt_digest:
         return report
     return _make_draft(workspace, report, prompt, options, actor, now)
 
@@ -533,12 +535,28 @@ def _read_result(folder: SearchFolder) -> tuple[SearchFindings, tuple[str, ...]]
         ) from error
 
 
-def _name_changes(workspace: WorkspacePaths, spec: SearchSpec) -> tuple[str, ...]:
-    """Return what has changed since the search began."""
+def _name_changes(
+    workspace: WorkspacePaths, spec: SearchSpec, prompt: str | None
+) -> tuple[str, ...]:
+    """Return what has changed since the search began.
+
+    Parameters
+    ----------
+    prompt
+        What a draft would be made of; None for none.
+    """
+    changes: list[str] = []
     newest = read_reference(workspace, spec.cohort)
-    if newest.digest == spec.reference_digest:
-        return ()
-    return (f"the reference of {spec.cohort} was revised to version {newest.number}",)
+    if newest.digest != spec.reference_digest:
+        number = newest.number
+        changes.append(
+            f"the reference of {spec.cohort} was revised to version {number}"
+        )
+    if prompt is not None:
+        base = find_start(workspace, prompt).base
+        if base.digest != spec.prompt_digest:
+            changes.append(f"{base.ref} was committed, so that there is no draft")
+    return tuple(changes)
 
 
 def _make_draft(

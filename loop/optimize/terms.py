@@ -682,14 +682,20 @@ def _contrasts(
 
 
 def _holds(wording: str, words: Sequence[str]) -> bool:
-    """Whether a wording has all the words of another one, which finds it anyway."""
-    own = wording.split()
-    return all(
-        word == GAP
-        or word in own
-        or (word.endswith("*") and any(one.startswith(word[:-1]) for one in own))
-        for word in words
-    )
+    """Whether a wording has all the words of another one, which finds it anyway.
+
+    A longer one also where it has a word with an open ending for a word of the other.
+    """
+    own = [word for word in wording.split() if word != GAP]
+    known = [word for word in words if word != GAP]
+    wider = [word[:-1] for word in own if word.endswith("*") and len(own) > len(known)]
+
+    def has(word: str) -> bool:
+        if word in own or any(map(word.startswith, wider)):
+            return True
+        return word.endswith("*") and any(one.startswith(word[:-1]) for one in own)
+
+    return all(map(has, known))
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -12,7 +12,8 @@ from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import FAILING, SearchOptions, optimize_prompt, plan_search
-from loop.prompts.catalog import list_drafts, read_version
+from loop.optimize.terms import TermMiner
+from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.release.provenance import selection_facts
 from loop.review.revise.draft_files import DraftOrigin, read_about
 from loop.run.store import open_store
@@ -159,6 +160,24 @@ def test_a_result_of_an_older_reference_is_out_of_date(taught, monkeypatch):
     monkeypatch.setattr(module, "read_reference", lambda *_: newer)
     report = search(taught, study=True)
     assert report.stale == ("the reference of dev was revised to version 2",)
+
+
+def test_a_commit_during_a_search_leaves_no_draft(bench, monkeypatch):
+    """What was found for one version is not put into another in silence."""
+    bench.cohort(learnable())
+    real = TermMiner.mine
+
+    def mine(self, *words, **options):
+        if not list_versions(bench.workspace, "tiny")[1:]:
+            bench.version(2, **{LESION: ["shadow"]})
+        return real(self, *words, **options)
+
+    monkeypatch.setattr(TermMiner, "mine", mine)
+    report = search(bench)
+    assert report.better
+    assert report.spec.prompt == "tiny@v1"
+    assert not report.draft
+    assert report.stale == ("tiny@v2 was committed, so that there is no draft",)
 
 
 def test_a_refused_proposal_is_not_made_again(taught):
