@@ -198,8 +198,7 @@ def search_mipro(
         finally:
             # What an engine said is clearer than what DSPy makes of it.
             made.require_engine()
-        tried = [one for one in made.program.tried.values() if isinstance(one, dict)]
-        return _proposed(reader, tried, made)
+        return _proposed(reader, list(made.program.tried.values()), made)
 
 
 def _proposed(
