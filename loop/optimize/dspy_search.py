@@ -153,7 +153,7 @@ def search_mipro(
     """
     import dspy
 
-    _require_optuna()
+    require_optuna()
     trials = max(1, budget // max(1, len(cases.select)) - 1)
     pool = _new_exemplars(reader.parent, approved, labels)
     shown = any(pool.values())
@@ -221,7 +221,14 @@ def _proposed(
     )
 
 
-def _require_optuna() -> None:
+def require_optuna() -> None:
+    """Refuse to go on where Optuna, which MIPROv2 needs, is not installed.
+
+    Raises
+    ------
+    DataError
+        It is not; says how to install it.
+    """
     try:
         import optuna  # noqa: F401
     except ImportError as error:

@@ -29,7 +29,11 @@ from loop.evaluate.measure import measure_labels
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Method
 from loop.labels.reference import read_reference
-from loop.optimize.dspy_search import search_bootstrap, search_mipro
+from loop.optimize.dspy_search import (
+    require_optuna,
+    search_bootstrap,
+    search_mipro,
+)
 from loop.optimize.estimate import NestedEstimate
 from loop.optimize.gepa_search import SaidByClinicians, gather_verdicts, search_gepa
 from loop.optimize.nearest import list_approved, search_nearest
@@ -243,6 +247,8 @@ def search_prompt(
     """
     if request.optimizer.reflects:
         check_reflects(request.optimizer, request.reflect)
+    if request.optimizer is Optimizer.MIPRO:
+        require_optuna()
     base = find_base(workspace, request)
     with ExitStack() as stack:
         objective = stack.enter_context(

@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -229,6 +230,14 @@ def test_rules_cannot_reflect(improvable):
         search_prompt(improvable, request(reflect="rules"), ACTOR)
     with pytest.raises(EngineError, match="nothing says which engine reflects"):
         search_prompt(improvable, request(reflect=""), ACTOR)
+
+
+def test_without_optuna_mipro_says_how_to_get_it(improvable, stub, monkeypatch):
+    """Before anything is asked."""
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(DataError, match=r"pip install 'ranloop\[optimize\]'"):
+        search_prompt(improvable, request(Optimizer.MIPRO), ACTOR)
+    assert not stub.asked
 
 
 def test_an_old_version_is_only_studied(improvable, stub):
