@@ -33,7 +33,7 @@ from loop.documents.numbers import (
     signed_interval,
 )
 from loop.documents.templates import template_folder
-from loop.optimize.documents import part_rows, render_search
+from loop.optimize.documents import part_rows, render_search, render_verdicts
 from loop.optimize.refusals import refuse_proposal
 from loop.optimize.search import (
     BUDGET,
@@ -108,6 +108,12 @@ def optimize(
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the search as an HTML page.")
     ] = None,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            "--verdicts", help="Write the proposals as a verdict file to go through."
+        ),
+    ] = None,
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
@@ -120,8 +126,9 @@ def optimize(
     checked like any other, and a person commits it. Nothing better is a good result.
     """
     place = open_workspace(workspace)
-    if html is not None:
-        own_output(html, place)
+    for path in (html, verdicts):
+        if path is not None:
+            own_output(path, place)
     options = SearchOptions(
         labels=tuple(one.strip() for one in labels.split(",") if one.strip()),
         engine=engine,
@@ -140,7 +147,13 @@ def optimize(
     with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
         report = optimize_prompt(place, prompt, cohort, actor=who, options=options)
     folder = template_folder(place)
-    write_documents([html], [lambda: render_search(report, templates=folder)])
+    write_documents(
+        [html, verdicts],
+        [
+            lambda: render_search(report, templates=folder),
+            lambda: render_verdicts(report),
+        ],
+    )
     if as_json:
         print_json(report.data)
     else:
