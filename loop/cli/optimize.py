@@ -34,7 +34,12 @@ from loop.documents.numbers import (
     signed_interval,
 )
 from loop.documents.templates import template_folder
-from loop.optimize.documents import part_rows, render_result, render_search
+from loop.optimize.documents import (
+    part_rows,
+    render_result,
+    render_search,
+    render_verdicts,
+)
 from loop.optimize.library_search import BUDGET as CASES
 from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
 from loop.optimize.refusals import refuse_proposal
@@ -124,6 +129,12 @@ def optimize(
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the search as an HTML page.")
     ] = None,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            "--verdicts", help="Write the proposals as a verdict file to go through."
+        ),
+    ] = None,
     unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     role: RoleOption = "editor",
@@ -168,6 +179,9 @@ def optimize(
         )
         show_result(request, result, as_json=as_json)
         return
+    for path in (html, verdicts):
+        if path is not None:
+            own_output(path, place)
     options = SearchOptions(
         labels=() if named == (_ALL,) else named,
         engine=engine,
@@ -187,7 +201,13 @@ def optimize(
     with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
         report = optimize_prompt(place, prompt, cohort, actor=who, options=options)
     folder = template_folder(place)
-    write_documents([html], [lambda: render_search(report, templates=folder)])
+    write_documents(
+        [html, verdicts],
+        [
+            lambda: render_search(report, templates=folder),
+            lambda: render_verdicts(report),
+        ],
+    )
     if as_json:
         print_json(report.data)
     else:

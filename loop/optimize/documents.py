@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
+from loop.core.records import Clarification, Value
 from loop.documents import svg
 from loop.documents.templates import render_template, shipped_templates
 from loop.optimize.estimate import PartScores
 from loop.optimize.library_search import SearchRequest, SearchResult
 from loop.optimize.search import AcceptedScore, SearchReport
+from loop.optimize.terms import ProposalKind, TermProposal
+from loop.review.status import KeptVerdict, VerdictState
+from loop.review.submit import VerdictContext
+from loop.review.verdict import Edits, Judgement, Verdict
+from loop.review.verdict_files import verdicts_file
 
 _PLOT = (520.0, 200.0)
 _MARGIN = (46.0, 26.0, 150.0, 40.0)
@@ -73,6 +79,50 @@ def render_result(
     variables = {"request": request, "result": result, "version": __version__}
     folder = templates or shipped_templates()
     return render_template(folder, "library_search.html.jinja", variables)
+
+
+def render_verdicts(report: SearchReport) -> str:
+    """Return the proposals as a verdict file, for a clinician to go through.
+
+    Each is a verdict on the cases that speak for it, without a reviewer: what is left
+    in the file is accepted by whoever submits it (``ranloop verdict add``), and stands
+    in the history under their name, edits included. Deleted is refused.
+    """
+    spec = report.spec
+    context = VerdictContext(cohort=spec.cohort, prompt=spec.prompt, source="")
+    verdicts = [_as_verdict(one) for one in report.findings.proposals]
+    kept = [
+        KeptVerdict(
+            id=one.id,
+            verdict=one,
+            circumstances=context,
+            created="",
+            state=VerdictState.OPEN,
+        )
+        for one in verdicts
+    ]
+    return verdicts_file(kept, notes=True)
+
+
+def _as_verdict(one: TermProposal) -> Verdict:
+    edits = Edits()
+    if one.kind is ProposalKind.TERM:
+        edits = Edits(terms=(one.wording,))
+    elif one.kind is ProposalKind.EXCLUSION:
+        edits = Edits(exclusions=(one.wording,))
+    else:
+        rule = Clarification(phrase=one.wording, value=Value(one.value))
+        edits = Edits(clarifications=(rule,))
+    return Verdict(
+        label=one.label,
+        judgement=Judgement.GUIDELINE_AMBIGUOUS,
+        case_ids=one.support,
+        edits=edits,
+        comment=(
+            f"mined: {len(one.support)} cases for it, {len(one.against)} against, "
+            f"{one.fixed} that nothing else puts right"
+        ),
+    )
 
 
 def part_rows(report: SearchReport) -> tuple[PartRow, ...]:

@@ -9,7 +9,11 @@ from typer.testing import CliRunner
 from loop.cli import history, optimize
 from loop.core.errors import DataError
 from loop.prompts.catalog import list_drafts
-from tests.optimize.scenes import EFFUSION, LESION, Bench, learnable
+from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.status import read_kept
+from loop.review.verdict_files import read_verdicts
+from loop.run.store import open_store
+from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, Bench, learnable
 
 
 @pytest.fixture
@@ -63,6 +67,25 @@ def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):
     assert "all 2 proposals accepted: macro-F1 1.000" in run(bench, *words)
     assert "Search, select, estimate" in page.read_text("utf-8")
     assert not list_drafts(bench.workspace, "tiny")
+
+
+def test_proposals_become_the_verdicts_of_whoever_accepts_them(bench, tmp_path):
+    """A file to go through: what is left of it builds the same draft, with a name."""
+    file = tmp_path / "proposals.yaml"
+    run(bench, "tiny", "-c", "dev", "--study", "--verdicts", str(file))
+    text = file.read_text("utf-8")
+    assert "imaged" not in text
+    file.write_text(text.replace("- nodule\n", "- nodule or mass\n"), "utf-8")
+    told = read_verdicts(file, reviewer="Dr C. Example")
+    assert (told.cohort, told.prompt) == ("dev", "tiny@v1")
+    assert {one.reviewer for one in told.verdicts} == {"Dr C. Example"}
+    request = DraftRequest(prompt="tiny", cohort="dev", verdicts=told.verdicts)
+    with open_store(bench.workspace) as store:
+        made = begin_draft(bench.workspace, store, request, SEARCHER)
+        kept = read_kept(store, bench.workspace, "dev")
+    assert made.draft.guide(EFFUSION).terms == ("collection",)
+    assert made.draft.guide(LESION).terms == ("nodule or mass",)
+    assert len(kept) == 2
 
 
 def test_json_is_one_object(bench):
