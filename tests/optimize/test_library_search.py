@@ -12,6 +12,7 @@ from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.records import Completion, Exemplar, Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
+from loop.optimize import library_search
 from loop.optimize.library_search import (
     FAILING,
     Optimizer,
@@ -209,6 +210,25 @@ def test_an_engine_that_gives_no_answer_stops_the_search(
         search_prompt(improvable, request(optimizer, budget=200), ACTOR)
     assert not searched(improvable)
     assert not list_drafts(improvable, "tiny")
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_comments_are_told_to_an_engine_on_this_machine_only(
+    improvable, stub, monkeypatch, here
+):
+    """Judgement and context are told to any; a comment is a note of the team."""
+    monkeypatch.setattr(library_search, "is_on_this_machine", lambda *_: here)
+    rows = [
+        verdict(f"c{number}", label="pleural_effusion", comment="seen on the ward")
+        for number in range(100)
+    ]
+    with open_store(improvable) as store:
+        save_verdicts(store, rows, MADE_ON, WHEN)
+    search_prompt(improvable, request(splits=1, study=True), ACTOR)
+    assert all("model wrong" in question for question in stub.asked)
+    told = ["seen on the ward" in question for question in stub.asked]
+    assert told
+    assert set(told) == {here}
 
 
 def test_one_lost_answer_stops_nothing(improvable, stub, monkeypatch):
