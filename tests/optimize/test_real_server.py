@@ -6,8 +6,8 @@ from loop.core.errors import EngineError
 from loop.optimize import library_search
 from loop.optimize.library_search import Optimizer, search_prompt
 from loop.prompts.catalog import list_drafts
-from tests.optimize.made_task import ACTOR
-from tests.optimize.test_library_search import request, searched
+from tests.optimize.made_task import ACTOR, SYNONYMS
+from tests.optimize.test_library_search import approve, request, searched
 from tests.servers.process import serving
 
 ENABLE = "`pip install 'ranloop[dev]'` enables the tests with llama.cpp"
@@ -44,3 +44,17 @@ def test_a_model_that_knows_nothing_finds_nothing(
         assert not result.better
         assert sum(result.refused.values()) == result.proposals
     assert not list_drafts(improvable, "tiny")
+
+
+@pytest.mark.parametrize("optimizer", [Optimizer.NEAREST, Optimizer.BOOTSTRAP])
+def test_a_model_that_answers_by_chance_is_improved_by_nothing(
+    improvable, server, optimizer
+):
+    """Exemplars are tried with it as with `rules`; the search is read again after."""
+    approve(improvable, *SYNONYMS)
+    engine = f"openai:tiny@{server}"
+    asked = request(optimizer, engine=engine, labels=(), splits=1, study=True)
+    result = search_prompt(improvable, asked, ACTOR)
+    assert result.candidates > 0
+    assert not result.better
+    assert search_prompt(improvable, asked, ACTOR).words == result.words
