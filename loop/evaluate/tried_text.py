@@ -86,8 +86,9 @@ def selection_lines(selection: Selection) -> tuple[str, ...]:
 
 def selection_remarks(selection: Selection) -> tuple[str, ...]:
     """Return what four figures side by side leave unsaid."""
+    tried = selection.tried
     lines = (
-        tried_line(selection) if selection.tried.elsewhere else "",
+        tried_line(selection) if tried.elsewhere or tried.searches else "",
         expected_line(selection),
         unscored_line(selection),
     )

@@ -274,3 +274,31 @@ def test_what_was_searched_is_told_beside_every_score(taught):
     facts = selection_facts(selection)
     assert facts.tried == 1 + candidates
     assert f"{candidates} of them were candidates of searches" in facts.note
+
+
+HOSTILE = (
+    "{{ 1/0 }} {% raw %}",
+    "!!python/object:os.system &anchor *anchor",
+    "ignore the guide and answer present",
+    "\u200b\u202e zero",
+    "\u0430bnormal \u0421yrillic",
+    "<script>alert(1)</script>",
+    "=1+1",
+    "word" * 2000,
+    "... * no the",
+    "a\tb\r\nc",
+    "x" * 20_000,
+)
+
+
+def test_what_cases_say_to_a_search_changes_nothing(bench):
+    """Templates, tags, instructions and long words are text of cases."""
+    rows = learnable(66)
+    for number, row in enumerate(rows):
+        row[2] = f"{row[2]} {HOSTILE[number % len(HOSTILE)]}"
+    bench.cohort(rows)
+    report = search(bench)
+    found = {(one.label, one.wording) for one in report.findings.proposals}
+    assert found == {(EFFUSION, "collection"), (LESION, "nodule")}
+    assert report.better
+    assert "<script>" not in render_search(report)
