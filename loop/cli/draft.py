@@ -42,6 +42,7 @@ from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.instructions import instructions_text
 from loop.prompts.lint import lint_data
 from loop.prompts.version import CallPlan
+from loop.release.export.changed_programs import begin_from_program
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.changes import CaseChange, Changes
 from loop.review.revise.check_record import Checked, recall_check
@@ -104,6 +105,12 @@ def begin(
     verdict: VerdictOption = None,
     contract: ContractOption = "",
     skip_blocked: SkipBlockedOption = False,
+    program: Annotated[
+        Path | None,
+        typer.Option(
+            "--program", help="From an exported DSPy program, changed and saved."
+        ),
+    ] = None,
     why: WhyOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
@@ -112,9 +119,25 @@ def begin(
 ) -> None:
     """Begin a draft from verdicts, or an unchanged one to edit by hand.
 
-    Nothing is run and nothing is recorded: a draft is private until it is decided.
+    Nothing is run and nothing is recorded: a draft is private until it is decided. With
+    --program a DSPy program comes back: what was changed of it becomes a draft, or is
+    refused with what could not be mapped.
     """
     place, who = open_workspace(workspace), acting(actor, role)
+    if program is not None:
+        if verdicts or kept or verdict or contract:
+            raise typer.BadParameter("--program takes no verdicts and no contract")
+        with open_store(place) as store:
+            read = begin_from_program(
+                place, store, prompt, cohort, program, who, why=why
+            )
+        if read.draft:
+            print_drafted(show_draft(place, read.draft), as_json=as_json)
+        elif as_json:
+            print_json({"draft": "", "digest": read.version.digest})
+        else:
+            say(f"{program} is {read.version.ref}, unchanged: {read.version.digest}")
+        return
     named = named_verdicts(place, prompt, cohort, verdict or (), every=kept)
     file = read_verdicts(verdicts, reviewer=who.name).verdicts if verdicts else ()
     request = DraftRequest(

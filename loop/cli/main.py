@@ -49,6 +49,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "try": "Try a draft on a case, pasted words, its pairs or a phrase.",
         "revise": "Build a draft from verdicts, check it and commit it.",
         "draft": "Revise a prompt in steps.",
+        "optimize": "Search for a better wording, and draft what holds.",
         "history": "Show the versions of a prompt, their reasons and scores.",
         "diff": "Show what changed between two prompt versions.",
         "lint": "Check a prompt version or a draft for mistakes.",

@@ -46,6 +46,7 @@ ACTIONS = frozenset(
         "exported",
         "reference_revised",
         "sample_drawn",
+        "searched",
         "ratings_added",
         "ensemble_fitted",
         "key_added",

@@ -328,7 +328,7 @@ class Prompt:
         return (*head, Message(last.role, last.content + self.tail))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class PromptFrame:
     """The part of a prompt that all cases of a run share."""
 

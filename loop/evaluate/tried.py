@@ -1,4 +1,7 @@
-"""How many versions of a prompt were tried on a cohort, drafts and rejects included."""
+"""How many versions of a prompt were tried on a cohort, drafts and rejects included.
+
+Searching is trying: what an optimizer scored on the cohort counts as well.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +82,16 @@ class Tried:
     """Other wordings, tried on these cases only with another engine, with other
     parameters or on a part of the cases."""
 
+    searches: int = 0
+    """Searches for a better wording, by optimizers, on these cases with the engine."""
+
+    searched: int = 0
+    """Candidates that they scored; one that became an attempt may be among them."""
+
     @property
     def count(self) -> int:
-        """K: how many wordings could have been chosen."""
-        return len(self.attempts)
+        """K: how many wordings could have been chosen, those of searches included."""
+        return len(self.attempts) + self.searched
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
@@ -111,8 +120,9 @@ def versions_tried(
     """Return every wording of `prompt` that was tried on `cohort` as it is now.
 
     Counted are digests with a finished run of the same cases, engine and parameters,
-    and those that only the ledger remembers. Repeats of a run count once, and stand
-    for a wording that has no draw 0, as a draft that was checked over several draws.
+    those that only the ledger remembers, and the candidates of searches. Repeats of a
+    run count once, and stand for a wording that has no draw 0, as a draft that was
+    checked over several draws.
 
     Parameters
     ----------
@@ -162,12 +172,20 @@ def versions_tried(
         and known.isdisjoint(claim.runs)
     }
     tried = {*attempts, *gone}
+    searches = [
+        entry
+        for entry in _searches(ledger, digest)
+        if _name(entry.subject) == name
+        and entry.payload.get("engine") in (engine or entry.payload.get("engine"), "")
+    ]
     return Tried(
         prompt=name,
         cohort=cohort,
         engine=engine,
         attempts=(*attempts.values(), *gone.values()),
         elsewhere=len({run.spec.prompt_digest for run in found} - tried),
+        searches=len(searches),
+        searched=sum(int(one.payload.get("candidates", 0)) for one in searches),
     )
 
 
@@ -260,6 +278,21 @@ def _claims(
             yield claim
 
 
+def _searches(entries: Iterable[LedgerEntry], digest: str) -> Iterator[LedgerEntry]:
+    """Yield the searches on all cases with that digest, each once.
+
+    One that was done again because its folder was gone has tried no other wordings,
+    unless it came to another result.
+    """
+    seen = set()
+    for entry in entries:
+        told = entry.payload.get("key"), entry.payload.get("result")
+        if entry.action == "searched" and entry.payload.get("cohort_digest") == digest:
+            if told not in seen:
+                yield entry
+            seen.add(told)
+
+
 def _checked(entry: LedgerEntry) -> _TriedWording | None:
     """Return the draft that was run for a check; None when lint stopped it before."""
     check = entry.payload.get("check") or {}
@@ -349,8 +382,8 @@ def correct_optimism(
 ) -> Selection:
     """Return a run's macro-F1 corrected for the versions tried on its cohort.
 
-    Versions of which only the ledger knows count as tried, and for the expected drop,
-    but cannot enter the correction.
+    Versions of which only the ledger knows, and the candidates of searches, count as
+    tried, and for the expected drop, but cannot enter the correction.
 
     Parameters
     ----------

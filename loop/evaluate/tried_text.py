@@ -15,6 +15,11 @@ def tried_line(selection: Selection) -> str:
     """Return how many versions were tried on the cohort."""
     tried = selection.tried
     parts = []
+    if tried.searches:
+        parts.append(
+            f"wordings: {count(len(tried.attempts))}; candidates of searches: "
+            f"{count(tried.searched)}"
+        )
     if tried.uncommitted:
         parts.append(f"{tried.uncommitted} never committed")
     if tried.elsewhere:
@@ -57,11 +62,14 @@ def expected_line(selection: Selection) -> str:
 
 def unscored_line(selection: Selection) -> str:
     """Name the versions that count as tried and could not enter the correction."""
-    if not selection.unscored:
+    without = [listed(selection.unscored, _NAMED)] if selection.unscored else []
+    if selection.tried.searched:
+        without.append("candidates of searches")
+    if not without:
         return ""
     return (
-        f"not in the correction, because no run of theirs can be scored: "
-        f"{listed(selection.unscored, _NAMED)}"
+        "not in the correction, because no run of theirs can be scored: "
+        f"{'; '.join(without)}"
     )
 
 
@@ -78,8 +86,9 @@ def selection_lines(selection: Selection) -> tuple[str, ...]:
 
 def selection_remarks(selection: Selection) -> tuple[str, ...]:
     """Return what four figures side by side leave unsaid."""
+    tried = selection.tried
     lines = (
-        tried_line(selection) if selection.tried.elsewhere else "",
+        tried_line(selection) if tried.elsewhere or tried.searches else "",
         expected_line(selection),
         unscored_line(selection),
     )
@@ -98,6 +107,8 @@ def selection_data(selection: Selection) -> dict[str, Any]:
         "versions_tried": selection.k,
         "never_committed": tried.uncommitted,
         "elsewhere": tried.elsewhere,
+        "searches": tried.searches,
+        "candidates_searched": tried.searched,
         "versions": [
             {
                 "version": one.ref,

@@ -152,6 +152,9 @@ def selection_facts(selection: Selection | None) -> SelectionFacts | None:
     if unscored:
         left = f"no run can be scored here of {', '.join(unscored)}"
         note = "; ".join(filter(None, [note, left]))
+    if selection.tried.searched:
+        candidates = f"{selection.tried.searched:,} of them were candidates of searches"
+        note = "; ".join(filter(None, [note, candidates]))
     return SelectionFacts(
         tried=selection.k,
         apparent=score.apparent,

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from weakref import ref
 
 from loop.core.errors import EngineError
 from loop.core.records import (
@@ -130,7 +131,7 @@ class RulesEngine:
         self._cues = tuple(cues)
         self._weights = weights
         self._languages = frozenset(one.language for one in cues)
-        self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
+        self._readers: dict[int, tuple[ref[PromptFrame], ReportReader]] = {}
 
     @property
     def languages(self) -> Collection[str]:
@@ -202,11 +203,16 @@ class RulesEngine:
         return "" if text.strip() else "the case has no text"
 
     def _reader(self, frame: PromptFrame) -> ReportReader:
-        """Return the compiled reader of a frame, kept as long as the frame is."""
-        known = self._readers.get(id(frame))
-        if known is None or known[0] is not frame:
-            known = (frame, self.compile(frame))
-            self._readers[id(frame)] = known
+        """Return the compiled reader of a frame, kept as long as the frame is.
+
+        No longer: a search asks hundreds of wordings, and each reader takes megabytes.
+        """
+        key, readers = id(frame), self._readers
+        known = readers.get(key)
+        if known is None or known[0]() is not frame:
+            held = ref(frame, lambda _: readers.pop(key, None))
+            known = (held, self.compile(frame))
+            readers[key] = known
         return known[1]
 
     def compile(self, frame: PromptFrame) -> ReportReader:
@@ -430,6 +436,10 @@ class ReportReader:
         """Return the judged mentions of one sentence; targets count the guides."""
         return self._sentences.read(sentence)
 
+    def judge(self, sentence: str) -> tuple[JudgedMention, ...]:
+        """Return every mention in one sentence that `split` gives, places within it."""
+        return self._sentences.explain(sentence)
+
     def explain(self, text: str) -> RulesExplanation:
         """Return why `answer` says what it says of `text`."""
         report = self.split(text)
@@ -437,7 +447,7 @@ class ReportReader:
         mentions: list[RulesMention] = []
         open_hits = dict(best)
         for offset, sentence, _ in report:
-            for one in self._sentences.explain(sentence):
+            for one in self.judge(sentence):
                 place = Span(one.place.start + offset, one.place.end + offset)
                 target = one.wording.target
                 hit = open_hits.get(target)

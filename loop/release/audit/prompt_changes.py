@@ -23,6 +23,7 @@ _ACTS = {
     "draft_committed": "Version committed",
     "draft_rejected": "Draft kept back",
     "alias_moved": "Alias moved",
+    "searched": "Searched by an optimizer",
     "evaluated": "Evaluated",
     "gate_decided": "Gates decided",
     "discrimination_measured": "Held against injected errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,6 +33,7 @@ from loop.review.revise.draft_files import (
     overtaken,
     write_draft,
 )
+from loop.review.revise.machine_made import refuse_copied
 from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_kept
 from loop.review.submit import (
@@ -136,7 +138,8 @@ def begin_draft(
     DataError
         A verdict, label, case or cohort is wrong; says which. Nothing was changed.
     OverlapError
-        Wording is copied from a case of a cohort that is not for development.
+        Wording is copied from a case of a cohort that is not for development; what an
+        optimizer made, from any case or from the comment of a verdict.
     ConflictError
         `request.prompt` is not the newest version, or a draft of an older one.
     StoreError
@@ -145,11 +148,15 @@ def begin_draft(
         The workspace cannot be written; there is no draft.
     """
     read_ledger(workspace.ledger)
+    _require_text(request.guides)
     given = _gather(store, request)
     by = Authorship(actor.name, now(), request.why)
     given, left_out, _ = _sort_out(workspace, request, given, copies=False)
     wanted = [v for v in given if v.judgement is not Judgement.REFERENCE_WRONG]
     outline = outline_draft(workspace, store, request, wanted, by)
+    if request.origin is DraftOrigin.OPTIMIZER:
+        wording = new_wording(outline.start.parent, outline.draft)
+        refuse_copied(workspace, store, wording, outline.cohort.name, outline.copies)
     outline = outline._replace(notes=(*_name_skipped(left_out), *outline.notes))
     _keep(store, given, outline, by.when)
     keep_injected(workspace, outline.draft)
@@ -289,6 +296,17 @@ def blocked_of(
 
 def _name_skipped(blocked: Sequence[Blocked]) -> tuple[str, ...]:
     return tuple(f"not applied: verdict {one.words}" for one in blocked)
+
+
+def _require_text(guides: Mapping[str, Guide]) -> None:
+    """Refuse half characters, which no file can hold."""
+    for label, guide in guides.items():
+        for char in json.dumps(guide.identity, ensure_ascii=False):
+            if "\ud800" <= char <= "\udfff":
+                raise DataError(
+                    f"guide {label}: holds U+{ord(char):04X}, half of a character. "
+                    "Write the wording again."
+                )
 
 
 def find_start(workspace: WorkspacePaths, prompt: str) -> Start:

@@ -43,6 +43,7 @@ from loop.review.revise.draft_files import (
     read_about,
     read_line,
 )
+from loop.review.revise.machine_made import is_machine_made, lint_machine_made
 from loop.run.cost import asked_model, model_revision
 from loop.run.store import Store
 from loop.run.task_fields import lint_prompt
@@ -210,11 +211,17 @@ def lint_draft(
 ) -> tuple[Finding, ...]:
     """Return what lint says of `draft` against `parent`, errors first.
 
-    A warning that the parent gets as well is left out: the draft did not bring it.
+    A warning that the parent gets as well is left out: the draft did not bring it. One
+    that an optimizer made is held tighter, see `loop.review.revise.machine_made`.
     """
     known = lint_prompt(workspace, parent)
     found = lint_prompt(workspace, draft, comparable_parent(parent, draft))
-    return tuple(one for one in found if not one.holds or one not in known)
+    told = tuple(one for one in found if not one.holds or one not in known)
+    if not is_machine_made(workspace, draft):
+        return told
+    change = count_change(parent, draft)
+    tokens = None if change is None else (change.before, change.after)
+    return (*lint_machine_made(parent, draft, tokens), *told)
 
 
 def comparable_parent(parent: PromptVersion, draft: PromptVersion) -> PromptVersion:

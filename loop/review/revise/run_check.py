@@ -45,6 +45,7 @@ from loop.review.revise.draft_files import (
     require_current,
 )
 from loop.review.revise.draws import DrawnAnswers, take_majority
+from loop.review.revise.machine_made import is_machine_made, refuse_copied
 from loop.review.revise.tries import count_tries
 from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
@@ -135,7 +136,10 @@ def check_draft_ref(
     _require_changed(line)
     draft, parent = line.draft, line.parent
     cohort = require_dev(workspace, how.cohort or read_about(workspace, draft).cohort)
-    _, skipped = check_copies(workspace, new_wording(parent, draft), cohort)
+    wording = tuple(new_wording(parent, draft))
+    copies, skipped = check_copies(workspace, wording, cohort)
+    if is_machine_made(workspace, draft):
+        refuse_copied(workspace, store, wording, cohort.name, copies)
     require_measurable(workspace, cohort, parent, how.engine)
     verdicts = load_verdicts(store, cohort.name, draft.verdicts)
     checked = Checked(

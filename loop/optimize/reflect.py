@@ -1,0 +1,162 @@
+"""Asks an engine to reflect on answers: a question in, a proposed text out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import ip_address
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from loop.core.config import read_config
+from loop.core.digests import digest_json
+from loop.core.errors import EngineError
+from loop.core.paths import WorkspacePaths
+from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
+from loop.engines.base import find_model
+from loop.run.asking import HeldEngine
+
+WITHOUT_REFLECTION: Final = ("terms", "bootstrap", "nearest")
+"""Optimizers that ask no language model what to propose."""
+
+_WITHOUT_WORDS: Final = frozenset({"rules", "chexbert", "replay"})
+"""Engines that write no text of their own."""
+
+_MOST_FAILED: Final = 0.5
+"""Share of questions without an answer above which a search stops."""
+
+_FEWEST: Final = 4
+"""Questions after which that share means something."""
+
+_KIND: Final = "reflection"
+
+_CUT: Final = {
+    "length": "the answer was cut off: allow it more tokens",
+    "refusal": "the model refused to answer",
+}
+
+
+class Memory(Protocol):
+    """Keeps what was answered, so that a killed search asks nothing twice."""
+
+    def recall(self, kind: str, key: str) -> Any | None:
+        """Return what was remembered under a kind and key; None for nothing."""
+
+    def remember(self, kind: str, key: str, value: object) -> None:
+        """Keep JSON data under a kind and key."""
+
+
+def check_reflects(optimizer: str, engine: str) -> None:
+    """Refuse an engine that cannot propose texts.
+
+    Raises
+    ------
+    EngineError
+        It is no language model; names the optimizers that need none.
+    """
+    if engine and engine.partition(":")[0] not in _WITHOUT_WORDS:
+        return
+    said = (
+        f"{engine} cannot reflect" if engine else "nothing says which engine reflects"
+    )
+    raise EngineError(
+        f"{optimizer} needs a language model that proposes texts, and {said}. Name one "
+        "with --reflect, for example openai:MODEL@http://127.0.0.1:8000/v1, or choose "
+        f"{', '.join(WITHOUT_REFLECTION)}, which work without one."
+    )
+
+
+def is_on_this_machine(workspace: WorkspacePaths, engine: str) -> bool:
+    """Whether what `engine` is asked stays on this machine.
+
+    Only where its address says so: a name other than ``localhost`` may be any machine.
+
+    Raises
+    ------
+    DataError
+        The settings of this machine are malformed.
+    EngineError
+        The engine's name is malformed.
+    """
+    model = find_model(engine)
+    if model is None or engine.startswith("vllm:"):
+        return True
+    host = (
+        urlsplit(model.url or read_config(workspace).engines.openai.url).hostname or ""
+    )
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Reflector:
+    """Asks one engine questions, and counts those without an answer.
+
+    The same question asked again in one search is another draw: the engine's seed
+    counts on, and each answer is remembered by itself.
+    """
+
+    def __init__(self, engine: HeldEngine, memory: Memory) -> None:
+        """Prepare to ask `engine`, which is opened by the first question."""
+        self._engine = engine
+        self._memory = memory
+        self._times: Counter[str] = Counter()
+        self.asked = 0
+        """Questions that the engine was asked, remembered ones not counted."""
+
+        self.answered = 0
+        """Questions with an answer, remembered ones included."""
+
+        self.failures: Counter[str] = Counter()
+        """Why questions have no answer, and how often."""
+
+    def ask(self, question: str) -> str | None:
+        """Return the answer to `question`; None where there is none.
+
+        Raises
+        ------
+        EngineError
+            The engine as a whole failed, or more than half of the questions have no
+            answer. What was answered is remembered.
+        """
+        draw = self._times[question]
+        self._times[question] += 1
+        key = digest_json([question, draw])
+        known = self._memory.recall(_KIND, key)
+        if known is not None:
+            self.answered += 1
+            return str(known)
+        completion = self._complete(question, draw)
+        text = completion.text.encode("utf-8", "replace").decode("utf-8")
+        if completion.finish_reason == "stop" and text.strip():
+            self._memory.remember(_KIND, key, text)
+            self.answered += 1
+            return text
+        reason = completion.error or _CUT.get(completion.finish_reason, "empty answer")
+        self.failures[reason] += 1
+        self._require_answers(reason)
+        return None
+
+    def _complete(self, question: str, draw: int) -> Completion:
+        frame = PromptFrame(
+            call="reflect", messages=(Message("user", ""),), fields=(), schema={}
+        )
+        item = Item(id=f"question {self.asked}", variables={"text": question})
+        self._engine.identity()
+        engine = self._engine.redraw(draw) if draw else self._engine
+        self.asked += 1
+        found = engine.complete(iter([Prompt(frame=frame, tail=question, item=item)]))
+        for _, completion in found:
+            return completion
+        return Completion("", "error", "the engine returned nothing")
+
+    def _require_answers(self, reason: str) -> None:
+        failed = self.failures.total()
+        total = failed + self.answered
+        if failed < _FEWEST or failed <= _MOST_FAILED * total:
+            return
+        raise EngineError(
+            f"{self._engine.name} gave no answer to {failed} of {total} questions "
+            f"({reason}). Repair it and start the same search again; what it answered "
+            "is not asked twice."
+        )

@@ -1,0 +1,92 @@
+"""Proposals that a clinician refused, with the reason: they are not made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from loop.core.clock import Clock, format_time, utc_now
+from loop.core.errors import DataError
+from loop.core.files import locked, read_text, write_atomic
+from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
+
+
+class Refusal(NamedTuple):
+    """One proposal that was refused."""
+
+    reason: str
+    by: str
+    time: str
+    """UTC, ISO 8601."""
+
+
+_REFUSALS: TypeAdapter[dict[str, Refusal]] = TypeAdapter(dict[str, Refusal])
+
+
+def read_refusals(workspace: WorkspacePaths, prompt: str) -> dict[str, Refusal]:
+    """Return id of a proposal to its refusal, for one prompt by name.
+
+    Raises
+    ------
+    DataError
+        The file was damaged.
+    """
+    path = _path(workspace, prompt)
+    if not path.exists():
+        return {}
+    try:
+        return _REFUSALS.validate_json(read_text(path))
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged: something other than ranloop changed it. Remove it to "
+            "have every proposal made again."
+        ) from error
+
+
+def refuse_proposal(
+    workspace: WorkspacePaths,
+    prompt: str,
+    proposal: str,
+    reason: str,
+    actor: Actor,
+    *,
+    now: Clock = utc_now,
+) -> Refusal:
+    """Remember that a proposal was refused, in place of an earlier refusal of it.
+
+    Parameters
+    ----------
+    prompt
+        Prompt by name, for example ``"extractor"``.
+    proposal
+        Id of the proposal, for example ``"edema:term:fluid"``.
+
+    Raises
+    ------
+    DataError
+        There is no reason, or the file was damaged.
+    WriteError
+        The workspace cannot be written.
+    """
+    if len(proposal.split(":", 2)) != 3:
+        raise DataError(
+            f"{proposal!r} names no proposal. Write LABEL:KIND:WORDING as the search "
+            "lists it, for example edema:term:fluid."
+        )
+    if not reason.strip():
+        raise DataError(f"why is {proposal} refused? Give a reason with --why.")
+    path = _path(workspace, prompt)
+    workspace.open_private()
+    with locked(path.with_suffix(".lock")):
+        known = read_refusals(workspace, prompt)
+        made = Refusal(reason.strip(), actor.name, format_time(now()))
+        known[proposal] = made
+        write_atomic(path, _REFUSALS.dump_json(known, indent=2), mode=0o600)
+    return made
+
+
+def _path(workspace: WorkspacePaths, prompt: str) -> Path:
+    return workspace.private / "optimize" / f"{prompt}.refused.json"

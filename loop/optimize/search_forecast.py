@@ -1,0 +1,177 @@
+"""What a search would ask and cost at most, counted without asking anything."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from loop.core.config import ModelPrice, read_config
+from loop.core.paths import WorkspacePaths
+from loop.optimize.gepa_search import MINIBATCH, question_templates
+from loop.optimize.library_search import Optimizer, SearchRequest, find_base
+from loop.optimize.objective import SearchGround, read_search_ground
+from loop.optimize.proposals import INSTRUCTIONS, list_components
+from loop.optimize.reflect import check_reflects
+from loop.optimize.splits import split_cases
+from loop.run.cost import DryRun, asked_model, estimate_run
+from loop.run.tokens import find_counter
+
+_MOST_MIPRO: Final = 6
+"""Guides that MIPROv2 proposes for one label at most."""
+
+
+class SearchedPart(NamedTuple):
+    """One part of the nested splits."""
+
+    name: str
+    cases: tuple[int, ...]
+    """Of each split."""
+
+    positives: tuple[int, int]
+    """Fewest and most positives of a label, over labels that are scored and splits."""
+
+
+class AskingForecast(NamedTuple):
+    """What one engine is asked at most."""
+
+    engine: str
+    requests: int
+    prompt_tokens: int
+    output_tokens: int
+    cost: float | None
+    """In the currency of the model's price; None without one."""
+
+    currency: str
+
+
+class SearchForecast(NamedTuple):
+    """What a search would take."""
+
+    prompt: str
+    cohort: str
+    optimizer: Optimizer
+    labels: tuple[str, ...]
+    """As asked for: which of them fail is known once the version was asked."""
+
+    cases: int
+    parts: tuple[SearchedPart, ...]
+    answering: AskingForecast
+    reflecting: AskingForecast | None
+    """None for an optimizer that asks no language model what to propose."""
+
+    exact: bool
+    """Whether tokens were counted with the model's own tokenizer."""
+
+
+def forecast_search(
+    workspace: WorkspacePaths, request: SearchRequest
+) -> SearchForecast:
+    """Return what a search would ask at most; nothing is asked, and nothing recorded.
+
+    What is stored already is not asked again, and a search ends before its budget
+    where nothing is wrong any more: most searches take less.
+
+    Raises
+    ------
+    DataError
+        The prompt or the cohort cannot be searched.
+    ConflictError
+        The prompt is not the newest version and this is no study.
+    EngineError
+        An engine is not there, or cannot reflect.
+    """
+    if request.optimizer.reflects:
+        check_reflects(request.optimizer, request.reflect)
+    base = find_base(workspace, request)
+    ground = read_search_ground(workspace, base, request.cohort)
+    splits = split_cases(
+        ground.truth, ground.clusters.units, repeats=request.splits, seed=request.seed
+    )
+    run = estimate_run(workspace, base, request.cohort, engine=request.engine)
+    scored = ground.scored
+    parts = []
+    for place, name in enumerate(("search", "select", "estimate")):
+        rows = [split[place] for split in splits]
+        found = [(ground.truth[one] == 1).sum(axis=0)[scored] for one in rows]
+        counts = np.concatenate(found) if scored.any() else np.array([0])
+        parts.append(
+            SearchedPart(
+                name,
+                tuple(len(one) for one in rows),
+                (int(counts.min()), int(counts.max())),
+            )
+        )
+    searches = request.splits + 1
+    return SearchForecast(
+        prompt=base.ref,
+        cohort=request.cohort,
+        optimizer=request.optimizer,
+        labels=request.labels,
+        cases=len(ground.items),
+        parts=tuple(parts),
+        answering=_answering(request, run, searches),
+        reflecting=_reflecting(workspace, request, ground, searches)
+        if request.optimizer.reflects
+        else None,
+        exact=run.counter.exact,
+    )
+
+
+def _answering(request: SearchRequest, run: DryRun, searches: int) -> AskingForecast:
+    """Return what the answering engine is asked at most.
+
+    The version itself about every case, each search its budget, and what was found in
+    each split about every case, before and after guides that lose are put back.
+    """
+    budget = request.budget if request.optimizer.reflects else run.cases
+    asked = run.cases + searches * budget + 2 * request.splits * run.cases
+    times = asked / run.cases
+    shape = run.chosen
+    return AskingForecast(
+        engine=run.engine,
+        requests=round(shape.requests * times),
+        prompt_tokens=round(shape.prompt_tokens * times),
+        output_tokens=round(shape.output_tokens * times),
+        cost=None if shape.cost is None else shape.cost * times,
+        currency=run.price.currency if run.price else "",
+    )
+
+
+def _reflecting(
+    workspace: WorkspacePaths,
+    request: SearchRequest,
+    ground: SearchGround,
+    searches: int,
+) -> AskingForecast:
+    """Return what the reflecting engine is asked at most."""
+    components = list_components(ground.version)
+    names = [one for one in request.labels if one in components]
+    if not names:
+        names = [one for one in ground.labels if one in components]
+    counter = find_counter(asked_model(request.reflect))
+    guide = max(counter.count(components[name]) for name in names)
+    task = max(map(counter.count, question_templates([*names, INSTRUCTIONS]).values()))
+    texts = [text for item in ground.items for text in item.variables.values()]
+    text = sum(map(counter.count, texts)) / len(ground.items)
+    if request.optimizer is Optimizer.GEPA:
+        questions = searches * (request.budget // MINIBATCH + 1)
+        shown = guide + task + MINIBATCH * text
+    else:
+        questions = searches * _MOST_MIPRO * len(names)
+        shown = guide + task
+    price = _price(workspace, request.reflect)
+    prompt, output = round(questions * shown), round(questions * guide)
+    return AskingForecast(
+        engine=request.reflect,
+        requests=questions,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        cost=price.cost(prompt, output, 0) if price else None,
+        currency=price.currency if price else "",
+    )
+
+
+def _price(workspace: WorkspacePaths, engine: str) -> ModelPrice | None:
+    model = asked_model(engine)
+    return read_config(workspace).prices.get(model) if model else None

@@ -1,0 +1,138 @@
+"""DSPy is given ids and guides, never a text of a case, and is silent."""
+
+import logging
+
+import pytest
+
+from loop.core.errors import EngineError
+from loop.core.records import Exemplar, Value
+from loop.optimize import dspy_search
+from loop.optimize.dspy_search import search_mipro
+from loop.optimize.objective import open_objective
+from loop.optimize.proposals import Objection, ProposalReader
+from loop.optimize.splits import split_cases
+from tests.optimize.made_task import SYNONYMS, improvable_cases, make_task, propose_term
+
+EFFUSION = "pleural_effusion"
+SECRET = "zyzzogeton"
+
+
+class Asked:
+    """A reflector that keeps the questions."""
+
+    def __init__(self, answer=propose_term):
+        """Answer with `answer`."""
+        self.questions = []
+        self._answer = answer
+
+    def ask(self, question):
+        """Answer a question."""
+        self.questions.append(question)
+        return self._answer(question)
+
+
+@pytest.fixture
+def secretive(workspace, tmp_path):
+    """Return a workspace whose every case holds a word of its own."""
+    rows = [
+        (name, f"{text} {SECRET}.", one, two)
+        for name, text, one, two in improvable_cases(100)
+    ]
+    return make_task(workspace, tmp_path, rows)
+
+
+def search(workspace, reflector, approved=None, *, budget=100, seed=0):
+    """Search with MIPROv2 on the first split."""
+    with open_objective(workspace, "tiny", "dev") as objective:
+        ground = objective.ground
+        split = split_cases(ground.truth, ground.clusters.units)[0]
+        return search_mipro(
+            objective,
+            ProposalReader(ground.version),
+            reflector,
+            approved or {},
+            cases=split.seen,
+            labels=(EFFUSION,),
+            budget=budget,
+            seed=seed,
+        )
+
+
+def test_no_case_text_reaches_dspy_or_what_proposes(secretive, monkeypatch, caplog):
+    """Not in its requests, its questions, its logs or what it remembers."""
+    requests = []
+    complete = dspy_search._Answering.complete
+
+    def spy(self, request):
+        requests.append(repr(request))
+        return complete(self, request)
+
+    monkeypatch.setattr(dspy_search._Answering, "complete", spy)
+    asked = Asked()
+    with caplog.at_level(logging.DEBUG):
+        found = search(secretive, asked)
+    assert found.candidates
+    assert requests
+    assert asked.questions
+    said = "\n".join((*requests, *asked.questions, caplog.text))
+    assert SECRET not in said
+    import dspy
+
+    assert SECRET not in repr(dspy.clients.base_lm.GLOBAL_HISTORY)
+
+
+def test_nothing_is_printed(secretive, capfd):
+    """Neither progress bars nor what it bootstrapped."""
+    search(secretive, Asked())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_same_seed_tries_the_same(secretive):
+    """Optuna's chance is seeded, too."""
+    assert search(secretive, Asked()) == search(secretive, Asked())
+
+
+def test_approved_exemplars_are_tried_with_the_guides(secretive):
+    """They are written as exemplars, by their ids alone."""
+    rows = tuple(
+        Exemplar(text=f"A {one} is seen.", value=Value.PRESENT, evidence=one)
+        for one in (*SYNONYMS, "pleural effusion")
+    )
+    found = search(secretive, Asked(), {EFFUSION: rows}, budget=200)
+    used = {one for each in found.candidates for one in each.guide(EFFUSION).exemplars}
+    assert used
+    assert used <= set(rows)
+
+
+def test_a_proposal_that_is_no_guide_is_counted_and_scores_nothing(secretive):
+    """The guide as it was remains among what is tried."""
+    found = search(secretive, Asked(lambda question: "Read it {{ well }}."))
+    assert found.candidates == ()
+    assert found.refused == {Objection.NOT_A_GUIDE: 1}
+
+
+def test_a_failure_of_the_answering_engine_is_no_score(secretive, monkeypatch):
+    """DSPy would count it as 0 and go on."""
+
+    def fail(self, version, rows=None):
+        if version.digest != self.ground.version.digest:
+            raise EngineError("out of order")
+        return answers(self, version, rows)
+
+    from loop.optimize.objective import Objective
+
+    answers = Objective.answers
+    monkeypatch.setattr(Objective, "answers", fail)
+    with pytest.raises(EngineError, match="out of order"):
+        search(secretive, Asked())
+
+
+def test_indentation_survives_dspy():
+    """A signature takes away what all lines but the first have in common."""
+    import dspy
+
+    text = "label:\n  name: A\n  terms:\n  - b\n"
+    kept = dspy.Signature("case -> label", dspy_search._HEAD + text).instructions
+    assert kept.removeprefix(dspy_search._HEAD) == text.strip()
+    bare = dspy.Signature("case -> label", text).instructions
+    assert bare != text.strip()

@@ -1,0 +1,98 @@
+"""A search is measured where it did not look, and ends with a Pareto set."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loop.optimize.nested_search import (
+    find_pareto,
+    put_back,
+    rank_candidates,
+    search_nested,
+)
+from loop.optimize.objective import open_objective
+from loop.optimize.proposals import Proposed
+from loop.optimize.splits import split_cases
+from tests.optimize.made_task import SYNONYMS, TINY
+
+EFFUSION = "pleural_effusion"
+
+
+def knows(*terms, heart=("cardiomegaly",)):
+    """Return the prompt with more terms of an effusion."""
+    effusion, other = TINY.guides
+    guides = (
+        replace(effusion, terms=(*effusion.terms, *terms)),
+        replace(other, terms=heart),
+    )
+    return replace(TINY, guides=guides)
+
+
+@pytest.fixture
+def objective(improvable):
+    """Open the objective of the made task."""
+    with open_objective(improvable, "tiny", "dev") as made:
+        yield made
+
+
+def splits_of(objective):
+    """Return the nested splits."""
+    return split_cases(objective.ground.truth, objective.ground.clusters.units)
+
+
+def test_an_optimizer_never_sees_what_it_is_estimated_on(objective):
+    """In no split, and the last search leaves only its selecting cases out."""
+    splits, seen = splits_of(objective), []
+
+    def propose(cases, seed):
+        seen.append((cases, seed))
+        return Proposed((knows(*SYNONYMS),), 1)
+
+    found = search_nested(objective, propose, splits, seed=10)
+    for split, (cases, _) in zip(splits, seen, strict=False):
+        used = np.union1d(cases.search, cases.select)
+        assert not np.intersect1d(used, split.estimate).size
+    assert [seed for _, seed in seen] == [10, 11, 12, 13, 14, 15]
+    last, _ = seen[-1]
+    everything = np.union1d(last.search, last.select)
+    assert len(everything) == len(objective.ground.items)
+    assert found.kept == (knows(*SYNONYMS),)
+    assert len(found.rounds) == 6
+
+
+def test_no_last_search_where_nothing_is_better(objective):
+    """What is not better is not searched for again."""
+    found = search_nested(
+        objective, lambda cases, seed: Proposed((), 0), splits_of(objective)
+    )
+    assert (found.kept, len(found.rounds)) == ((), 5)
+    assert not found.estimate.better
+
+
+def test_the_best_on_the_selecting_cases_comes_first(objective):
+    """One that is worse there than the parent is not among them."""
+    split = splits_of(objective)[0]
+    one, all_, worse = knows(SYNONYMS[0]), knows(*SYNONYMS), knows("clear lungs")
+    ranked = rank_candidates(objective, [worse, one, all_, one], split)
+    assert ranked == (all_, one)
+
+
+def test_a_pareto_set_holds_what_nothing_beats_everywhere(objective):
+    """Each is best on another label; one that is beaten or equalled is left out."""
+    rows = np.arange(len(objective.ground.items))
+    effusion = knows(*SYNONYMS, heart=("scar",))
+    less = knows(SYNONYMS[0], heart=("scar",))
+    heart = knows()
+    twin = knows("quokka")
+    kept = find_pareto(objective, [less, effusion, heart, twin], rows)
+    assert kept == (effusion, heart)
+
+
+def test_a_guide_by_which_its_label_loses_is_put_back(objective):
+    """What helps elsewhere stays; a check would object to the rest."""
+    rows = np.arange(len(objective.ground.items))
+    mixed = knows(*SYNONYMS, heart=("scar",))
+    assert put_back(objective, mixed, rows) == knows(*SYNONYMS)
+    assert put_back(objective, knows("clear lungs"), rows) == TINY
+    assert put_back(objective, knows(*SYNONYMS), rows) == knows(*SYNONYMS)
