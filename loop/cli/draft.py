@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any
 
 import typer
@@ -78,6 +79,8 @@ from loop.run.store import open_store
 from loop.run.task import Watch
 
 _MOST = 20
+_REASON = 60
+"""Characters of a reason in a list; `draft show` has all of it."""
 """Cases of one kind that are listed on a terminal; the others are counted."""
 
 draft = typer.Typer(
@@ -178,7 +181,7 @@ def list_drafts(
                 one.parent_ref + (" (behind)" if one.behind else ""),
                 one.checked,
                 one.origin,
-                one.problem or one.why,
+                shorten(one.problem or one.why, _REASON, placeholder=" …"),
             )
             for one in found
         ],
