@@ -79,9 +79,10 @@ from loop.run.store import open_store
 from loop.run.task import Watch
 
 _MOST = 20
+"""Cases of one kind that are listed on a terminal; the others are counted."""
+
 _REASON = 60
 """Characters of a reason in a list; `draft show` has all of it."""
-"""Cases of one kind that are listed on a terminal; the others are counted."""
 
 draft = typer.Typer(
     name="draft", no_args_is_help=True, help="Revise a prompt in steps."
