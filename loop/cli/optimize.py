@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,9 +21,9 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
     write_documents,
 )
-from loop.cli.library_search import show_forecast, show_result
 from loop.documents.numbers import (
     count,
     interval,
@@ -34,23 +34,20 @@ from loop.documents.numbers import (
     signed_interval,
 )
 from loop.documents.templates import template_folder
-from loop.optimize.documents import (
-    part_rows,
-    render_result,
-    render_search,
-    render_verdicts,
-)
-from loop.optimize.library_search import BUDGET as CASES
-from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.documents import part_rows, render_search, render_verdicts
 from loop.optimize.refusals import refuse_proposal
 from loop.optimize.search import (
-    BUDGET,
-    FAILING,
-    SearchOptions,
-    SearchPlan,
+    CASES,
+    PROPOSALS,
+    Optimizer,
     SearchReport,
-    optimize_prompt,
-    plan_search,
+    SearchRequest,
+    search_prompt,
+)
+from loop.optimize.search_forecast import (
+    AskingForecast,
+    SearchForecast,
+    forecast_search,
 )
 from loop.run.asking import EngineOptions
 
@@ -93,9 +90,9 @@ def optimize(
         typer.Option(
             "--budget",
             min=1,
-            help="Proposals accepted at most; but for terms, cases that the search in "
-            "each split may score.",
-            show_default=f"{BUDGET} for terms, {CASES} for the others",
+            help="With terms, proposals accepted at most; else cases that each search "
+            "may score.",
+            show_default=f"{PROPOSALS} for terms, {CASES} for the others",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the splits.")] = 0,
@@ -124,7 +121,8 @@ def optimize(
         ),
     ] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the splits; ask nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show the splits and the cost; ask nothing."),
     ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the search as an HTML page.")
@@ -147,59 +145,41 @@ def optimize(
     made only where the estimate lies above the parent's by more than chance; it is
     checked like any other, and a person commits it. Nothing better is a good result.
     """
+    if optimizer is not Optimizer.TERMS and (accept_all or refuse or verdicts):
+        raise typer.BadParameter(
+            "--accept-all, --refuse and --verdicts are for --with terms"
+        )
+    if accept_all and not study:
+        raise typer.BadParameter("--accept-all is for a --study: a person edits drafts")
     place = open_workspace(workspace)
-    if html is not None:
-        own_output(html, place)
-    asking = EngineOptions(allow_unconstrained=unconstrained)
-    named = tuple(one.strip() for one in labels.split(",") if one.strip())
-    if optimizer is not Optimizer.TERMS:
-        if accept_all or refuse:
-            raise typer.BadParameter("--accept-all and --refuse are for --with terms")
-        request = SearchRequest(
-            prompt=prompt,
-            cohort=cohort,
-            optimizer=optimizer,
-            labels=() if named == (_ALL,) else named or (FAILING,),
-            engine=engine,
-            reflect=reflect,
-            budget=CASES if budget is None else budget,
-            seed=seed,
-            study=study,
-        )
-        if dry_run:
-            show_forecast(place, request, as_json=as_json)
-            return
-        with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
-            result = search_prompt(
-                place, request, acting(actor, role), asking=asking, anew=not resume
-            )
-        folder = template_folder(place)
-        write_documents(
-            [html], [lambda: render_result(request, result, templates=folder)]
-        )
-        show_result(request, result, as_json=as_json)
-        return
     for path in (html, verdicts):
         if path is not None:
             own_output(path, place)
-    options = SearchOptions(
-        labels=() if named == (_ALL,) else named,
+    named = tuple(one.strip() for one in labels.split(",") if one.strip())
+    request = SearchRequest(
+        prompt=prompt,
+        cohort=cohort,
+        optimizer=optimizer,
+        labels=() if named == (_ALL,) else named or None,
         engine=engine,
-        asking=asking,
-        budget=BUDGET if budget is None else budget,
+        reflect=reflect,
+        budget=budget,
         seed=seed,
         study=study,
-        accept_all=accept_all,
-        anew=not resume,
     )
     who = acting(actor, role)
     for one in refuse or ():
         refuse_proposal(place, prompt.partition("@")[0], one, why, who)
     if dry_run:
-        _print_plan(plan_search(place, prompt, cohort, options), as_json=as_json)
+        forecast = forecast_search(place, request)
+        if as_json:
+            print_json(_forecast_data(forecast))
+        else:
+            _print_forecast(forecast)
         return
+    asking = EngineOptions(allow_unconstrained=unconstrained)
     with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
-        report = optimize_prompt(place, prompt, cohort, actor=who, options=options)
+        report = search_prompt(place, request, who, asking=asking, anew=not resume)
     folder = template_folder(place)
     write_documents(
         [html, verdicts],
@@ -214,33 +194,55 @@ def optimize(
         _print_report(report, accepted=accept_all)
 
 
-def _print_plan(plan: SearchPlan, *, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "search": plan.spec.key,
-                "engine": plan.spec.engine,
-                "splits": [list(one) for one in plan.splits],
-                "labels": list(plan.labels),
-                "not_estimable": list(plan.not_estimable),
-                "prompts": plan.prompts,
-            }
+def _print_forecast(found: SearchForecast) -> None:
+    say(f"{found.prompt} on {found.cohort} with {found.optimizer}: NOTHING WAS ASKED")
+    say(f"  cases   {found.cases:,}")
+    say(f"  labels  {', '.join(found.labels) or 'all'}")
+    _print_not_estimable(found.not_estimable)
+    say()
+    rows = [
+        (
+            part.name,
+            str(len(part.cases)),
+            _range(min(part.cases), max(part.cases)),
+            _range(*part.positives),
         )
-        return
-    print_table(
-        ("split", "search", "select", "estimate"),
-        [(str(n), *map(count, sizes)) for n, sizes in enumerate(plan.splits, 1)],
-    )
-    say(f"labels: {', '.join(plan.labels)}")
-    if plan.not_estimable:
-        say(f"not estimable, too few positives: {', '.join(plan.not_estimable)}")
-    say(
-        f"prompts for {plan.spec.engine}: {count(plan.prompts)} at most; none was asked"
-    )
+        for part in found.parts
+    ]
+    print_table(("part", "splits", "cases", "positives of a label"), rows)
+    say()
+    asked = [("answers", found.answering)]
+    if found.reflecting is not None:
+        asked.append(("proposes", found.reflecting))
+    header = ("at most", "engine", "requests", "prompt tokens", "output tokens", "cost")
+    print_table(header, [(what, *_asking(one)) for what, one in asked])
+    if not found.exact:
+        say("tokens are estimated: the model's tokenizer is not on this machine")
+
+
+def _asking(one: AskingForecast) -> tuple[str, ...]:
+    cost = "-" if one.cost is None else f"{one.cost:,.2f} {one.currency}"
+    counts = (one.requests, one.prompt_tokens, one.output_tokens)
+    return (one.engine, *(f"{number:,}" for number in counts), cost)
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _forecast_data(found: SearchForecast) -> dict[str, Any]:
+    data = found._asdict()
+    data["parts"] = [part._asdict() for part in found.parts]
+    data["answering"] = found.answering._asdict()
+    data["reflecting"] = found.reflecting._asdict() if found.reflecting else None
+    return data
 
 
 def _print_report(report: SearchReport, *, accepted: bool) -> None:
     findings, estimate = report.findings, report.findings.estimate
+    if not findings.labels:
+        say(report.words)
+        return
     print_table(
         ("part", "parent", "found", "above the estimate"),
         [
@@ -259,58 +261,95 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
         f"{interval(estimate.found)}, gain {signed(estimate.gain.estimate)} "
         f"{signed_interval(estimate.gain)}"
     )
-    say(
-        f"candidates tried: {count(findings.tested + findings.scored)}; the best of so "
-        "many equally good ones is overrated by "
-        f"{percent(report.expected_excess)} of one label's accuracy"
-    )
-    if report.not_estimable:
-        say(f"not estimable, too few positives: {', '.join(report.not_estimable)}")
+    tried = f"candidates tried: {count(findings.candidates)}"
+    if findings.candidates > 1:
+        tried += (
+            "; the best of so many equally good ones is overrated by "
+            f"{percent(report.expected_excess)} of one label's accuracy"
+        )
+    say(tried)
+    _print_effort(report)
+    if estimate.left_out:
+        say(f"left out, because the engine failed: {count(estimate.left_out)} cases")
+    _print_not_estimable(report.not_estimable)
     for one in report.stale:
         note(f"out of date: {one}. Search again.")
     if report.remembered:
         note("this search was finished before: nothing was asked")
+    say()
     if findings.proposals:
-        say()
-        print_table(
-            ("label", "proposal", "for", "against", "only it", "gain", "p"),
-            [
-                (
-                    one.label,
-                    f"{one.kind}: {one.wording}{' (rare)' if one.rare else ''}",
-                    count(len(one.support)),
-                    count(len(one.against)),
-                    count(one.fixed),
-                    signed(one.gain),
-                    p_value(one.p),
-                )
-                for one in findings.proposals
-            ],
-        )
+        _print_proposals(report)
+    else:
+        _print_labels(report)
     _print_end(report, accepted=accepted)
+
+
+def _print_effort(report: SearchReport) -> None:
+    """Print what was proposed as text, where it was."""
+    effort = report.findings.effort
+    if not effort.calls:
+        return
+    refused = [f"{number} {why}" for why, number in effort.refused]
+    say(
+        f"texts proposed: {count(effort.proposed)}, refused: "
+        f"{', '.join(refused) or 'none'}; {count(effort.calls)} cases scored, "
+        f"{count(effort.reflections)} questions answered"
+    )
+
+
+def _print_not_estimable(labels: tuple[str, ...]) -> None:
+    if labels:
+        say(f"not estimable, too few positives: {', '.join(labels)}")
+
+
+def _print_proposals(report: SearchReport) -> None:
+    print_table(
+        ("label", "proposal", "for", "against", "only it", "gain", "p"),
+        [
+            (
+                one.label,
+                f"{one.kind}: {one.wording}{' (rare)' if one.rare else ''}",
+                count(len(one.support)),
+                count(len(one.against)),
+                count(one.fixed),
+                signed(one.gain),
+                p_value(one.p),
+            )
+            for one in report.findings.proposals
+        ],
+    )
+
+
+def _print_labels(report: SearchReport) -> None:
+    """Print the F1 of the labels that were searched for, on the estimate parts."""
+    labels = report.findings.labels
+    rows = [
+        (one.label, count(one.positives), share(one.parent), share(one.found))
+        for one in report.findings.estimate.labels
+        if one.label in labels and one.estimable
+    ]
+    if rows:
+        print_table(("label", "positives", "parent", "found"), rows)
 
 
 def _print_end(report: SearchReport, *, accepted: bool) -> None:
     """Print what came of it, last."""
-    number = len(report.findings.proposals)
-    if not report.better:
-        say("no better prompt found")
-    elif accepted:
+    if accepted and report.better:
         last = report.findings.curve[-1]
         say(
-            f"all {number} proposals accepted: macro-F1 {share(last.search)} on the "
-            "cases that were searched; no draft: this is a study"
+            f"all {len(report.findings.proposals)} proposals accepted: macro-F1 "
+            f"{share(last.search)} on the cases that were searched; no draft: this is "
+            "a study"
         )
-    elif not report.draft:
-        why = "search again" if report.stale else "this is a study"
-        say(f"{number} proposals; no draft: {why}")
-    else:
-        for one in report.notes:
-            note(one)
-        say(f"draft {report.draft}")
-        objections = report.check.objections if report.check else ()
-        said = (
-            f"objects: {'; '.join(objections)}" if objections else "has no objections"
-        )
-        say(f"its check {said}")
-        say(f'commit it with `ranloop draft commit {report.draft} --why "..."`')
+        return
+    if not report.drafts:
+        say(report.words)
+    for one in report.drafts:
+        for line in one.notes:
+            note(line)
+        say(f"draft {one.ref}: its check {'objects' if one.objections else 'passed'}")
+        for objection in one.objections:
+            say_wrapped("  - ", objection)
+    if report.drafts:
+        best = report.drafts[0].ref
+        say(f'commit it with `ranloop draft commit {best} --why "..."`')

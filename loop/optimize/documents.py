@@ -11,8 +11,8 @@ from loop.core.records import Clarification, Value
 from loop.documents import svg
 from loop.documents.templates import render_template, shipped_templates
 from loop.optimize.estimate import PartScores
-from loop.optimize.library_search import SearchRequest, SearchResult
-from loop.optimize.search import AcceptedScore, SearchReport
+from loop.optimize.nested_search import AcceptedScore
+from loop.optimize.search import Optimizer, SearchReport
 from loop.optimize.terms import ProposalKind, TermProposal
 from loop.review.status import KeptVerdict, VerdictState
 from loop.review.submit import VerdictContext
@@ -53,32 +53,11 @@ def render_search(report: SearchReport, *, templates: Path | None = None) -> str
         "estimate": report.findings.estimate,
         "curve": draw_curve(report.findings.curve),
         "parts": part_rows(report),
+        "terms": report.spec.optimizer == Optimizer.TERMS,
         "version": __version__,
     }
     folder = templates or shipped_templates()
     return render_template(folder, "search.html.jinja", variables)
-
-
-def render_result(
-    request: SearchRequest, result: SearchResult, *, templates: Path | None = None
-) -> str:
-    """Return a search with the optimizer of a library as one HTML page.
-
-    It holds counts and names of labels: no wording, and no case text.
-
-    Parameters
-    ----------
-    templates
-        Folder of templates; default: the shipped ones.
-
-    Raises
-    ------
-    DataError
-        The template is missing or wrong.
-    """
-    variables = {"request": request, "result": result, "version": __version__}
-    folder = templates or shipped_templates()
-    return render_template(folder, "library_search.html.jinja", variables)
 
 
 def render_verdicts(report: SearchReport) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from loop.optimize.estimate import NestedEstimate, estimate_nested
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import Proposed
+from loop.optimize.reflect import Reflector
 from loop.optimize.splits import NestedSplit, Rows, SeenCases
+from loop.optimize.terms import TermProposal
 from loop.prompts.version import PromptVersion
 
 Propose = Callable[[SeenCases, int], Proposed]
@@ -26,81 +29,187 @@ MOST_COMPARED: Final = 10
 """Wordings, the best first, among which the Pareto set is looked for."""
 
 
+class AcceptedScore(NamedTuple):
+    """Scores with so many proposals accepted, those that promise the most first."""
+
+    accepted: int
+    search: float | None
+    """Macro-F1 on all cases, with the proposals mined on them."""
+
+    estimate: float | None
+    """The same over the pooled estimate cases, with the proposals of each split."""
+
+
+class SearchEffort(NamedTuple):
+    """What a search took, besides scoring its wordings."""
+
+    tested: int = 0
+    """Terms whose contrast was tested, added up over labels."""
+
+    calls: int = 0
+    """Cases of candidates that the optimizer scored."""
+
+    proposed: int = 0
+    """Texts that were proposed, refused ones included."""
+
+    refused: tuple[tuple[str, int], ...] = ()
+    """Why texts were refused, and how often, by name."""
+
+    reflections: int = 0
+    """Questions that the reflecting engine answered."""
+
+
+class Conclusion(NamedTuple):
+    """What a search ends with, found with all cases."""
+
+    kept: tuple[PromptVersion, ...] = ()
+    """Wordings to make drafts of, the best first."""
+
+    proposals: tuple[TermProposal, ...] = ()
+    """What `kept` is made of, where that is terms; told even without a draft."""
+
+    curve: tuple[AcceptedScore, ...] = ()
+    """Scores by how many of `proposals` are accepted."""
+
+
+class WordingFinder(Protocol):
+    """How one optimizer finds wordings."""
+
+    @property
+    def effort(self) -> SearchEffort:
+        """What it took so far."""
+
+    def find(self, cases: SeenCases, seed: int) -> PromptVersion:
+        """Return what it ends with in one split; the parent where nothing is better."""
+
+    def conclude(
+        self, splits: Sequence[NestedSplit], seed: int, *, better: bool
+    ) -> Conclusion:
+        """Return what it ends with on all cases.
+
+        Parameters
+        ----------
+        better
+            Whether the pooled estimate is; nothing is kept where it is not.
+        """
+
+
 class NestedSearch(NamedTuple):
     """What a search found, and what that is worth on cases it did not see."""
 
     estimate: NestedEstimate
-    kept: tuple[PromptVersion, ...]
-    """The Pareto set of the last search, the best first; empty where the estimate is
-    not better than the parent."""
-
-    rounds: tuple[Proposed, ...]
-    """What was proposed in each split, and in the last search."""
+    conclusion: Conclusion
 
 
 def search_nested(
     objective: Objective,
-    propose: Propose,
+    finder: WordingFinder,
     splits: Sequence[NestedSplit],
     *,
     seed: int = 0,
     tell: Callable[[int], object] = lambda done: None,
 ) -> NestedSearch:
-    """Return what `propose` finds, and its worth pooled over nested splits.
+    """Return what `finder` finds, and its worth pooled over nested splits.
 
-    In each split it proposes from `search`, the best wording on `select` is taken,
-    guides by which their label loses are put back, and what remains is scored on
-    `estimate`. The last search also sees the cases that estimated the
-    first split: what it ends with was found with all cases, and the pooled estimate
-    says what such a search is worth. There is none where that is no better.
+    What it finds in each split is scored on the split's `estimate`, which it is not
+    shown. What it ends with is found with all cases, and the pooled estimate says what
+    such a search is worth.
 
     Parameters
     ----------
-    propose
-        Called once a split and once more.
     tell
-        Told how many of these are done.
+        Told how many searches are done: one a split, and one more.
 
     Raises
     ------
     EngineError
         An engine failed too often.
     """
-    rounds: list[Proposed] = []
     found: list[PromptVersion] = []
     for number, split in enumerate(splits):
-        proposed = propose(split.seen, seed + number)
-        rounds.append(proposed)
-        best = rank_candidates(objective, proposed.candidates, split)
-        found.append(
-            put_back(objective, best[0], split.known)
-            if best
-            else objective.ground.version
-        )
+        found.append(finder.find(split.seen, seed + number))
         tell(number + 1)
     estimate = estimate_nested(objective, splits, found, seed=seed)
-    if not estimate.better:
-        return NestedSearch(estimate, (), tuple(rounds))
-    first = splits[0]
-    last = first._replace(
-        search=np.union1d(first.search, first.estimate),
-        estimate=np.array([], dtype=np.intp),
-    )
-    proposed = propose(last.seen, seed + len(splits))
-    rounds.append(proposed)
+    conclusion = finder.conclude(splits, seed + len(splits), better=estimate.better)
     tell(len(splits) + 1)
-    ranked = rank_candidates(objective, proposed.candidates, last)
-    # Where asking costs nothing, all cases say which wording is best on which label.
-    free = objective.engine.name.partition(":")[0] == "rules"
-    rows = last.known if free else last.select
-    pareto = find_pareto(objective, ranked[:MOST_COMPARED], rows)[:MOST_KEPT]
-    mended = (put_back(objective, one, last.known) for one in pareto)
-    kept = [one for one in mended if one.digest != objective.ground.version.digest]
-    return NestedSearch(estimate, tuple(dict.fromkeys(kept)), tuple(rounds))
+    return NestedSearch(estimate, conclusion)
+
+
+class RankedFinder:
+    """Takes the best of what an optimizer proposes.
+
+    In each split it proposes from `search`, the best wording on `select` is taken, and
+    guides by which their label loses are put back. The last search also sees the cases
+    that estimated the first split, and there is none where nothing was better.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        propose: Propose,
+        reflector: Reflector | None = None,
+    ) -> None:
+        """Prepare to search.
+
+        Parameters
+        ----------
+        propose
+            Called once a split and once more.
+        reflector
+            What `propose` asks, whose answers are counted.
+        """
+        self._objective = objective
+        self._propose_from = propose
+        self._reflector = reflector
+        self._rounds: list[Proposed] = []
+
+    @property
+    def effort(self) -> SearchEffort:
+        """What it took so far."""
+        refused: Counter[str] = Counter()
+        for one in self._rounds:
+            refused.update({why.value: count for why, count in one.refused.items()})
+        return SearchEffort(
+            calls=sum(one.calls for one in self._rounds),
+            proposed=sum(one.proposals for one in self._rounds),
+            refused=tuple(sorted(refused.items())),
+            reflections=self._reflector.answered if self._reflector else 0,
+        )
+
+    def find(self, cases: SeenCases, seed: int) -> PromptVersion:
+        """Return the best wording of one split; the parent where none is better."""
+        ranked = self._propose(cases, seed)
+        if not ranked:
+            return self._objective.ground.version
+        return put_back(self._objective, ranked[0], cases.known)
+
+    def conclude(
+        self, splits: Sequence[NestedSplit], seed: int, *, better: bool
+    ) -> Conclusion:
+        """Return the Pareto set of the last search, the best first."""
+        if not better:
+            return Conclusion()
+        objective, first = self._objective, splits[0]
+        last = SeenCases(np.union1d(first.search, first.estimate), first.select)
+        ranked = self._propose(last, seed)
+        # Where asking costs nothing, all cases say which wording is best on which
+        # label.
+        free = objective.engine.name.partition(":")[0] == "rules"
+        rows = last.known if free else last.select
+        pareto = find_pareto(objective, ranked[:MOST_COMPARED], rows)[:MOST_KEPT]
+        mended = (put_back(objective, one, last.known) for one in pareto)
+        parent = objective.ground.version.digest
+        kept = dict.fromkeys(one for one in mended if one.digest != parent)
+        return Conclusion(tuple(kept))
+
+    def _propose(self, cases: SeenCases, seed: int) -> tuple[PromptVersion, ...]:
+        proposed = self._propose_from(cases, seed)
+        self._rounds.append(proposed)
+        return rank_candidates(self._objective, proposed.candidates, cases)
 
 
 def rank_candidates(
-    objective: Objective, candidates: Sequence[PromptVersion], split: NestedSplit
+    objective: Objective, candidates: Sequence[PromptVersion], cases: SeenCases
 ) -> tuple[PromptVersion, ...]:
     """Return the candidates that beat the parent on `select`, the best first.
 
@@ -115,12 +224,12 @@ def rank_candidates(
         new = objective.score(after, rows, beside=before).macro_f1
         return 0.0 if new is None else new - (old or 0.0)
 
-    gains = [(gain(one, split.select), one) for one in dict.fromkeys(candidates)]
+    gains = [(gain(one, cases.select), one) for one in dict.fromkeys(candidates)]
     ranked = sorted((one for one in gains if one[0] > 0), key=lambda one: -one[0])
     best = [one for one in ranked if one[0] == ranked[0][0]]
     if len(best) > 1:
         # Only these are asked about the other cases: each is a whole run of them.
-        best.sort(key=lambda one: -gain(one[1], split.search))
+        best.sort(key=lambda one: -gain(one[1], cases.search))
     return tuple(one for _, one in (*best, *ranked[len(best) :]))
 
 

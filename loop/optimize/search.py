@@ -1,126 +1,217 @@
-"""A search for a better wording: nested splits, an honest estimate, and a draft.
+"""Searches for a better prompt with an optimizer, and makes drafts of what it found.
 
-What is searched on tells little of what was found: that is what the estimate is for. A
-draft is made only where the estimate lies above the parent's by more than chance; else
-nothing better was found, which is a good result too. A draft is checked as one that a
-person wrote, and committed by a person only.
+The optimizer proposes; nested splits say what that is worth; a draft is checked and
+committed by a person like any other. Where the pooled estimate is not above the
+version that the search began with by more than chance, there is no draft, and that is
+a good result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import canonical_json, digest_bytes, digest_json
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Guide
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.reference import read_reference
+from loop.optimize.dspy_search import (
+    require_optuna,
+    search_bootstrap,
+    search_mipro,
+)
 from loop.optimize.estimate import NestedEstimate, estimate_nested
+from loop.optimize.gepa_search import gather_verdicts, search_gepa
+from loop.optimize.nearest import list_approved, search_nearest
+from loop.optimize.nested_search import (
+    AcceptedScore,
+    Conclusion,
+    RankedFinder,
+    SearchEffort,
+    WordingFinder,
+    search_nested,
+)
 from loop.optimize.objective import Objective, SearchGround, open_objective
+from loop.optimize.proposals import (
+    ProposalReader,
+    Proposed,
+    draft_proposal,
+    read_private_wording,
+)
+from loop.optimize.reflect import Reflector, check_reflects, is_on_this_machine
 from loop.optimize.refusals import read_refusals
+from loop.optimize.search_labels import FAILING, choose_labels, require_labels
 from loop.optimize.search_record import (
     SearchFolder,
     SearchSpec,
     library_versions,
     open_search,
 )
-from loop.optimize.splits import FOLDS, NestedSplit, digest_splits, split_cases
-from loop.optimize.terms import (
-    LEVELS,
-    REVISION,
-    MinedTerms,
-    TermMiner,
-    TermProposal,
-    apply_proposals,
+from loop.optimize.splits import (
+    FOLDS,
+    NestedSplit,
+    SeenCases,
+    digest_splits,
+    split_cases,
 )
-from loop.prompts.catalog import list_drafts, read_version
+from loop.optimize.terms import REVISION, TermMiner, TermProposal
+from loop.optimize.terms_search import TermFinder
+from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.begin import DraftRequest, begin_draft, find_start
-from loop.review.revise.check_record import Checked
-from loop.review.revise.draft_files import DraftOrigin
+from loop.review.revise.begin import find_start
+from loop.review.revise.check_record import recall_check
+from loop.review.revise.copies import check_copies, name_unseen, new_wording
+from loop.review.revise.machine_made import refuse_copied
 from loop.review.revise.run_check import Examination, check_draft_ref
-from loop.run.asking import EngineOptions
-from loop.run.store import open_store
-from loop.stats.confusion import kappas
+from loop.review.revise.wording import Authorship
+from loop.review.status import read_kept
+from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.store import Store, open_store
 from loop.stats.optimism import expected_excess
 
-BUDGET: Final = 60
-"""Proposals that are accepted, at most, where nothing else is said."""
+PROPOSALS: Final = 60
+"""Terms and exclusions that are accepted at most, where nothing else is said."""
 
-FAILING: Final = "failing"
-"""In place of labels: those that do not reach the protocol's thresholds now."""
+CASES: Final = 300
+"""Cases that each search may score, where nothing else is said."""
 
-_POINTS: Final = 10
-"""Points of the curve, at most."""
+_FEW: Final = 4
+"""Labels that the reason of a draft names; of more it gives the number."""
+
+REFLECTION_TOKENS: Final = 2_048
+"""Most output tokens of one proposal."""
+
+
+class Optimizer(StrEnum):
+    """What proposes wordings."""
+
+    TERMS = "terms"
+    GEPA = "gepa"
+    MIPRO = "mipro"
+    BOOTSTRAP = "bootstrap"
+    NEAREST = "nearest"
+
+    @property
+    def reflects(self) -> bool:
+        """Whether it asks a language model what to propose."""
+        return self in (Optimizer.GEPA, Optimizer.MIPRO)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Packages that its proposals depend on."""
+        if self is Optimizer.TERMS:
+            return ("ahocorasick-rs", "numpy", "scipy")
+        return ("dspy", "gepa", "optuna", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """How a search is made, besides of what and on what."""
+class SearchRequest:
+    """What to search for, from what, and with what."""
 
-    labels: tuple[str, ...] = ()
-    """Labels whose guides may change, or `FAILING` alone; none for all."""
+    prompt: str
+    """The newest version, ``"extractor"``, or a draft of it; with `study` any version,
+    for example ``"extractor@v1"``."""
+
+    cohort: str
+    """Dev cohort."""
+
+    optimizer: Optimizer = Optimizer.TERMS
+    labels: tuple[str, ...] | None = None
+    """Labels whose guides may change; `FAILING` for those that fail their gate; empty
+    for all that are wrong somewhere; None for all with terms, else `FAILING`."""
 
     engine: str = "rules"
-    asking: EngineOptions = field(default_factory=EngineOptions)
-    budget: int = BUDGET
-    """Proposals that are accepted, at most."""
+    """Engine that answers."""
+
+    reflect: str = ""
+    """Engine that proposes, for optimizers that need one."""
+
+    budget: int | None = None
+    """With terms the proposals that are accepted at most; else cases that each search
+    may score, one candidate on one case each: there is one search a split, and one more
+    where these were better. None for `PROPOSALS` or `CASES`."""
+
+    splits: int = FOLDS
+    """Nested splits; fewer than `FOLDS` leave cases without an estimate."""
 
     seed: int = 0
-    repeats: int = FOLDS
-    """Nested splits; `FOLDS` put every case into an estimate once."""
-
     study: bool = False
-    """Whether nothing but a report is made, which may begin with an old version."""
-
-    accept_all: bool = False
-    """Whether a study says what all its proposals come to."""
-
-    anew: bool = False
-    """Whether what an unfinished search left is removed first; else it goes on."""
+    """Whether to report only, from any version: no draft is made."""
 
     def __post_init__(self) -> None:
-        if self.budget < 1 or self.repeats < 1:
-            raise ValueError(
-                f"budget and repeats must be >= 1, got {self.budget} and {self.repeats}"
-            )
-        if self.accept_all and not self.study:
-            raise ValueError("accept_all is for a study: a draft is a person's to edit")
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"budget must be >= 1, got {self.budget}")
+        if self.splits < 1:
+            raise ValueError(f"splits must be >= 1, got {self.splits}")
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """`labels` as said, or the default."""
+        if self.labels is not None:
+            return self.labels
+        return () if self.optimizer is Optimizer.TERMS else (FAILING,)
+
+    @property
+    def limit(self) -> int:
+        """`budget` as said, or the default."""
+        if self.budget is not None:
+            return self.budget
+        return PROPOSALS if self.optimizer is Optimizer.TERMS else CASES
 
 
-class AcceptedScore(NamedTuple):
-    """Scores with so many proposals accepted, those that promise the most first."""
+class KeptWording(NamedTuple):
+    """A wording as the parent with these texts in place."""
 
-    accepted: int
-    search: float | None
-    """Macro-F1 on all cases, with the proposals mined on them."""
+    guides: tuple[Guide, ...]
+    """Those that differ from the parent's."""
 
-    estimate: float | None
-    """The same over the pooled estimate cases, with the proposals of each split."""
+    system: str | None
+    """The system template; None where it is the parent's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFindings:
-    """What a finished search found, as it is kept."""
+    """What a finished search found, as it is kept: private, without text of a case."""
+
+    labels: tuple[str, ...]
+    """Labels whose guides could change, those that fail their gate first."""
+
+    estimate: NestedEstimate
+    kept: tuple[KeptWording, ...]
+    """What becomes drafts, the best first; empty where nothing is better."""
 
     proposals: tuple[TermProposal, ...]
-    estimate: NestedEstimate
+    """Mined terms, those that promise the most first; none of other optimizers."""
+
     curve: tuple[AcceptedScore, ...]
-    least_gain: float
-    """Gain that a proposal had to promise, as the select parts decided."""
-
-    tested: int
-    """Wordings whose contrast was tested, added up over labels."""
-
     scored: int
-    """Different versions of the prompt that were asked, the parent not counted."""
+    """Different wordings that were scored, the parent not counted."""
+
+    effort: SearchEffort
+
+    @property
+    def candidates(self) -> int:
+        """All that was tried: wordings that were scored, and terms that were tested."""
+        return self.effort.tested + self.scored
+
+
+class FoundDraft(NamedTuple):
+    """A draft that a search made, checked."""
+
+    ref: str
+    objections: tuple[str, ...]
+    """What its regression check says against it; empty where it passed."""
+
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,42 +220,46 @@ class SearchReport:
 
     spec: SearchSpec
     findings: SearchFindings
-    labels: tuple[str, ...]
-    """Labels that were searched for."""
-
     not_estimable: tuple[str, ...]
-    """Labels below the protocol's minimum of positives: never improved."""
+    """Labels below the protocol's minimum of positives: nothing is claimed of them."""
 
-    found: PromptVersion
-    """The parent with all proposals."""
+    found: tuple[PromptVersion, ...]
+    """The wordings that are better, the best first."""
 
-    expected_excess: float | None
-    """By how much the best of so many candidates is overrated, in the accuracy of one
-    label, if all are equally good."""
+    expected_excess: float
+    """By how much the best of so many candidates is overrated where it was chosen, in
+    the accuracy of one label, if all are equally good."""
 
     remembered: bool
     """Whether it was found before, and nothing was asked."""
 
     stale: tuple[str, ...] = ()
-    """What has changed since it was found, in words."""
+    """What has changed since it began, in words."""
 
-    draft: str = ""
-    """The draft that was made, or that says the same already; empty for none."""
-
-    check: Checked | None = None
-    """Its regression check."""
-
-    notes: tuple[str, ...] = ()
+    drafts: tuple[FoundDraft, ...] = ()
+    """Those that were made, or that say the same already, the best first."""
 
     @property
     def better(self) -> bool:
         """Whether the estimate lies above the parent's by more than chance."""
-        return bool(self.findings.proposals) and self.findings.estimate.better
+        return bool(self.findings.kept)
+
+    @property
+    def words(self) -> str:
+        """How it ended, in one line."""
+        if not self.findings.labels:
+            return "nothing to search for: no label is wrong"
+        if not self.better:
+            return "no better prompt found"
+        if not self.drafts:
+            return "a better prompt was found; no draft: this is a study"
+        return f"{len(self.drafts)} draft{'' if len(self.drafts) == 1 else 's'}"
 
     @property
     def data(self) -> dict[str, Any]:
         """The report as JSON data."""
-        estimate = self.findings.estimate
+        findings, estimate = self.findings, self.findings.estimate
+        effort = findings.effort
         return {
             "prompt": self.spec.prompt,
             "cohort": self.spec.cohort,
@@ -175,10 +270,11 @@ class SearchReport:
             "better": self.better,
             "remembered": self.remembered,
             "stale": list(self.stale),
-            "labels": list(self.labels),
+            "labels": list(findings.labels),
             "not_estimable": list(self.not_estimable),
-            "candidates": self.findings.tested + self.findings.scored,
+            "candidates": findings.candidates,
             "expected_excess": self.expected_excess,
+            "effort": {**effort._asdict(), "refused": dict(effort.refused)},
             "parts": {
                 part: estimate.mean(part)._asdict()
                 for part in ("search", "select", "estimate")
@@ -192,170 +288,181 @@ class SearchReport:
                 "left_out": estimate.left_out,
             },
             "per_label": [one._asdict() for one in estimate.labels],
-            "curve": [one._asdict() for one in self.findings.curve],
-            "proposals": [one.data for one in self.findings.proposals],
-            "draft": self.draft or None,
-            "objections": list(self.check.objections) if self.check else None,
-            "notes": list(self.notes),
+            "curve": [one._asdict() for one in findings.curve],
+            "proposals": [one.data for one in findings.proposals],
+            "drafts": [
+                {
+                    "ref": one.ref,
+                    "objections": list(one.objections),
+                    "notes": list(one.notes),
+                }
+                for one in self.drafts
+            ],
         }
-
-
-class SearchPlan(NamedTuple):
-    """What a search would do; nothing was asked."""
-
-    spec: SearchSpec
-    splits: tuple[tuple[int, int, int], ...]
-    """Cases of search, select and estimate of each split."""
-
-    labels: tuple[str, ...]
-    not_estimable: tuple[str, ...]
-    prompts: int
-    """Prompts that the engine would be asked, at most."""
-
-
-def plan_search(
-    workspace: WorkspacePaths,
-    prompt: str,
-    cohort: str,
-    options: SearchOptions | None = None,
-) -> SearchPlan:
-    """Return what `optimize_prompt` would do; asks nothing and writes nothing.
-
-    Raises
-    ------
-    DataError
-        As for `optimize_prompt`.
-    """
-    options = options or SearchOptions()
-    version = _read_start(workspace, prompt, options)
-    with open_objective(
-        workspace, version, cohort, engine=options.engine, asking=options.asking
-    ) as objective:
-        ground = objective.ground
-        splits = _split(ground, options)
-        labels = _choose_labels(ground, options, None)
-        spec = _spec(workspace, objective, splits, options, ())
-    sizes = tuple((len(a), len(b), len(c)) for a, b, c in splits)
-    wordings = sum((len(LEVELS) + 1) * b + a + (_POINTS + 1) * c for a, b, c in sizes)
-    calls = len(version.guides) if version.plan.value != "joint" else 1
-    return SearchPlan(
-        spec=spec,
-        splits=sizes,
-        labels=labels,
-        not_estimable=_not_estimable(ground),
-        prompts=calls * (wordings + (_POINTS + 2) * len(ground.items)),
-    )
-
-
-def optimize_prompt(
-    workspace: WorkspacePaths,
-    prompt: str,
-    cohort: str,
-    *,
-    actor: Actor,
-    options: SearchOptions | None = None,
-    now: Clock = utc_now,
-) -> SearchReport:
-    """Return what a search for better terms found, and the draft it made, if any.
-
-    Terms and exclusions are mined on the search part of every nested split; its select
-    part decides how much a proposal must promise, and its estimate part, which nothing
-    was chosen on, says what the whole procedure is worth. The proposals themselves are
-    mined on all cases. The same search again gives the same result and asks nothing.
-
-    Parameters
-    ----------
-    prompt
-        The newest version, for example ``"extractor"``, or a draft of it; for a study
-        any version, for example ``"extractor@v1"``.
-    cohort
-        Name of a dev cohort.
-    actor
-        Who searches, as the ledger names them; the draft is theirs.
-    options
-        How; None for the defaults.
-
-    Raises
-    ------
-    DataError
-        The prompt, a label or the cohort cannot be searched with, or the folder of the
-        search was changed by hand.
-    ConflictError
-        `prompt` is not the newest version and this is no study, or another process
-        makes the same search.
-    OverlapError
-        A proposal is copied from a case of a cohort that is not for development.
-    EngineError
-        The engine failed on more than a few cases.
-    WriteError
-        The workspace cannot be written.
-    """
-    options = options or SearchOptions()
-    version = _read_start(workspace, prompt, options)
-    refused = tuple(sorted(read_refusals(workspace, version.name)))
-    with open_objective(
-        workspace, version, cohort, engine=options.engine, asking=options.asking
-    ) as objective:
-        ground = objective.ground
-        splits = _split(ground, options)
-        spec = _spec(workspace, objective, splits, options, refused)
-        with open_search(workspace, spec, actor, anew=options.anew, now=now) as folder:
-            remembered = folder.result is not None
-            if remembered:
-                findings, labels = _read_result(folder)
-            else:
-                answers = objective.answers(version)
-                labels = _choose_labels(ground, options, objective)
-                miner = TermMiner(workspace, ground, answers, refused=refused)
-                findings = _search(objective, miner, splits, labels, options)
-                folder.finish(
-                    {
-                        "findings": _FINDINGS.dump_python(findings, mode="json"),
-                        "labels": list(labels),
-                    },
-                    candidates=findings.tested + findings.scored,
-                    asked=objective.asked,
-                    now=now,
-                )
-        found = _with(objective, findings.proposals)
-    tried = findings.tested + findings.scored
-    report = SearchReport(
-        spec=spec,
-        findings=findings,
-        labels=labels,
-        not_estimable=_not_estimable(ground),
-        found=found,
-        expected_excess=expected_excess(
-            ground.clusters.total, max(tried, 1), ground.protocol.accuracy
-        ),
-        remembered=remembered,
-        stale=_name_changes(workspace, spec, None if options.study else prompt),
-    )
-    if options.study or not report.better:
-        return report
-    if find_start(workspace, prompt).base.digest != spec.prompt_digest:
-        return report
-    return _make_draft(workspace, report, prompt, options, actor, now)
 
 
 _FINDINGS: TypeAdapter[SearchFindings] = TypeAdapter(SearchFindings)
 
 
-def _read_start(
-    workspace: WorkspacePaths, prompt: str, options: SearchOptions
-) -> PromptVersion:
-    if options.study:
-        return read_version(workspace, prompt)
-    return find_start(workspace, prompt).base
+def search_prompt(
+    workspace: WorkspacePaths,
+    request: SearchRequest,
+    actor: Actor,
+    *,
+    asking: EngineOptions | None = None,
+    anew: bool = False,
+    tell: Callable[[int, int], object] = lambda done, total: None,
+    now: Clock = utc_now,
+) -> SearchReport:
+    """Return what a search found, and the drafts it made, if any.
+
+    A search that was killed goes on where it was; the same search again gives the same
+    result and asks nothing. It stands in the ledger with what it tried.
+
+    Parameters
+    ----------
+    actor
+        Who searches, as the ledger names them; drafts are theirs.
+    asking
+        How the answering engine is asked; None for greedily.
+    anew
+        Whether what an unfinished search left is removed first.
+    tell
+        Told how many of the searches are done, and how many there are.
+
+    Raises
+    ------
+    DataError
+        The prompt, the cohort or a label cannot be searched; or the folder of the
+        search was changed by hand.
+    ConflictError
+        The prompt is not the newest version and this is no study, or another process
+        holds the same search.
+    OverlapError
+        What was found is copied from a case, or from the comment of a verdict.
+    EngineError
+        An engine is not there, cannot reflect, or failed too often.
+    LedgerError
+        The ledger is broken.
+    WriteError
+        The workspace cannot be written.
+    """
+    check_optimizer(request)
+    base = find_base(workspace, request)
+    asking = asking or EngineOptions()
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        objective = enter(
+            open_objective(
+                workspace, base, request.cohort, engine=request.engine, asking=asking
+            )
+        )
+        reflecting = None
+        if request.optimizer.reflects:
+            how = EngineOptions(
+                temperature=1.0,
+                max_tokens=REFLECTION_TOKENS,
+                seed=request.seed,
+                allow_unconstrained=True,
+            )
+            reflecting = enter(hold_engine(workspace, request.reflect, how))
+        ground, store = objective.ground, enter(open_store(workspace))
+        require_labels(ground, request.wanted)
+        splits = split_ground(ground, request)
+        if request.optimizer is Optimizer.TERMS:
+            prepared = _prepare_terms(workspace, request, objective)
+        else:
+            prepared = _prepare_library(
+                workspace, request, objective, reflecting, store
+            )
+        spec = _specify(workspace, request, objective, splits, prepared.settings)
+        folder = enter(open_search(workspace, spec, actor, anew=anew, now=now))
+        remembered = folder.result is not None
+        if remembered:
+            findings = _read_findings(folder)
+        else:
+            findings = _search(request, objective, splits, prepared, folder, tell)
+            folder.finish(
+                _FINDINGS.dump_python(findings, mode="json"),
+                candidates=findings.candidates,
+                asked=objective.asked,
+                now=now,
+            )
+        found = tuple(
+            objective.candidate(
+                {guide.label: guide for guide in one.guides}, system=one.system
+            )
+            for one in findings.kept
+        )
+        drafts: tuple[FoundDraft, ...] = ()
+        if not request.study:
+            by = Authorship(actor.name, now(), explain_findings(request, findings))
+            examined = Examination(
+                engine=request.engine, asking=asking, cohort=request.cohort
+            )
+            drafts = tuple(
+                _make_draft(workspace, store, ground, one, by, examined, actor, now)
+                for one in found
+            )
+    return SearchReport(
+        spec=spec,
+        findings=findings,
+        not_estimable=not_estimable(ground),
+        found=found,
+        expected_excess=expected_excess(
+            ground.clusters.total, max(1, findings.candidates), ground.protocol.accuracy
+        ),
+        remembered=remembered,
+        stale=_name_changes(workspace, spec, request),
+        drafts=drafts,
+    )
 
 
-def _split(ground: SearchGround, options: SearchOptions) -> tuple[NestedSplit, ...]:
+def check_optimizer(request: SearchRequest) -> None:
+    """Refuse an optimizer that cannot work here.
+
+    Raises
+    ------
+    EngineError
+        It needs an engine that reflects, and none is named.
+    DataError
+        A package is missing.
+    """
+    if request.optimizer.reflects:
+        check_reflects(request.optimizer, request.reflect)
+    if request.optimizer is Optimizer.MIPRO:
+        require_optuna()
+
+
+def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersion:
+    """Return the version that a search begins with.
+
+    Raises
+    ------
+    ConflictError
+        It is not the newest one, and the search is no study.
+    """
+    if request.study:
+        return read_version(workspace, request.prompt)
+    return find_start(workspace, request.prompt).base
+
+
+def split_ground(
+    ground: SearchGround, request: SearchRequest
+) -> tuple[NestedSplit, ...]:
+    """Return the nested splits of a search.
+
+    Raises
+    ------
+    DataError
+        The cohort is too small.
+    """
     try:
         return split_cases(
             ground.truth,
             ground.clusters.units,
-            repeats=options.repeats,
-            seed=options.seed,
+            repeats=request.splits,
+            seed=request.seed,
         )
     except ValueError as error:
         raise DataError(
@@ -363,12 +470,129 @@ def _split(ground: SearchGround, options: SearchOptions) -> tuple[NestedSplit, .
         ) from error
 
 
-def _spec(
+def not_estimable(ground: SearchGround) -> tuple[str, ...]:
+    """Return the labels below the protocol's minimum of positives."""
+    return tuple(
+        label
+        for label, known in zip(ground.labels, ground.scored, strict=True)
+        if not known
+    )
+
+
+def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
+    """Return the reason of a draft, from counts."""
+    gain = findings.estimate.gain
+    if gain.estimate is None or gain.low is None or gain.high is None:
+        said = ""
+    else:
+        said = (
+            f"; macro-F1 {gain.estimate:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) on "
+            f"cases of {request.cohort} that it had not seen"
+        )
+    labels = findings.labels
+    about = ", ".join(labels) if len(labels) <= _FEW else f"{len(labels)} labels"
+    return (
+        f"found by {request.optimizer} among {findings.candidates} candidates for "
+        f"{about}{said}"
+    )
+
+
+class _Prepared(NamedTuple):
+    """An optimizer with all that it needs besides cases."""
+
+    settings: Mapping[str, object]
+    """What its result depends on, as JSON data without text of cases."""
+
+    make: Callable[[Sequence[str], SearchFolder], WordingFinder]
+    """Returns what finds wordings for labels."""
+
+
+def _prepare_terms(
+    workspace: WorkspacePaths, request: SearchRequest, objective: Objective
+) -> _Prepared:
+    ground = objective.ground
+    refused = sorted(read_refusals(workspace, ground.version.name))
+
+    def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
+        answers = objective.answers(ground.version)
+        miner = TermMiner(workspace, ground, answers, refused=refused)
+        return TermFinder(objective, miner, labels=labels, budget=request.limit)
+
+    return _Prepared({"refused": digest_json(refused), "revision": REVISION}, make)
+
+
+def _prepare_library(
     workspace: WorkspacePaths,
+    request: SearchRequest,
+    objective: Objective,
+    reflecting: HeldEngine | None,
+    store: Store,
+) -> _Prepared:
+    ground = objective.ground
+    kept = read_kept(store, workspace, request.cohort)
+    local = reflecting is None or is_on_this_machine(workspace, request.reflect)
+    said = gather_verdicts(kept, comments=local)
+    approved = list_approved(workspace, ground.version, kept)
+    comments = [one.verdict.comment for one in kept]
+    reader = ProposalReader(
+        ground.version, read_private_wording(workspace, ground.cohort, comments)
+    )
+
+    def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
+        reflector = Reflector(reflecting, folder) if reflecting else None
+
+        def propose(cases: SeenCases, seed: int) -> Proposed:
+            if request.optimizer is Optimizer.NEAREST:
+                return search_nearest(
+                    objective, reader, approved, search=cases.search, labels=labels
+                )
+            if request.optimizer is Optimizer.BOOTSTRAP:
+                return search_bootstrap(
+                    objective, reader, approved, labels=labels, seed=seed
+                )
+            if reflector is None:
+                raise ValueError(f"{request.optimizer} needs an engine that reflects")
+            if request.optimizer is Optimizer.MIPRO:
+                return search_mipro(
+                    objective,
+                    reader,
+                    reflector,
+                    approved,
+                    cases=cases,
+                    labels=labels,
+                    budget=request.limit,
+                    seed=seed,
+                )
+            return search_gepa(
+                objective,
+                reader,
+                reflector,
+                cases,
+                labels=labels,
+                budget=request.limit,
+                said=said,
+                seed=seed,
+            )
+
+        return RankedFinder(objective, propose, reflector)
+
+    settings = {
+        "reflect": digest_json(reflecting.asker) if reflecting else "",
+        "verdicts": digest_json(sorted(one.id for one in kept)),
+        "comments": local,
+        "exemplars": digest_json(
+            {label: [asdict(one) for one in rows] for label, rows in approved.items()}
+        ),
+    }
+    return _Prepared(settings, make)
+
+
+def _specify(
+    workspace: WorkspacePaths,
+    request: SearchRequest,
     objective: Objective,
     splits: Sequence[NestedSplit],
-    options: SearchOptions,
-    refused: Sequence[str],
+    settings: Mapping[str, object],
 ) -> SearchSpec:
     ground = objective.ground
     return SearchSpec(
@@ -382,242 +606,105 @@ def _spec(
         splits=digest_splits(splits, ground.case_ids),
         engine=objective.engine.name,
         asker=digest_bytes(canonical_json(objective.engine.asker)),
-        optimizer="terms",
-        seed=options.seed,
-        budget=options.budget,
-        settings={
-            "labels": list(options.labels),
-            "repeats": options.repeats,
-            "refused": digest_json(list(refused)),
-            "revision": REVISION,
-        },
-        libraries=library_versions("ahocorasick-rs", "numpy", "scipy"),
-    )
-
-
-def _choose_labels(
-    ground: SearchGround, options: SearchOptions, objective: Objective | None
-) -> tuple[str, ...]:
-    """Return the labels that may change, in published order.
-
-    Without an objective, `FAILING` stands for all that may be among them.
-    """
-    if options.labels == (FAILING,):
-        if objective is None:
-            return _estimable(ground)
-        return _failing(objective)
-    unknown = [one for one in options.labels if one not in ground.labels]
-    if unknown:
-        raise DataError(
-            f"{unknown[0]!r} is no label that {ground.version.ref} asks for and the "
-            f"reference of {ground.cohort.name} judges. Name some of "
-            f"{', '.join(ground.labels)}, or {FAILING}."
-        )
-    chosen = options.labels or ground.labels
-    return tuple(one for one in _estimable(ground) if one in chosen)
-
-
-def _estimable(ground: SearchGround) -> tuple[str, ...]:
-    return tuple(
-        label
-        for label, known in zip(ground.labels, ground.scored, strict=True)
-        if known
-    )
-
-
-def _not_estimable(ground: SearchGround) -> tuple[str, ...]:
-    return tuple(one for one in ground.labels if one not in _estimable(ground))
-
-
-def _failing(objective: Objective) -> tuple[str, ...]:
-    """Return the labels below the protocol's thresholds on all cases."""
-    ground, protocol = objective.ground, objective.ground.protocol
-    score = objective.score(objective.answers(ground.version))
-    passed = (score.accuracy >= protocol.accuracy) & (
-        kappas(score.counts) >= protocol.kappa
-    )
-    failing = ground.scored & ~passed
-    return tuple(
-        label for label, fails in zip(ground.labels, failing, strict=True) if fails
+        optimizer=request.optimizer.value,
+        seed=request.seed,
+        budget=request.limit,
+        settings={"labels": list(request.wanted), **settings},
+        libraries=library_versions(*request.optimizer.libraries),
     )
 
 
 def _search(
+    request: SearchRequest,
     objective: Objective,
-    miner: TermMiner,
     splits: Sequence[NestedSplit],
-    labels: Collection[str],
-    options: SearchOptions,
+    prepared: _Prepared,
+    folder: SearchFolder,
+    tell: Callable[[int, int], object],
 ) -> SearchFindings:
-    """Search in every split, then on all cases; see `optimize_prompt`."""
-    tested = 0
-
-    def mine(rows: Any, least_gain: float) -> tuple[TermProposal, ...]:
-        nonlocal tested
-        made: MinedTerms = miner.mine(rows, labels, least_gain=least_gain)
-        tested = max(tested, made.tested)
-        return made.proposals[: options.budget]
-
-    selected = np.zeros((len(splits), len(LEVELS)))
-    chains: list[tuple[TermProposal, ...]] = []
-    for row, split in enumerate(splits):
-        for column, level in enumerate(LEVELS):
-            made = _with(objective, mine(split.search, level))
-            score = objective.score(
-                objective.answers(made, split.select), split.select
-            ).macro_f1
-            selected[row, column] = -1 if score is None else score
-        chains.append(mine(split.known, LEVELS[int(selected[row].argmax())]))
-    level = LEVELS[int(selected.mean(axis=0).argmax())]
-    proposals = mine(np.arange(len(objective.ground.items)), level)
-    found = [_with(objective, chain) for chain in chains]
-    estimate = estimate_nested(objective, splits, found, seed=options.seed)
-    curve = _draw_curve(objective, splits, chains, proposals)
-    return SearchFindings(
-        proposals=proposals,
-        estimate=estimate,
-        curve=curve,
-        least_gain=level,
-        tested=tested,
-        scored=objective.candidates - 1,
-    )
-
-
-def _with(objective: Objective, proposals: Sequence[TermProposal]) -> PromptVersion:
-    ground = objective.ground
-    language = ground.items[0].language if ground.items else "en"
-    guides = apply_proposals(ground.version, proposals, language)
-    return objective.candidate(guides)
-
-
-def _draw_curve(
-    objective: Objective,
-    splits: Sequence[NestedSplit],
-    chains: Sequence[Sequence[TermProposal]],
-    proposals: Sequence[TermProposal],
-) -> tuple[AcceptedScore, ...]:
-    """Return scores by the number of proposals accepted."""
-    total = len(proposals)
-    steps = np.unique(
-        np.linspace(0, total, min(total, _POINTS) + 1).round().astype(int)
-    )
-    pooled = np.concatenate([split.estimate for split in splits])
-    points = []
-    for accepted in map(int, steps):
-        whole = _with(objective, proposals[:accepted])
-        parts = [
-            objective.answers(
-                # So much of each chain, since chains differ in length.
-                _with(objective, chain[: round(accepted * len(chain) / max(total, 1))]),
-                split.estimate,
-            )
-            for chain, split in zip(chains, splits, strict=True)
-        ]
-        points.append(
-            AcceptedScore(
-                accepted,
-                objective.score(objective.answers(whole)).macro_f1,
-                objective.score(np.concatenate(parts), pooled).macro_f1,
-            )
+    """Return what is found; where no label is wrong, nothing is searched for."""
+    parent = objective.ground.version
+    labels = choose_labels(objective, request.wanted)
+    conclusion, effort = Conclusion(), SearchEffort()
+    if labels:
+        finder, total = prepared.make(labels, folder), len(splits) + 1
+        estimate, conclusion = search_nested(
+            objective,
+            finder,
+            splits,
+            seed=request.seed,
+            tell=lambda done: tell(done, total),
         )
-    return tuple(points)
+        effort = finder.effort
+    else:
+        unchanged = [parent] * len(splits)
+        estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
+    return SearchFindings(
+        labels=labels,
+        estimate=estimate,
+        kept=tuple(
+            KeptWording(
+                tuple(one for one in made.guides if one != parent.guide(one.label)),
+                None if made.system == parent.system else made.system,
+            )
+            for made in conclusion.kept
+        ),
+        proposals=conclusion.proposals,
+        curve=conclusion.curve,
+        scored=objective.candidates - 1,
+        effort=effort,
+    )
 
 
-def _read_result(folder: SearchFolder) -> tuple[SearchFindings, tuple[str, ...]]:
-    data: Mapping[str, Any] = folder.result or {}
+def _read_findings(folder: SearchFolder) -> SearchFindings:
     try:
-        findings = _FINDINGS.validate_python(data["findings"])
-        return findings, tuple(data["labels"])
-    except (KeyError, ValidationError) as error:
+        return _FINDINGS.validate_python(folder.result)
+    except ValidationError as error:
         raise DataError(
-            f"{folder.path} holds the result of another ranloop. Remove it and search "
-            "again."
+            f"{folder.path} holds the result of another version of ranloop. Remove "
+            "the folder and search again."
         ) from error
 
 
 def _name_changes(
-    workspace: WorkspacePaths, spec: SearchSpec, prompt: str | None
+    workspace: WorkspacePaths, spec: SearchSpec, request: SearchRequest
 ) -> tuple[str, ...]:
-    """Return what has changed since the search began.
-
-    Parameters
-    ----------
-    prompt
-        What a draft would be made of; None for none.
-    """
+    """Return what has changed since the search began."""
     changes: list[str] = []
-    newest = read_reference(workspace, spec.cohort)
-    if newest.digest != spec.reference_digest:
-        number = newest.number
+    reference = read_reference(workspace, spec.cohort)
+    if reference.digest != spec.reference_digest:
         changes.append(
-            f"the reference of {spec.cohort} was revised to version {number}"
+            f"the reference of {spec.cohort} was revised to version {reference.number}"
         )
-    if prompt is not None:
-        base = find_start(workspace, prompt).base
-        if base.digest != spec.prompt_digest:
-            changes.append(f"{base.ref} was committed, so that there is no draft")
+    if not request.study:
+        base = read_version(workspace, spec.prompt)
+        newest = latest_version(workspace, base.name)
+        if newest.digest not in (base.digest, base.parent if base.draft else ""):
+            changes.append(f"{newest.ref} was committed")
     return tuple(changes)
 
 
 def _make_draft(
     workspace: WorkspacePaths,
-    report: SearchReport,
-    prompt: str,
-    options: SearchOptions,
+    store: Store,
+    ground: SearchGround,
+    wording: PromptVersion,
+    by: Authorship,
+    how: Examination,
     actor: Actor,
     now: Clock,
-) -> SearchReport:
-    """Return the report with its draft, checked; an open draft that says it is used."""
-    guides = {
-        guide.label: guide
-        for guide in report.found.guides
-        if guide.label in {one.label for one in report.findings.proposals}
-    }
-    known = _find_draft(workspace, report.found)
-    with open_store(workspace) as store:
-        if known:
-            ref = known
-            notes: tuple[str, ...] = ("an open draft says this already",)
-        else:
-            made = begin_draft(
-                workspace,
-                store,
-                DraftRequest(
-                    prompt=prompt,
-                    cohort=report.spec.cohort,
-                    guides=guides,
-                    engine=options.engine,
-                    why=_explain(report),
-                    origin=DraftOrigin.OPTIMIZER,
-                ),
-                actor,
-                now=now,
-            )
-            ref, notes = made.draft.ref, made.notes
-        how = Examination(
-            engine=options.engine, asking=options.asking, cohort=report.spec.cohort
-        )
-        check = check_draft_ref(workspace, store, ref, actor, how, now=now)
-    return replace(report, draft=ref, check=check, notes=notes)
-
-
-def _find_draft(workspace: WorkspacePaths, found: PromptVersion) -> str:
-    """Return the open draft with the wording of `found`; empty for none."""
-    for draft in list_drafts(workspace, found.name):
-        try:
-            version = read_version(workspace, f"{found.name}@draft:{draft}")
-        except DataError:
-            continue
-        if version.digest == found.digest:
-            return version.ref
-    return ""
-
-
-def _explain(report: SearchReport) -> str:
-    """Return the reason of a draft, in counts."""
-    labels = {one.label for one in report.findings.proposals}
-    gain = report.findings.estimate.gain.estimate or 0.0
-    return (
-        f"{len(report.findings.proposals)} terms and exclusions for {len(labels)} "
-        f"labels, mined by terms; macro-F1 {gain:+.3f} on cases not searched"
-    )
+) -> FoundDraft:
+    """Return the draft with a wording, checked; an open one that says it is used."""
+    words = tuple(new_wording(ground.version, wording))
+    copies, unseen = check_copies(workspace, words, ground.cohort)
+    refuse_copied(workspace, store, words, ground.cohort.name, copies)
+    base, cohort = ground.version, ground.cohort.name
+    ref = draft_proposal(workspace, base, wording, cohort, by).ref
+    known = recall_check(workspace, store, ref, how.engine)
+    if known is not None and not known.stale:
+        return FoundDraft(ref, known.checked.objections, name_unseen(unseen))
+    try:
+        checked = check_draft_ref(workspace, store, ref, actor, how, now=now)
+    except ConflictError as error:  # another version was committed meanwhile
+        return FoundDraft(ref, (str(error),), name_unseen(unseen))
+    return FoundDraft(ref, checked.objections, name_unseen(unseen))

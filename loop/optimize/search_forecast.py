@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -9,11 +10,20 @@ import numpy as np
 from loop.core.config import ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
-from loop.optimize.library_search import Optimizer, SearchRequest, find_base
 from loop.optimize.objective import SearchGround, read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
-from loop.optimize.reflect import check_reflects
-from loop.optimize.splits import split_cases
+from loop.optimize.search import (
+    Optimizer,
+    SearchRequest,
+    check_optimizer,
+    find_base,
+    not_estimable,
+    split_ground,
+)
+from loop.optimize.search_labels import require_labels
+from loop.optimize.splits import NestedSplit
+from loop.optimize.terms import LEVELS
+from loop.optimize.terms_search import CURVE_POINTS
 from loop.run.cost import DryRun, asked_model, estimate_run
 from loop.run.tokens import find_counter
 
@@ -38,6 +48,8 @@ class AskingForecast(NamedTuple):
     engine: str
     requests: int
     prompt_tokens: int
+    """0 of `rules`, which reads no tokens; so are those of the output."""
+
     output_tokens: int
     cost: float | None
     """In the currency of the model's price; None without one."""
@@ -52,7 +64,10 @@ class SearchForecast(NamedTuple):
     cohort: str
     optimizer: Optimizer
     labels: tuple[str, ...]
-    """As asked for: which of them fail is known once the version was asked."""
+    """As asked for, none for all: which fail is known once the version was asked."""
+
+    not_estimable: tuple[str, ...]
+    """Labels below the protocol's minimum of positives."""
 
     cases: int
     parts: tuple[SearchedPart, ...]
@@ -61,7 +76,7 @@ class SearchForecast(NamedTuple):
     """None for an optimizer that asks no language model what to propose."""
 
     exact: bool
-    """Whether tokens were counted with the model's own tokenizer."""
+    """Whether tokens were counted with the models' own tokenizers."""
 
 
 def forecast_search(
@@ -81,13 +96,11 @@ def forecast_search(
     EngineError
         An engine is not there, or cannot reflect.
     """
-    if request.optimizer.reflects:
-        check_reflects(request.optimizer, request.reflect)
+    check_optimizer(request)
     base = find_base(workspace, request)
     ground = read_search_ground(workspace, base, request.cohort)
-    splits = split_cases(
-        ground.truth, ground.clusters.units, repeats=request.splits, seed=request.seed
-    )
+    require_labels(ground, request.wanted)
+    splits = split_ground(ground, request)
     run = estimate_run(workspace, base, request.cohort, engine=request.engine)
     scored = ground.scored
     parts = []
@@ -102,51 +115,71 @@ def forecast_search(
                 (int(counts.min()), int(counts.max())),
             )
         )
-    searches = request.splits + 1
+    answering, exact = _answering(request, run, splits)
+    reflecting = None
+    if request.optimizer.reflects:
+        reflecting, known = _reflecting(workspace, request, ground)
+        exact = exact and known
     return SearchForecast(
         prompt=base.ref,
         cohort=request.cohort,
         optimizer=request.optimizer,
-        labels=request.labels,
+        labels=request.wanted,
+        not_estimable=not_estimable(ground),
         cases=len(ground.items),
         parts=tuple(parts),
-        answering=_answering(request, run, searches),
-        reflecting=_reflecting(workspace, request, ground, searches)
-        if request.optimizer.reflects
-        else None,
-        exact=run.counter.exact,
+        answering=answering,
+        reflecting=reflecting,
+        exact=exact,
     )
 
 
-def _answering(request: SearchRequest, run: DryRun, searches: int) -> AskingForecast:
-    """Return what the answering engine is asked at most.
-
-    The version itself about every case, each search its budget, and what was found in
-    each split about every case, before and after guides that lose are put back.
-    """
-    budget = request.budget if request.optimizer.reflects else run.cases
-    asked = run.cases + searches * budget + 2 * request.splits * run.cases
+def _answering(
+    request: SearchRequest, run: DryRun, splits: Sequence[NestedSplit]
+) -> tuple[AskingForecast, bool]:
+    """Return what the answering engine is asked at most, and if tokens are exact."""
+    if request.optimizer is Optimizer.TERMS:
+        asked = _count_terms(splits, run.cases)
+    else:
+        # The version itself about every case, each search its budget, and what was
+        # found in each split about every case, before and after guides that lose are
+        # put back.
+        budget = request.limit if request.optimizer.reflects else run.cases
+        asked = run.cases + (len(splits) + 1) * budget + 2 * len(splits) * run.cases
     times = asked / run.cases
-    shape = run.chosen
-    return AskingForecast(
+    shape, free = run.chosen, run.engine.partition(":")[0] == "rules"
+    forecast = AskingForecast(
         engine=run.engine,
         requests=round(shape.requests * times),
-        prompt_tokens=round(shape.prompt_tokens * times),
-        output_tokens=round(shape.output_tokens * times),
+        prompt_tokens=0 if free else round(shape.prompt_tokens * times),
+        output_tokens=0 if free else round(shape.output_tokens * times),
         cost=None if shape.cost is None else shape.cost * times,
         currency=run.price.currency if run.price else "",
+    )
+    return forecast, free or run.counter.exact
+
+
+def _count_terms(splits: Sequence[NestedSplit], cases: int) -> int:
+    """Return the cases that a search for terms asks about at most.
+
+    In each split every level on `select`, what it ends with on all parts, and the
+    points of the curve on `estimate`; on all cases the version itself and the curve.
+    """
+    return (CURVE_POINTS + 2) * cases + sum(
+        len(one.search)
+        + (len(LEVELS) + 1) * len(one.select)
+        + (CURVE_POINTS + 1) * len(one.estimate)
+        for one in splits
     )
 
 
 def _reflecting(
-    workspace: WorkspacePaths,
-    request: SearchRequest,
-    ground: SearchGround,
-    searches: int,
-) -> AskingForecast:
-    """Return what the reflecting engine is asked at most."""
+    workspace: WorkspacePaths, request: SearchRequest, ground: SearchGround
+) -> tuple[AskingForecast, bool]:
+    """Return what the reflecting engine is asked at most, and if tokens are exact."""
+    searches = request.splits + 1
     components = list_components(ground.version)
-    names = [one for one in request.labels if one in components]
+    names = [one for one in request.wanted if one in components]
     if not names:
         names = [one for one in ground.labels if one in components]
     counter = find_counter(asked_model(request.reflect))
@@ -155,14 +188,14 @@ def _reflecting(
     texts = [text for item in ground.items for text in item.variables.values()]
     text = sum(map(counter.count, texts)) / len(ground.items)
     if request.optimizer is Optimizer.GEPA:
-        questions = searches * (request.budget // MINIBATCH + 1)
+        questions = searches * (request.limit // MINIBATCH + 1)
         shown = guide + task + MINIBATCH * text
     else:
         questions = searches * _MOST_MIPRO * len(names)
         shown = guide + task
     price = _price(workspace, request.reflect)
     prompt, output = round(questions * shown), round(questions * guide)
-    return AskingForecast(
+    forecast = AskingForecast(
         engine=request.reflect,
         requests=questions,
         prompt_tokens=prompt,
@@ -170,6 +203,7 @@ def _reflecting(
         cost=price.cost(prompt, output, 0) if price else None,
         currency=price.currency if price else "",
     )
+    return forecast, counter.exact
 
 
 def _price(workspace: WorkspacePaths, engine: str) -> ModelPrice | None:

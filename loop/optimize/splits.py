@@ -32,6 +32,11 @@ class SeenCases(NamedTuple):
     select: Rows
     """Those that it may choose on."""
 
+    @property
+    def known(self) -> Rows:
+        """All of them."""
+        return np.union1d(self.search, self.select)
+
 
 class NestedSplit(NamedTuple):
     """Places of cases in the cohort, ascending; no unit is in two parts."""
@@ -44,11 +49,6 @@ class NestedSplit(NamedTuple):
     def seen(self) -> SeenCases:
         """What an optimizer is given: not the cases that it is estimated on."""
         return SeenCases(self.search, self.select)
-
-    @property
-    def known(self) -> Rows:
-        """All that a search may use before it is measured."""
-        return np.union1d(self.search, self.select)
 
 
 def split_cases(

@@ -35,7 +35,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.optimize.objective import open_objective
-from loop.optimize.search import SearchOptions, optimize_prompt
+from loop.optimize.search import SearchRequest, search_prompt
 from loop.optimize.terms import ProposalKind, TermProposal, apply_proposals
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
@@ -162,14 +162,13 @@ def measure(folder: Path, seeds: int, *, wrong: bool) -> None:
     print("seed accepted  search  estimate               test(same)  test  gain  s")
     for seed in range(seeds):
         began = time.process_time()
-        options = SearchOptions(study=True, seed=seed)
-        report = optimize_prompt(
-            workspace, START, "openi_dev", actor=ACTOR, options=options
-        )
+        request = SearchRequest(prompt=START, cohort="openi_dev", study=True, seed=seed)
+        report = search_prompt(workspace, request, ACTOR)
         spent = time.process_time() - began
         estimate = report.findings.estimate
         same = [one.label for one in estimate.labels if one.estimable]
-        on_same, on_test = held.score(report.found, same), held.score(report.found)
+        found = report.found[0]
+        on_same, on_test = held.score(found, same), held.score(found)
         inside = estimate.found.low <= on_same <= estimate.found.high
         covered += inside
         print(

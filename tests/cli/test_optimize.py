@@ -13,7 +13,7 @@ from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import read_kept
 from loop.review.verdict_files import read_verdicts
 from loop.run.store import open_store
-from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, Bench, learnable
+from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, Bench, hopeless, learnable
 
 
 @pytest.fixture
@@ -54,9 +54,12 @@ def test_a_search_ends_with_a_draft_to_commit(bench):
 
 
 def test_nothing_better_is_a_good_result(bench):
-    """It says so and ends with 0."""
-    bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
+    """It says so and ends with 0, as where there is nothing to search for."""
+    bench.cohort(hopeless(1), replace=True)
     assert run(bench, "tiny", "-c", "dev").endswith("no better prompt found\n")
+    bench.cohort(learnable(), replace=True)
+    bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
+    assert run(bench, "tiny", "-c", "dev").endswith(": no label is wrong\n")
 
 
 def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):
@@ -98,9 +101,10 @@ def test_json_is_one_object(bench):
 def test_a_dry_run_asks_nothing(bench):
     """As a table, and as JSON."""
     said = run(bench, "tiny", "-c", "dev", "--dry-run")
-    assert "none was asked" in said
+    assert "NOTHING WAS ASKED" in said
+    assert "rules     1,740              0" in said
     data = json.loads(run(bench, "tiny", "-c", "dev", "--dry-run", "--json"))
-    assert data["splits"] == [[36, 12, 12]] * 5
+    assert [one["cases"] for one in data["parts"]] == [[36] * 5, [12] * 5, [12] * 5]
     assert not (bench.workspace.private / "optimize").exists()
 
 
@@ -119,3 +123,31 @@ def test_a_page_over_the_workspaces_files_is_refused(bench):
     page = bench.workspace.private / "x.html"
     with pytest.raises(DataError, match="holds the workspace's own files"):
         run(bench, "tiny", "-c", "dev", "--html", str(page))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--accept-all",),
+        ("--with", "nearest", "--study", "--accept-all"),
+        ("--with", "nearest", "--refuse", "edema:term:fluid"),
+        ("--with", "nearest", "--verdicts", "proposals.yaml"),
+    ],
+)
+def test_options_that_have_no_meaning_are_refused(bench, words):
+    """Not ignored, and before anything is done."""
+    app = typer.Typer(rich_markup_mode=None)
+    optimize.register(app)
+    place = ("--workspace", str(bench.workspace.root))
+    done = CliRunner().invoke(app, ["tiny", "-c", "dev", *words, *place])
+    assert done.exit_code == 2
+    assert not (bench.workspace.private / "optimize").exists()
+
+
+def test_the_help_fits_a_terminal(bench):
+    """Of 80 columns."""
+    app = typer.Typer(rich_markup_mode=None)
+    optimize.register(app)
+    said = CliRunner().invoke(app, ["--help"], terminal_width=80).stdout
+    assert "--with" in said
+    assert max(map(len, said.splitlines())) <= 80

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loop.core.paths import WorkspacePaths
 from loop.engines import base
-from loop.optimize.library_search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.search import Optimizer, SearchRequest, search_prompt
 from tests.optimize.made_task import ACTOR, StubReflector
 
 

@@ -3,7 +3,7 @@
 import json
 import stat
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -12,14 +12,10 @@ from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.records import Completion, Exemplar, Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
-from loop.optimize import library_search
-from loop.optimize.library_search import (
-    FAILING,
-    Optimizer,
-    SearchRequest,
-    search_prompt,
-)
+from loop.optimize import search
 from loop.optimize.proposals import Objection
+from loop.optimize.search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.search_labels import FAILING
 from loop.prompts.catalog import list_drafts, read_version, write_version
 from loop.review.revise.draft import list_open_drafts
 from loop.review.revise.draft_files import DraftOrigin, read_about, read_line
@@ -91,8 +87,8 @@ def test_a_made_task_is_improved(improvable, stub, optimizer, capfd):
     approve(improvable, *SYNONYMS)
     result = search_prompt(improvable, request(optimizer), ACTOR)
     assert result.better
-    assert result.gain.low > 0
-    draft = read_version(improvable, result.drafts[0])
+    assert result.findings.estimate.gain.low > 0
+    draft = read_version(improvable, result.drafts[0].ref)
     guide = draft.guide("pleural_effusion")
     learnt = {*guide.terms, *(one.evidence for one in guide.exemplars)}
     assert learnt & set(SYNONYMS)
@@ -101,12 +97,10 @@ def test_a_made_task_is_improved(improvable, stub, optimizer, capfd):
     with open_store(improvable) as store:
         info = list_open_drafts(improvable, store, "tiny")[-1]
     assert (info.cohort, info.behind, info.problem) == ("dev", False, "")
-    assert (info.checked, result.objections) == (
-        "passed",
-        dict.fromkeys(result.drafts, ()),
-    )
+    assert info.checked == "passed"
+    assert {one.objections for one in result.drafts} == {()}
     (entry,) = searched(improvable)
-    assert entry.payload["candidates"] == result.candidates > 0
+    assert entry.payload["candidates"] == result.findings.candidates > 0
     assert capfd.readouterr() == ("", "")
     assert bool(stub.asked) is optimizer.reflects
 
@@ -140,7 +134,9 @@ def test_what_was_not_seen_decides(workspace, tmp_path, stub):
         )
         result = search_prompt(workspace, asked, ACTOR)
         better += result.better
-        assert result.better == bool(result.gain.low and result.gain.low > 0)
+        assert result.better == bool(
+            result.findings.estimate.gain.low and result.findings.estimate.gain.low > 0
+        )
     assert better <= 1
     assert len(searched(workspace)) == 20
     assert not list_drafts(workspace, "tiny")
@@ -153,7 +149,8 @@ def test_nothing_better_is_a_result_without_a_draft(improvable, stub):
     result = search_prompt(improvable, request(), ACTOR)
     assert (result.better, result.drafts) == (False, ())
     assert result.words == "no better prompt found"
-    assert result.refused == {Objection.NOT_A_GUIDE.value: result.proposals}
+    effort = result.findings.effort
+    assert effort.refused == ((Objection.NOT_A_GUIDE.value, effort.proposed),)
     assert not list_drafts(improvable, "tiny")
     assert len(searched(improvable)) == 1
 
@@ -163,7 +160,7 @@ def test_a_finished_search_is_read_again(improvable, stub):
     first = search_prompt(improvable, request(), ACTOR)
     questions, drafts = len(stub.asked), list_drafts(improvable, "tiny")
     again = search_prompt(improvable, request(), ACTOR)
-    assert asdict(again) == asdict(first)
+    assert again == replace(first, remembered=True)
     assert len(stub.asked) == questions
     assert list_drafts(improvable, "tiny") == drafts
     assert len(searched(improvable)) == 1
@@ -184,7 +181,7 @@ def test_case_text_stays_in_the_private_folder(workspace, tmp_path, stub):
     for path in folder.rglob("*"):
         mode = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, (path, mode)
-    assert SECRET not in json.dumps(asdict(result))
+    assert SECRET not in json.dumps(result.data)
     for path in workspace.root.rglob("*"):
         if path.is_file() and workspace.private not in path.parents:
             assert SECRET.encode() not in path.read_bytes(), path
@@ -217,7 +214,7 @@ def test_comments_are_told_to_an_engine_on_this_machine_only(
     improvable, stub, monkeypatch, here
 ):
     """Judgement and context are told to any; a comment is a note of the team."""
-    monkeypatch.setattr(library_search, "is_on_this_machine", lambda *_: here)
+    monkeypatch.setattr(search, "is_on_this_machine", lambda *_: here)
     rows = [
         verdict(f"c{number}", label="pleural_effusion", comment="seen on the ward")
         for number in range(100)
@@ -272,7 +269,7 @@ def test_an_old_version_is_only_studied(improvable, stub):
     result = search_prompt(improvable, request(prompt="tiny@v1", study=True), ACTOR)
     assert result.better
     assert result.drafts == ()
-    assert result.words == "better, a study"
+    assert result.words == "a better prompt was found; no draft: this is a study"
 
 
 def test_a_commit_during_a_search_leaves_its_draft_behind(improvable, stub):
@@ -288,8 +285,8 @@ def test_a_commit_during_a_search_leaves_its_draft_behind(improvable, stub):
             append_event(improvable.ledger, event, ACTOR)
 
     result = search_prompt(improvable, request(), ACTOR, tell=overtake)
-    assert read_line(improvable, result.drafts[0]).behind
-    assert "was committed" in result.objections[result.drafts[0]][0]
+    assert read_line(improvable, result.drafts[0].ref).behind
+    assert "was committed" in result.drafts[0].objections[0]
 
 
 def test_a_reference_revised_meanwhile_makes_the_result_stale(improvable, stub):
@@ -302,9 +299,9 @@ def test_a_reference_revised_meanwhile_makes_the_result_stale(improvable, stub):
             correct_reference(improvable, members, marks, actor=ACTOR, reason="seen")
 
     result = search_prompt(improvable, request(), ACTOR, tell=revise)
-    assert "revised to version 2 while it was searched" in result.stale
+    assert result.stale == ("the reference of dev was revised to version 2",)
     again = search_prompt(improvable, request(), ACTOR)
-    assert again.stale == ""
+    assert again.stale == ()
     assert len(searched(improvable)) == 2
 
 
@@ -334,12 +331,14 @@ def test_a_holdout_is_out_of_reach(workspace, tmp_path, stub):
 
 def test_labels_are_those_that_fail_their_gate(improvable, stub):
     """Or those that are named; one that nobody asks for is refused."""
-    assert search_prompt(improvable, request(), ACTOR).labels == ("pleural_effusion",)
+    assert search_prompt(improvable, request(), ACTOR).findings.labels == (
+        "pleural_effusion",
+    )
     with pytest.raises(DataError, match="no label edema"):
         search_prompt(improvable, request(labels=("edema",)), ACTOR)
     named = request(labels=("cardiomegaly",), budget=30)
     result = search_prompt(improvable, named, ACTOR)
-    assert (result.labels, result.better) == (("cardiomegaly",), False)
+    assert (result.findings.labels, result.better) == (("cardiomegaly",), False)
 
 
 def test_nothing_wrong_is_nothing_to_search_for(workspace, tmp_path, stub):

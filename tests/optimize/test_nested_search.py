@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loop.optimize.nested_search import (
+    RankedFinder,
     find_pareto,
     put_back,
     rank_candidates,
@@ -49,7 +50,8 @@ def test_an_optimizer_never_sees_what_it_is_estimated_on(objective):
         seen.append((cases, seed))
         return Proposed((knows(*SYNONYMS),), 1)
 
-    found = search_nested(objective, propose, splits, seed=10)
+    finder = RankedFinder(objective, propose)
+    found = search_nested(objective, finder, splits, seed=10)
     for split, (cases, _) in zip(splits, seen, strict=False):
         used = np.union1d(cases.search, cases.select)
         assert not np.intersect1d(used, split.estimate).size
@@ -57,24 +59,23 @@ def test_an_optimizer_never_sees_what_it_is_estimated_on(objective):
     last, _ = seen[-1]
     everything = np.union1d(last.search, last.select)
     assert len(everything) == len(objective.ground.items)
-    assert found.kept == (knows(*SYNONYMS),)
-    assert len(found.rounds) == 6
+    assert found.conclusion.kept == (knows(*SYNONYMS),)
+    assert finder.effort.calls == 6
 
 
 def test_no_last_search_where_nothing_is_better(objective):
     """What is not better is not searched for again."""
-    found = search_nested(
-        objective, lambda cases, seed: Proposed((), 0), splits_of(objective)
-    )
-    assert (found.kept, len(found.rounds)) == ((), 5)
+    finder = RankedFinder(objective, lambda cases, seed: Proposed((), 1))
+    found = search_nested(objective, finder, splits_of(objective))
+    assert (found.conclusion.kept, finder.effort.calls) == ((), 5)
     assert not found.estimate.better
 
 
 def test_the_best_on_the_selecting_cases_comes_first(objective):
     """One that is worse there than the parent is not among them."""
-    split = splits_of(objective)[0]
+    seen = splits_of(objective)[0].seen
     one, all_, worse = knows(SYNONYMS[0]), knows(*SYNONYMS), knows("clear lungs")
-    ranked = rank_candidates(objective, [worse, one, all_, one], split)
+    ranked = rank_candidates(objective, [worse, one, all_, one], seen)
     assert ranked == (all_, one)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from loop.core.errors import EngineError
-from loop.optimize import library_search
-from loop.optimize.library_search import Optimizer, search_prompt
+from loop.optimize import search
+from loop.optimize.search import Optimizer, search_prompt
 from loop.prompts.catalog import list_drafts
 from tests.optimize.made_task import ACTOR, SYNONYMS
 from tests.optimize.test_library_search import approve, request, searched
@@ -33,7 +33,7 @@ def test_a_model_that_knows_nothing_finds_nothing(
     improvable, server, monkeypatch, optimizer
 ):
     """What it writes is refused or cut off, and nothing is called better."""
-    monkeypatch.setattr(library_search, "REFLECTION_TOKENS", 48)
+    monkeypatch.setattr(search, "REFLECTION_TOKENS", 48)
     asked = request(optimizer, reflect=f"openai:tiny@{server}", budget=60, splits=1)
     try:
         result = search_prompt(improvable, asked, ACTOR)
@@ -42,7 +42,8 @@ def test_a_model_that_knows_nothing_finds_nothing(
         assert not searched(improvable)
     else:
         assert not result.better
-        assert sum(result.refused.values()) == result.proposals
+        effort = result.findings.effort
+        assert sum(dict(effort.refused).values()) == effort.proposed
     assert not list_drafts(improvable, "tiny")
 
 
@@ -55,6 +56,6 @@ def test_a_model_that_answers_by_chance_is_improved_by_nothing(
     engine = f"openai:tiny@{server}"
     asked = request(optimizer, engine=engine, labels=(), splits=1, study=True)
     result = search_prompt(improvable, asked, ACTOR)
-    assert result.candidates > 0
+    assert result.findings.candidates > 0
     assert not result.better
     assert search_prompt(improvable, asked, ACTOR).words == result.words

@@ -6,8 +6,8 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import read_ledger
-from loop.optimize.library_search import Optimizer, search_prompt
 from loop.optimize.reflect import is_on_this_machine
+from loop.optimize.search import Optimizer, search_prompt
 from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
 from tests.optimize.test_library_search import request
@@ -60,7 +60,7 @@ def test_a_server_proposes(improvable):
         result = search(improvable, url)
     assert result.better
     questions = [body for _, body in script.seen if question_in(body)]
-    assert len(questions) == result.reflections
+    assert len(questions) == result.findings.effort.reflections
     assert all("response_format" not in body for body in questions)
 
 
@@ -106,7 +106,7 @@ def test_a_server_that_dies_leaves_what_it_answered(improvable):
         result = search(improvable, url)
     assert result.better
     again = [question_in(body) for _, body in script.seen if question_in(body)]
-    assert len(again) < result.reflections
+    assert len(again) < result.findings.effort.reflections
     assert len(set(again) & before) <= 1
 
 

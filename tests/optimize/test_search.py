@@ -5,17 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import ConflictError, DataError
+from loop.core.errors import ConflictError, DataError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.evaluate.tried import correct_optimism
 from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
 from loop.optimize.refusals import read_refusals, refuse_proposal
-from loop.optimize.search import FAILING, SearchOptions, optimize_prompt, plan_search
-from loop.optimize.terms import TermMiner
+from loop.optimize.search import SearchRequest, search_prompt
+from loop.optimize.search_forecast import forecast_search
+from loop.optimize.search_labels import FAILING
+from loop.optimize.terms import TermMiner, apply_proposals
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.release.provenance import selection_facts
-from loop.review.revise.draft_files import DraftOrigin, read_about
+from loop.review.revise.check_record import recall_check
+from loop.review.revise.draft_files import DraftOrigin, read_about, remove_draft
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, hopeless, learnable
@@ -23,9 +26,8 @@ from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, hopeless, learnabl
 
 def search(bench, prompt="tiny", **options):
     """Search on the cohort."""
-    return optimize_prompt(
-        bench.workspace, prompt, "dev", actor=SEARCHER, options=SearchOptions(**options)
-    )
+    asked = SearchRequest(prompt=prompt, cohort="dev", **options)
+    return search_prompt(bench.workspace, asked, SEARCHER)
 
 
 def test_a_better_wording_becomes_a_checked_draft(taught):
@@ -33,12 +35,15 @@ def test_a_better_wording_becomes_a_checked_draft(taught):
     report = search(taught)
     assert report.better
     assert report.findings.estimate.found.estimate == pytest.approx(1.0)
-    draft = read_version(taught.workspace, report.draft)
+    (made,) = report.drafts
+    draft = read_version(taught.workspace, made.ref)
     assert draft.guide(EFFUSION).terms == ("collection",)
-    assert draft.digest == report.found.digest
+    assert draft.digest == report.found[0].digest
     assert read_about(taught.workspace, draft).origin is DraftOrigin.OPTIMIZER
-    assert report.check is not None
-    assert draft.why.startswith("2 terms and exclusions for 2 labels, mined by terms")
+    assert made.objections == ()
+    with open_store(taught.workspace) as store:
+        assert recall_check(taught.workspace, store, made.ref) is not None
+    assert draft.why.startswith("found by terms among ")
     actions = [one.action for one in read_ledger(taught.workspace.ledger)]
     assert actions.count("searched") == 1
     assert "draft_committed" not in actions[-3:]
@@ -52,8 +57,44 @@ def test_the_same_search_again_asks_nothing(taught, monkeypatch):
     assert again.remembered
     assert not first.remembered
     assert again.findings == first.findings
-    assert again.draft == first.draft
+    assert again.drafts == first.drafts
     assert len(list_drafts(taught.workspace, "tiny")) == 1
+
+
+def test_a_study_of_the_newest_version_is_not_searched_again(taught, monkeypatch):
+    """Its draft is made of what it found, and a removed draft is made again."""
+    study = search(taught, study=True)
+    monkeypatch.setattr("loop.optimize.search.TermMiner", None)
+    report = search(taught)
+    assert report.remembered
+    assert report.findings == study.findings
+    (made,) = report.drafts
+    assert read_version(taught.workspace, made.ref).digest == study.found[0].digest
+    remove_draft(taught.workspace, "tiny", made.ref.rpartition(":")[2])
+    (again,) = search(taught).drafts
+    assert again.ref != made.ref
+
+
+def test_nothing_copied_becomes_a_draft(taught, tmp_path):
+    """What terms find is looked for in cases of a holdout before it is written."""
+    add = learnable()
+    add[0][2] = "Here an odd long wording of six words is found."
+    taught.cohort(add, name="kept", role="external")
+    real = apply_proposals
+
+    def apply(version, proposals, language="en"):
+        guides = real(version, proposals, language)
+        copied = ("odd long wording of six words",)
+        return {
+            label: replace(guide, terms=(*guide.terms, *copied))
+            for label, guide in guides.items()
+        }
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("loop.optimize.terms_search.apply_proposals", apply)
+        with pytest.raises(OverlapError, match="cohort kept"):
+            search(taught)
+    assert not list_drafts(taught.workspace, "tiny")
 
 
 def test_what_is_searched_flatters(taught):
@@ -81,7 +122,7 @@ def test_nothing_better_makes_no_draft(bench):
     bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
     report = search(bench)
     assert not report.better
-    assert not report.draft
+    assert not report.drafts
     assert not list_drafts(bench.workspace, "tiny")
 
 
@@ -91,9 +132,9 @@ def test_an_old_version_is_a_study_only(bench):
     bench.version(2, **{LESION: ["nodul*"]})
     with pytest.raises(ConflictError, match="not the newest version"):
         search(bench, "tiny@v1")
-    report = search(bench, "tiny@v1", study=True, accept_all=True)
+    report = search(bench, "tiny@v1", study=True)
     assert report.better
-    assert not report.draft
+    assert not report.drafts
     assert not list_drafts(bench.workspace, "tiny")
     assert [point.accepted for point in report.findings.curve] == [0, 1, 2]
     assert report.findings.curve[-1].search == pytest.approx(1.0)
@@ -103,10 +144,10 @@ def test_only_the_labels_asked_for_change(taught):
     """By name, or those that fail."""
     report = search(taught, labels=(LESION,), study=True)
     assert {one.label for one in report.findings.proposals} == {LESION}
-    assert report.labels == (LESION,)
+    assert report.findings.labels == (LESION,)
     failing = search(taught, labels=(FAILING,), study=True)
-    assert failing.labels == (LESION, EFFUSION)
-    with pytest.raises(DataError, match="'edema' is no label that tiny@v1 asks for"):
+    assert failing.findings.labels == (EFFUSION, LESION)
+    with pytest.raises(DataError, match="has no label edema to search for"):
         search(taught, labels=("edema",))
 
 
@@ -115,7 +156,7 @@ def test_a_label_that_passes_is_not_failing(bench):
     bench.cohort(learnable())
     bench.version(2, **{LESION: ["nodul*"]})
     report = search(bench, labels=(FAILING,), study=True)
-    assert report.labels == (EFFUSION,)
+    assert report.findings.labels == (EFFUSION,)
 
 
 def test_the_budget_limits_what_is_accepted(taught):
@@ -125,21 +166,24 @@ def test_the_budget_limits_what_is_accepted(taught):
 
 
 def test_a_dry_run_asks_and_writes_nothing(taught):
-    """It tells the splits and the prompts."""
-    plan = plan_search(taught.workspace, "tiny", "dev")
-    assert [sum(one) for one in plan.splits] == [60] * 5
-    assert plan.labels == (LESION, EFFUSION)
-    assert plan.prompts > 0
+    """It tells the splits and the requests; `rules` reads no tokens."""
+    asked = SearchRequest(prompt="tiny", cohort="dev")
+    forecast = forecast_search(taught.workspace, asked)
+    assert [part.cases for part in forecast.parts] == [(36,) * 5, (12,) * 5, (12,) * 5]
+    assert forecast.not_estimable == ()
+    assert (forecast.answering.requests, forecast.answering.prompt_tokens) == (1740, 0)
+    assert forecast.exact
     assert not (taught.workspace.private / "optimize").exists()
 
 
 def test_a_holdout_cannot_be_searched(bench):
     """By no path."""
     bench.cohort(learnable(), name="other", role="external")
+    asked = SearchRequest(prompt="tiny", cohort="other")
     with pytest.raises(DataError, match="on a dev cohort only"):
-        optimize_prompt(bench.workspace, "tiny", "other", actor=SEARCHER)
+        search_prompt(bench.workspace, asked, SEARCHER)
     with pytest.raises(DataError, match="on a dev cohort only"):
-        plan_search(bench.workspace, "tiny", "other")
+        forecast_search(bench.workspace, asked)
 
 
 def test_a_cohort_that_is_too_small_is_refused(bench):
@@ -162,9 +206,10 @@ def test_a_result_of_an_older_reference_is_out_of_date(taught, monkeypatch):
     assert report.stale == ("the reference of dev was revised to version 2",)
 
 
-def test_a_commit_during_a_search_leaves_no_draft(bench, monkeypatch):
+def test_a_commit_during_a_search_leaves_its_draft_behind(bench, monkeypatch):
     """What was found for one version is not put into another in silence."""
     bench.cohort(learnable())
+    parent = read_version(bench.workspace, "tiny@v1").digest
     real = TermMiner.mine
 
     def mine(self, *words, **options):
@@ -176,8 +221,10 @@ def test_a_commit_during_a_search_leaves_no_draft(bench, monkeypatch):
     report = search(bench)
     assert report.better
     assert report.spec.prompt == "tiny@v1"
-    assert not report.draft
-    assert report.stale == ("tiny@v2 was committed, so that there is no draft",)
+    (made,) = report.drafts
+    assert "was committed" in made.objections[0]
+    assert read_version(bench.workspace, made.ref).parent == parent
+    assert report.stale == ("tiny@v2 was committed",)
 
 
 def test_a_refused_proposal_is_not_made_again(taught):
@@ -214,20 +261,12 @@ def test_damaged_refusals_are_told(workspace):
         read_refusals(workspace, "tiny")
 
 
-def test_options_that_make_no_sense_are_refused():
-    """The values are named."""
-    with pytest.raises(ValueError, match="got 0 and 5"):
-        SearchOptions(budget=0)
-    with pytest.raises(ValueError, match="is for a study"):
-        SearchOptions(accept_all=True)
-
-
 def test_no_search_is_a_run_of_the_candidates(taught):
     """Only the check of the draft ran something: the parent and the draft."""
     report = search(taught)
     with open_store(taught.workspace) as store:
         asked = {run.spec.prompt for run in store.find_runs()}
-    assert asked == {"tiny@v1", report.draft}
+    assert asked == {"tiny@v1", report.drafts[0].ref}
 
 
 def test_the_page_tells_the_search_without_case_text(taught):
@@ -236,18 +275,21 @@ def test_the_page_tells_the_search_without_case_text(taught):
     page = render_search(report)
     for words in ("Search, select, estimate", "<svg", "collection", "c000", "nodule"):
         assert words in page
-    assert f"{report.findings.tested + report.findings.scored:,}" in page
+    assert f"{report.findings.candidates:,}" in page
     assert "Film number" not in page
     assert "base is imaged" not in page
-    assert report.draft in page
+    assert report.drafts[0].ref in page
 
 
 def test_the_page_of_a_search_that_found_nothing_says_so(bench):
-    """It stands on its own."""
-    bench.cohort(learnable())
+    """It stands on its own, and so does that of one with nothing to search for."""
+    bench.cohort(hopeless(1))
+    page = render_search(search(bench, budget=1))
+    assert "No better prompt found" in page
+    bench.cohort(learnable(), replace=True)
     bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
     page = render_search(search(bench))
-    assert "No better prompt found" in page
+    assert "Nothing to search for: no label is wrong" in page
     assert "Nothing is proposed" in page
 
 
@@ -265,7 +307,7 @@ def test_what_was_searched_is_told_beside_every_score(taught):
     run = run_prompt(taught.workspace, "tiny", "dev").run_id
     with open_store(taught.workspace) as store:
         selection = correct_optimism(taught.workspace, store, run, resamples=20)
-    candidates = report.findings.tested + report.findings.scored
+    candidates = report.findings.candidates
     assert selection.k == 1 + candidates
     lines = selection_lines(selection)
     assert f"wordings: 1; candidates of searches: {candidates}" in lines[0]

@@ -5,7 +5,7 @@ The reports do not ship; the test needs the folder named by RANLOOP_DATA.
 
 import pytest
 
-from loop.optimize.search import SearchOptions, optimize_prompt
+from loop.optimize.search import SearchRequest, search_prompt
 from loop.prompts.catalog import read_version
 from tests.bench.bench_terms import ACTOR, BY_HAND, START, HeldApart, make_workspace
 
@@ -19,17 +19,15 @@ def test_most_of_what_seven_rounds_gained_is_found_by_itself(tmp_path):
     held = HeldApart(workspace)
     start, by_hand = (read_version(workspace, ref) for ref in (START, BY_HAND))
     low, high = held.score(start), held.score(by_hand)
-    options = SearchOptions(study=True, accept_all=True)
-    report = optimize_prompt(
-        workspace, START, "openi_dev", actor=ACTOR, options=options
-    )
+    request = SearchRequest(prompt=START, cohort="openi_dev", study=True)
+    report = search_prompt(workspace, request, ACTOR)
     proposals, estimate = report.findings.proposals, report.findings.estimate
     assert report.better
     assert len(proposals) <= 60
-    assert (held.score(report.found) - low) / (high - low) >= 0.88
+    assert (held.score(report.found[0]) - low) / (high - low) >= 0.88
     assert all(len(one.support) >= 3 or one.rare for one in proposals)
     same = [one.label for one in estimate.labels if one.estimable]
-    on_test = held.score(report.found, same)
+    on_test = held.score(report.found[0], same)
     assert estimate.found.low <= on_test <= estimate.found.high
     # What was searched promises more than the test holds.
     assert estimate.mean("search").found > estimate.found.high > on_test

@@ -37,7 +37,7 @@ def test_the_parts_of_a_split_are_all_cases(scene):
     truth, units = scene
     for split in split_cases(truth, units):
         assert sorted(np.concatenate(split).tolist()) == list(range(150))
-        assert set(split.known) == set(range(150)) - set(split.estimate)
+        assert set(split.seen.known) == set(range(150)) - set(split.estimate)
 
 
 def test_a_rare_label_is_dealt_evenly():

@@ -1,0 +1,89 @@
+"""Which labels a search may change: those that fail their gate, or those named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from loop.core.errors import DataError
+from loop.core.records import Status, ValueCode
+from loop.evaluate.align import AlignedPairs
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.measure import measure_labels
+from loop.evaluate.results import Method
+from loop.optimize.objective import Objective, SearchGround
+
+FAILING: Final = "failing"
+"""In place of labels: those that fail their gate now."""
+
+
+def require_labels(ground: SearchGround, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the labels that are named among `wanted`, which may hold `FAILING`.
+
+    Raises
+    ------
+    DataError
+        A label is not asked for, or the reference does not judge it.
+    """
+    named = tuple(one for one in wanted if one != FAILING)
+    unknown = [one for one in named if one not in ground.labels]
+    if unknown:
+        raise DataError(
+            f"{ground.version.ref} on cohort {ground.cohort.name} has no label "
+            f"{', '.join(unknown)} to search for. Name some of "
+            f"{', '.join(ground.labels)}, or {FAILING}."
+        )
+    return named
+
+
+def choose_labels(objective: Objective, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the labels to search for, those that fail their gate first.
+
+    A label that the version answers rightly everywhere, or that has fewer positives
+    than the protocol's minimum, is left out unless it is named.
+
+    Parameters
+    ----------
+    wanted
+        Names of labels; `FAILING` for those that fail their gate; empty for all.
+
+    Raises
+    ------
+    DataError
+        As `require_labels` raises it.
+    """
+    ground = objective.ground
+    named = require_labels(ground, wanted)
+    answers = objective.answers(ground.version)
+    pairs = AlignedPairs(
+        case_ids=ground.case_ids,
+        labels=ground.labels,
+        # 1, 0 and -1 are the codes of present, absent and uncertain.
+        reference=ground.truth,
+        predicted=answers,
+        statuses={Status.ANSWERED: len(answers)},
+        not_run=0,
+    )
+    results = measure_labels(
+        pairs,
+        ground.taxonomy,
+        ground.protocol,
+        Method(units=len(np.unique(ground.clusters.units))),
+        ground.clusters.units,
+    )
+    given = objective.decided(answers, ground.truth)
+    lost = answers == ValueCode.FAILED
+    wrong = ((ground.truth >= 0) & (given != ground.truth) & ~lost).sum(axis=0)
+    fails = [one.gate.verdict is GateVerdict.FAIL for one in results]
+    order = sorted(
+        range(len(ground.labels)), key=lambda one: (not fails[one], -int(wrong[one]))
+    )
+    if named:
+        chosen = [one for one in order if ground.labels[one] in named]
+    else:
+        chosen = [one for one in order if wrong[one] and ground.scored[one]]
+        if wanted:
+            chosen = [one for one in chosen if fails[one]]
+    return tuple(ground.labels[one] for one in chosen)
