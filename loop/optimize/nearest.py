@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Exemplar, ValueCode
+from loop.core.records import Exemplar
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import (
     Objection,
@@ -161,9 +161,7 @@ def search_nearest(
     """
     ground, parent = objective.ground, reader.parent
     answers = objective.answers(parent, search)
-    truth = ground.truth[search]
-    given = objective.decided(answers, truth)
-    wrong = (truth >= 0) & (given != truth) & (answers != ValueCode.FAILED)
+    wrong = objective.wrong(answers, ground.truth[search])
     texts: dict[str, str] = {}
     refused: dict[Objection, int] = {}
     for label in labels:

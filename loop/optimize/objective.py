@@ -268,6 +268,20 @@ class Objective:
         unread = np.isin(answers, (ValueCode.UNPARSED, ValueCode.NOT_ASKED))
         return np.where(unread & (truth >= 0), 1 - truth, decided).astype(np.int8)
 
+    def wrong(self, answers: Codes, truth: Codes) -> NDArray[np.bool_]:
+        """Return where answers are not what the reference decides.
+
+        What the engine failed on is not wrong.
+
+        Parameters
+        ----------
+        answers, truth
+            As for `decided`.
+        """
+        given = self.decided(answers, truth)
+        lost = answers == ValueCode.FAILED
+        return np.asarray((truth >= 0) & (given != truth) & ~lost)
+
     def ask_items(
         self, version: PromptVersion, items: Sequence[Item]
     ) -> tuple[Outcome, ...]:

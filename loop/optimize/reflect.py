@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -14,9 +15,6 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
 from loop.engines.base import find_model
 from loop.run.asking import HeldEngine
-
-WITHOUT_REFLECTION: Final = ("terms", "bootstrap", "nearest")
-"""Optimizers that ask no language model what to propose."""
 
 _WITHOUT_WORDS: Final = frozenset({"rules", "chexbert", "replay"})
 """Engines that write no text of their own."""
@@ -45,8 +43,19 @@ class Memory(Protocol):
         """Keep JSON data under a kind and key."""
 
 
-def check_reflects(optimizer: str, engine: str) -> None:
+def require_language_model(
+    engine: str, *, asked_by: str, others: Sequence[str]
+) -> None:
     """Refuse an engine that cannot propose texts.
+
+    Parameters
+    ----------
+    engine
+        Engine name; empty for none.
+    asked_by
+        The optimizer that needs it.
+    others
+        Optimizers that work without one.
 
     Raises
     ------
@@ -59,9 +68,9 @@ def check_reflects(optimizer: str, engine: str) -> None:
         f"{engine} cannot reflect" if engine else "nothing says which engine reflects"
     )
     raise EngineError(
-        f"{optimizer} needs a language model that proposes texts, and {said}. Name one "
+        f"{asked_by} needs a language model that proposes texts, and {said}. Name one "
         "with --reflect, for example openai:MODEL@http://127.0.0.1:8000/v1, or choose "
-        f"{', '.join(WITHOUT_REFLECTION)}, which work without one."
+        f"{', '.join(others)}, which work without one."
     )
 
 

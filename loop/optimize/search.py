@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from loop.core.clock import Clock, utc_now
-from loop.core.digests import canonical_json, digest_bytes, digest_json
+from loop.core.digests import digest_json
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
@@ -47,7 +47,11 @@ from loop.optimize.proposals import (
     draft_proposal,
     read_private_wording,
 )
-from loop.optimize.reflect import Reflector, check_reflects, is_on_this_machine
+from loop.optimize.reflect import (
+    Reflector,
+    is_on_this_machine,
+    require_language_model,
+)
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search_labels import FAILING, choose_labels, require_labels
 from loop.optimize.search_record import (
@@ -104,6 +108,18 @@ class Optimizer(StrEnum):
     def reflects(self) -> bool:
         """Whether it asks a language model what to propose."""
         return self in (Optimizer.GEPA, Optimizer.MIPRO)
+
+    def check_reflects(self, engine: str) -> None:
+        """Refuse an engine that cannot propose texts for it, if it needs one.
+
+        Raises
+        ------
+        EngineError
+            It is no language model; names the optimizers that need none.
+        """
+        if self.reflects:
+            others = [one.value for one in Optimizer if not one.reflects]
+            require_language_model(engine, asked_by=self.value, others=others)
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -347,7 +363,10 @@ def search_prompt(
     WriteError
         The workspace cannot be written.
     """
-    check_optimizer(request)
+    optimizer = request.optimizer
+    optimizer.check_reflects(request.reflect)
+    if optimizer is Optimizer.MIPRO:
+        require_optuna()
     base = find_base(workspace, request)
     asking = asking or EngineOptions()
     with ExitStack() as stack:
@@ -358,7 +377,7 @@ def search_prompt(
             )
         )
         reflecting = None
-        if request.optimizer.reflects:
+        if optimizer.reflects:
             how = EngineOptions(
                 temperature=1.0,
                 max_tokens=REFLECTION_TOKENS,
@@ -369,19 +388,27 @@ def search_prompt(
         ground, store = objective.ground, enter(open_store(workspace))
         require_labels(ground, request.wanted)
         splits = split_ground(ground, request)
-        if request.optimizer is Optimizer.TERMS:
+        if optimizer is Optimizer.TERMS:
             prepared = _prepare_terms(workspace, request, objective)
         else:
             prepared = _prepare_library(
-                workspace, request, objective, reflecting, store
+                workspace, request, objective, reflecting=reflecting, store=store
             )
-        spec = _specify(workspace, request, objective, splits, prepared.settings)
+        spec = _specify(
+            workspace, request, objective, splits=splits, settings=prepared.settings
+        )
         folder = enter(open_search(workspace, spec, actor, anew=anew, now=now))
         remembered = folder.result is not None
         if remembered:
             findings = _read_findings(folder)
         else:
-            findings = _search(request, objective, splits, prepared, folder, tell)
+            findings = _search(
+                request,
+                objective,
+                splits=splits,
+                make=lambda labels: prepared.make(labels, folder),
+                tell=tell,
+            )
             folder.finish(
                 _FINDINGS.dump_python(findings, mode="json"),
                 candidates=findings.candidates,
@@ -401,7 +428,16 @@ def search_prompt(
                 engine=request.engine, asking=asking, cohort=request.cohort
             )
             drafts = tuple(
-                _make_draft(workspace, store, ground, one, by, examined, actor, now)
+                _make_draft(
+                    workspace,
+                    store,
+                    ground,
+                    one,
+                    by=by,
+                    how=examined,
+                    actor=actor,
+                    now=now,
+                )
                 for one in found
             )
     return SearchReport(
@@ -416,22 +452,6 @@ def search_prompt(
         stale=_name_changes(workspace, spec, request),
         drafts=drafts,
     )
-
-
-def check_optimizer(request: SearchRequest) -> None:
-    """Refuse an optimizer that cannot work here.
-
-    Raises
-    ------
-    EngineError
-        It needs an engine that reflects, and none is named.
-    DataError
-        A package is missing.
-    """
-    if request.optimizer.reflects:
-        check_reflects(request.optimizer, request.reflect)
-    if request.optimizer is Optimizer.MIPRO:
-        require_optuna()
 
 
 def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersion:
@@ -525,6 +545,7 @@ def _prepare_library(
     workspace: WorkspacePaths,
     request: SearchRequest,
     objective: Objective,
+    *,
     reflecting: HeldEngine | None,
     store: Store,
 ) -> _Prepared:
@@ -591,6 +612,7 @@ def _specify(
     workspace: WorkspacePaths,
     request: SearchRequest,
     objective: Objective,
+    *,
     splits: Sequence[NestedSplit],
     settings: Mapping[str, object],
 ) -> SearchSpec:
@@ -605,7 +627,7 @@ def _specify(
         protocol_digest=protocol_digest(workspace),
         splits=digest_splits(splits, ground.case_ids),
         engine=objective.engine.name,
-        asker=digest_bytes(canonical_json(objective.engine.asker)),
+        asker=digest_json(objective.engine.asker),
         optimizer=request.optimizer.value,
         seed=request.seed,
         budget=request.limit,
@@ -617,9 +639,9 @@ def _specify(
 def _search(
     request: SearchRequest,
     objective: Objective,
+    *,
     splits: Sequence[NestedSplit],
-    prepared: _Prepared,
-    folder: SearchFolder,
+    make: Callable[[Sequence[str]], WordingFinder],
     tell: Callable[[int, int], object],
 ) -> SearchFindings:
     """Return what is found; where no label is wrong, nothing is searched for."""
@@ -627,7 +649,7 @@ def _search(
     labels = choose_labels(objective, request.wanted)
     conclusion, effort = Conclusion(), SearchEffort()
     if labels:
-        finder, total = prepared.make(labels, folder), len(splits) + 1
+        finder, total = make(labels), len(splits) + 1
         estimate, conclusion = search_nested(
             objective,
             finder,
@@ -689,6 +711,7 @@ def _make_draft(
     store: Store,
     ground: SearchGround,
     wording: PromptVersion,
+    *,
     by: Authorship,
     how: Examination,
     actor: Actor,

@@ -15,7 +15,6 @@ from loop.optimize.proposals import INSTRUCTIONS, list_components
 from loop.optimize.search import (
     Optimizer,
     SearchRequest,
-    check_optimizer,
     find_base,
     not_estimable,
     split_ground,
@@ -96,7 +95,7 @@ def forecast_search(
     EngineError
         An engine is not there, or cannot reflect.
     """
-    check_optimizer(request)
+    request.optimizer.check_reflects(request.reflect)
     base = find_base(workspace, request)
     ground = read_search_ground(workspace, base, request.cohort)
     require_labels(ground, request.wanted)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.core.records import Status, ValueCode
+from loop.core.records import Status
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import measure_labels
@@ -73,9 +73,7 @@ def choose_labels(objective: Objective, wanted: Sequence[str]) -> tuple[str, ...
         Method(units=len(np.unique(ground.clusters.units))),
         ground.clusters.units,
     )
-    given = objective.decided(answers, ground.truth)
-    lost = answers == ValueCode.FAILED
-    wrong = ((ground.truth >= 0) & (given != ground.truth) & ~lost).sum(axis=0)
+    wrong = objective.wrong(answers, ground.truth).sum(axis=0)
     fails = [one.gate.verdict is GateVerdict.FAIL for one in results]
     order = sorted(
         range(len(ground.labels)), key=lambda one: (not fails[one], -int(wrong[one]))

@@ -15,7 +15,7 @@ from loop.core.paths import WorkspacePaths
 from loop.optimize.search import search_prompt
 from loop.prompts.catalog import list_drafts
 from tests.optimize.made_task import ACTOR
-from tests.optimize.test_library_search import request
+from tests.optimize.test_search import request
 
 ROOT = Path(__file__).parents[2]
 

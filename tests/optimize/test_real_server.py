@@ -7,7 +7,7 @@ from loop.optimize import search
 from loop.optimize.search import Optimizer, search_prompt
 from loop.prompts.catalog import list_drafts
 from tests.optimize.made_task import ACTOR, SYNONYMS
-from tests.optimize.test_library_search import approve, request, searched
+from tests.optimize.test_search import approve, request, searched
 from tests.servers.process import serving
 
 ENABLE = "`pip install 'ranloop[dev]'` enables the tests with llama.cpp"

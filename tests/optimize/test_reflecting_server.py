@@ -10,7 +10,7 @@ from loop.optimize.reflect import is_on_this_machine
 from loop.optimize.search import Optimizer, search_prompt
 from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
-from tests.optimize.test_library_search import request
+from tests.optimize.test_search import request
 
 pytestmark = pytest.mark.slow
 
