@@ -36,18 +36,18 @@ from loop.documents.numbers import (
 from loop.documents.templates import template_folder
 from loop.optimize.documents import part_rows, render_search, render_verdicts
 from loop.optimize.refusals import refuse_proposal
-from loop.optimize.search import (
+from loop.optimize.search import search_prompt
+from loop.optimize.search_forecast import (
+    AskingForecast,
+    SearchForecast,
+    forecast_search,
+)
+from loop.optimize.search_report import (
     CASES,
     PROPOSALS,
     Optimizer,
     SearchReport,
     SearchRequest,
-    search_prompt,
-)
-from loop.optimize.search_forecast import (
-    AskingForecast,
-    SearchForecast,
-    forecast_search,
 )
 from loop.run.asking import EngineOptions
 

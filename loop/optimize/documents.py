@@ -12,7 +12,7 @@ from loop.documents import svg
 from loop.documents.templates import render_template, shipped_templates
 from loop.optimize.estimate import PartScores
 from loop.optimize.nested_search import AcceptedScore
-from loop.optimize.search import Optimizer, SearchReport
+from loop.optimize.search_report import Optimizer, SearchReport
 from loop.optimize.terms import ProposalKind, TermProposal
 from loop.review.status import KeptVerdict, VerdictState
 from loop.review.submit import VerdictContext

@@ -12,14 +12,9 @@ from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
 from loop.optimize.objective import SearchGround, read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
-from loop.optimize.search import (
-    Optimizer,
-    SearchRequest,
-    find_base,
-    not_estimable,
-    split_ground,
-)
+from loop.optimize.search import find_base, not_estimable, split_ground
 from loop.optimize.search_labels import require_labels
+from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.optimize.splits import NestedSplit
 from loop.optimize.terms import LEVELS
 from loop.optimize.terms_search import CURVE_POINTS

@@ -35,7 +35,8 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.optimize.objective import open_objective
-from loop.optimize.search import SearchRequest, search_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import SearchRequest
 from loop.optimize.terms import ProposalKind, TermProposal, apply_proposals
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion

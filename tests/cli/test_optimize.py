@@ -11,7 +11,7 @@ from loop.cli.main import app as whole_app
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.engines import base
-from loop.optimize.search import Optimizer
+from loop.optimize.search_report import Optimizer
 from loop.prompts.catalog import list_drafts
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import read_kept

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from loop.core.paths import WorkspacePaths
 from loop.engines import base
-from loop.optimize.search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import Optimizer, SearchRequest
 from tests.optimize.made_task import ACTOR, StubReflector
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.optimize import search
-from loop.optimize.search import Optimizer, search_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import Optimizer
 from loop.prompts.catalog import list_drafts
 from tests.optimize.made_task import ACTOR, SYNONYMS
 from tests.optimize.test_search import approve, request, searched

@@ -7,7 +7,8 @@ import pytest
 from loop.core.errors import EngineError
 from loop.core.ledger import read_ledger
 from loop.optimize.reflect import is_on_this_machine
-from loop.optimize.search import Optimizer, search_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import Optimizer
 from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
 from tests.optimize.test_search import request

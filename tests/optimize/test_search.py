@@ -14,8 +14,9 @@ from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
 from loop.optimize import search
 from loop.optimize.proposals import Objection
-from loop.optimize.search import Optimizer, SearchRequest, search_prompt
+from loop.optimize.search import search_prompt
 from loop.optimize.search_labels import FAILING
+from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.prompts.catalog import list_drafts, read_version, write_version
 from loop.review.revise.draft import list_open_drafts
 from loop.review.revise.draft_files import DraftOrigin, read_about, read_line

@@ -5,7 +5,8 @@ The reports do not ship; the test needs the folder named by RANLOOP_DATA.
 
 import pytest
 
-from loop.optimize.search import SearchRequest, search_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import SearchRequest
 from loop.prompts.catalog import read_version
 from tests.bench.bench_terms import ACTOR, BY_HAND, START, HeldApart, make_workspace
 

@@ -11,9 +11,10 @@ from loop.evaluate.tried import correct_optimism
 from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
 from loop.optimize.refusals import read_refusals, refuse_proposal
-from loop.optimize.search import SearchRequest, search_prompt
+from loop.optimize.search import search_prompt
 from loop.optimize.search_forecast import forecast_search
 from loop.optimize.search_labels import FAILING
+from loop.optimize.search_report import SearchRequest
 from loop.optimize.terms import TermMiner, apply_proposals
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.release.provenance import selection_facts
