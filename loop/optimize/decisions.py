@@ -1,8 +1,8 @@
 """What a search proposed for a draft, and what clinicians decided on each proposal.
 
-A draft of an optimizer says all that was proposed. A clinician accepts a proposal, as it
-is or in other words, and it becomes a kept verdict under their name, like any other; or
-refuses it with a reason, and it is not proposed again. Both stand for everybody.
+A draft of an optimizer says all that was proposed. A clinician accepts a proposal, as
+it is or in other words, and it becomes a kept verdict under their name, like any other;
+or refuses it with a reason, and it is not proposed again. Both stand for everybody.
 """
 
 from __future__ import annotations

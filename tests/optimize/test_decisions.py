@@ -64,9 +64,7 @@ def test_a_draft_leads_to_its_search(report, search):
 def test_of_two_searches_the_one_is_found_that_wrote_the_draft(taught, report):
     """Another seed finds other things; a study writes no draft."""
     options = SearchOptions(labels=(LESION,), seed=3, study=True)
-    optimize_prompt(
-        taught.workspace, "tiny@v1", "dev", actor=SEARCHER, options=options
-    )
+    optimize_prompt(taught.workspace, "tiny@v1", "dev", actor=SEARCHER, options=options)
     draft = read_version(taught.workspace, report.draft)
     assert find_search(taught.workspace, draft).key == report.spec.key
 

@@ -115,7 +115,7 @@ def test_proposals_are_decided_from_the_keyboard(workspace, new_page):
         page.keyboard.type(f"too wide {HOSTILE}")
         page.keyboard.press("Enter")
         decided(page, 3)
-        assert "Build a draft from 2 ticked" in page.inner_text("#revise-build")
+        assert "Build a draft from 2 ticked" in page.text_content("#revise-build")
         page.reload()
         open_draft(page)
         assert current(page) == ids[3]

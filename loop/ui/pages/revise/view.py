@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.people.users import Right
 from loop.evaluate.compare import measure_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
-from loop.core.people.users import Right
 from loop.labels.cohort import read_record
 from loop.optimize.decisions import (
     PARTS,
@@ -692,10 +692,9 @@ def show_proposals(state: ReviseState, said: str = "") -> str:
         if search is not None:
             kept = state.context.kept_verdicts(search.cohort)
             decided = read_decisions(state.context.workspace, kept, search)
-            rows = [
-                ProposalRow(one, state.names.get(one.label, one.label), decided.get(one.id))
-                for one in search.proposals
-            ]
+            for one in search.proposals:
+                name = state.names.get(one.label, one.label)
+                rows.append(ProposalRow(one, name, decided.get(one.id)))
     except DataError as error:
         title = "What the optimizer proposed cannot be read"
         return notice(str(error), kind="error", title=title)
