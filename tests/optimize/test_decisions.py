@@ -14,6 +14,7 @@ from loop.optimize.decisions import (
     read_decisions,
     refuse_found,
 )
+from loop.optimize.library_search import search_prompt
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search import SearchOptions, optimize_prompt
 from loop.prompts.catalog import read_version
@@ -21,7 +22,9 @@ from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import VerdictState, read_kept
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.run.store import open_store
+from tests.optimize.made_task import ACTOR, SYNONYMS
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER
+from tests.optimize.test_library_search import approve, request
 
 TERM, OTHER = f"{EFFUSION}:term:collection", f"{LESION}:term:nodule"
 CLINICIAN = Actor(name="Dr C. Example", role="reviewer")
@@ -179,3 +182,15 @@ def test_a_verdict_made_by_hand_decides_no_proposal(taught, store, search):
     by_hand = kept.circumstances._replace(source="")
     submit_verdict(store, kept.verdict, by_hand)
     assert decisions(taught, store, search) == {}
+
+
+@pytest.mark.slow
+def test_a_draft_of_whole_guides_leads_to_its_search_too(improvable, stub):
+    """It has the figures, and nothing to be decided one by one."""
+    approve(improvable, *SYNONYMS)
+    result = search_prompt(improvable, request("nearest"), ACTOR)
+    search = find_search(improvable, read_version(improvable, result.drafts[0]))
+    assert (search.optimizer, search.proposals) == ("nearest", ())
+    assert search.candidates == result.candidates
+    assert search.gain.low == result.gain.low > 0
+    assert search.parts["select"] == result.parts["select"]
