@@ -6,11 +6,16 @@ import pytest
 
 from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import users_path
+from loop.optimize.decisions import PARTS, DraftSearch, Gain
+from loop.optimize.estimate import PartScores
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search import optimize_prompt
+from loop.optimize.terms import ProposalKind, TermProposal
 from loop.review.status import read_kept
 from loop.run.store import open_store
-from tests.optimize.scenes import SEARCHER, Bench
+from loop.ui.html import show
+from loop.ui.pages.revise.view import ProposalRow
+from tests.optimize.scenes import LESION, SEARCHER, Bench
 from tests.ui.conftest import barriers, open_tab, press, sign_in
 from tests.ui.forked import serving
 from tests.ui.revise.test_revise_browser import HOSTILE, call
@@ -200,3 +205,47 @@ def test_no_serious_barrier(workspace, new_page):
         page.keyboard.press("Escape")
         assert page.locator(f"{CURRENT} [data-form=edit]:visible").count() == 0
         assert page.evaluate("document.activeElement.className").startswith("proposal")
+
+
+def test_a_hostile_wording_is_text():
+    """In a heading, in an attribute and in the box of an edit."""
+    one = TermProposal(
+        label=LESION,
+        kind=ProposalKind.TERM,
+        wording=f'"><b>x</b>{HOSTILE}',
+        support=('"><i>c1</i>',),
+        against=(),
+        fixed=1,
+        gain=0.5,
+        p=0.01,
+    )
+    search = DraftSearch(
+        key="0" * 64,
+        optimizer="terms",
+        parent="tiny@v1",
+        cohort="dev",
+        engine="rules",
+        seed=0,
+        candidates=1,
+        asked=1,
+        calls=None,
+        reflections=None,
+        parts=dict.fromkeys(PARTS, PartScores(None, None)),
+        gain=Gain(None, None, None),
+        proposals=(one,),
+    )
+    shown = show(
+        "revise_proposals.html.jinja",
+        search=search,
+        parts=PARTS,
+        rows=[ProposalRow(one, "<u>Lung Lesion</u>", None)],
+        most=5,
+        changed=1,
+        said="",
+        may=True,
+    )
+    for tag in ("<img", "<script", "<b>x", "<i>", "<u>"):
+        assert tag not in shown
+    assert "&lt;img src=x onerror=alert(1)&gt;" in shown
+    assert "rare" in shown
+    assert "not estimable" in shown
