@@ -88,5 +88,25 @@ def refuse_proposal(
     return made
 
 
+def allow_proposal(workspace: WorkspacePaths, prompt: str, proposal: str) -> bool:
+    """Forget that a proposal was refused; return whether it had been.
+
+    Raises
+    ------
+    DataError
+        The file was damaged.
+    WriteError
+        The workspace cannot be written.
+    """
+    path = _path(workspace, prompt)
+    workspace.open_private()
+    with locked(path.with_suffix(".lock")):
+        known = read_refusals(workspace, prompt)
+        if known.pop(proposal, None) is None:
+            return False
+        write_atomic(path, _REFUSALS.dump_json(known, indent=2), mode=0o600)
+    return True
+
+
 def _path(workspace: WorkspacePaths, prompt: str) -> Path:
     return workspace.private / "optimize" / f"{prompt}.refused.json"

@@ -333,6 +333,38 @@ def open_search(
             folder.close()
 
 
+def read_finished(
+    workspace: WorkspacePaths, entry: LedgerEntry
+) -> Mapping[str, Any] | None:
+    """Return what is kept of the finished search that an entry of the ledger tells of.
+
+    Parameters
+    ----------
+    entry
+        One with the action ``"searched"``.
+
+    Returns
+    -------
+    Mapping[str, Any] | None
+        ``spec``, ``candidates``, ``asked`` and ``result``; None where the folder of the
+        search was removed.
+
+    Raises
+    ------
+    DataError
+        The result was changed by hand.
+    """
+    key = str(entry.payload.get("key", ""))
+    path = workspace.private / "optimize" / key[:_KEY_SHOWN] / _RESULT
+    if not key.isalnum() or not path.exists():
+        return None
+    data = _parse(read_text(path), path)
+    told = data.pop("digest", None)
+    if told != digest_json(data) or told != entry.payload.get("result"):
+        raise _changed(path)
+    return data
+
+
 def _open_journal(path: Path) -> BufferedRandom:
     handle = os.open(path / _JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     return os.fdopen(handle, "a+b")

@@ -47,7 +47,8 @@ class VerdictContext(NamedTuple):
     """Version reference the verdicts answer."""
 
     source: str
-    """Name of the file they came in; empty for one made by hand."""
+    """Name of the file they came in, or the search and the proposal that was accepted;
+    empty for one made by hand."""
 
     run: str = ""
     """Run whose answers were judged; empty where nobody said."""

@@ -84,6 +84,22 @@ def form_panel(value: str = "", *, elem_id: str) -> gr.HTML:
     )
 
 
+def proposals_panel(*, elem_id: str) -> gr.HTML:
+    """Return an area of server-made HTML with proposals that are decided one by one.
+
+    Its events are ``act`` and ``decide`` (with the id, and what was written).
+    """
+    return gr.HTML(
+        "",
+        # Gradio looks for the names of events in the script.
+        js_on_load=(
+            "// 'act', 'decide'\nwindow.ranloopProposals(element, trigger, watch);"
+        ),
+        elem_id=elem_id,
+        apply_default_css=False,
+    )
+
+
 def typing_in(selector: str, *, elem_id: str) -> gr.HTML:
     """Return an unseen panel whose event ``typed`` says that a text box has changed.
 

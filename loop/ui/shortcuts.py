@@ -110,11 +110,18 @@ _JUDGES = (
     ("ctrl+Enter", "#judges-sheet .deed.is-first", "hand in, also while typing"),
 )
 
+_PROPOSAL = "#revise-proposals .proposal.is-current"
+
 _REVISE = (
     ("ctrl+s", "#revise-save", "save the guide, also while typing"),
     ("ctrl+Enter", "#revise-again", "save the guide and try it, also while typing"),
     ("t", "#revise-try-turn", "try the draft, or try it again; stop a try"),
     ("W", "#revise-why textarea", "write the reason"),
+    ("j", "#revise-proposals [data-move=next]", "next proposal of an optimizer"),
+    ("k", "#revise-proposals [data-move=previous]", "proposal before"),
+    ("a", f"{_PROPOSAL} [data-decide=accept]", "accept the proposal"),
+    ("e", f"{_PROPOSAL} [data-open=edit]", "accept it in other words"),
+    ("r", f"{_PROPOSAL} [data-open=refuse]", "refuse it, with a reason"),
 )
 
 _OVERVIEW = (

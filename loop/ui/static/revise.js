@@ -46,3 +46,113 @@ window.ranloopForm = (element, tell, watch) => {
     recount();
   });
 };
+
+// Proposals of an optimizer, one of which is current; each is decided where it stands.
+window.ranloopProposals = (element, trigger, watch) => {
+  const PATIENCE_MS = 8000;
+  let at = null;
+  let sent = false;
+
+  const rows = () => [...element.querySelectorAll('.proposal')];
+  const current = () => element.querySelector('.proposal.is-current');
+
+  const mark = () => {
+    const all = rows();
+    const chosen = all.find((row) => row.dataset.id === at) || all.find((row) => !row.classList.contains('is-decided')) || all[0];
+    for (const row of all) {
+      row.classList.toggle('is-current', row === chosen);
+      if (row === chosen) row.setAttribute('aria-current', 'true'); else row.removeAttribute('aria-current');
+    }
+    at = chosen ? chosen.dataset.id : null;
+  };
+
+  const show = (row) => {
+    at = row.dataset.id;
+    mark();
+    row.focus({preventScroll: true});
+    row.scrollIntoView({block: 'nearest'});
+  };
+
+  const close = (row) => {
+    for (const form of row.querySelectorAll('[data-form]')) {
+      form.hidden = true;
+      // A box keeps what was typed when the server writes its row anew.
+      for (const box of form.querySelectorAll('input')) box.value = box.getAttribute('value') || '';
+    }
+    for (const one of row.querySelectorAll('[data-open]')) one.setAttribute('aria-expanded', 'false');
+  };
+
+  const open = (row, name) => {
+    at = row.dataset.id;
+    mark();
+    close(row);
+    row.querySelector(`[data-open="${name}"]`).setAttribute('aria-expanded', 'true');
+    const form = row.querySelector(`[data-form="${name}"]`);
+    form.hidden = false;
+    const box = form.querySelector('input');
+    box.focus();
+    box.select();
+  };
+
+  // Until the server has answered, a key is not meant for what stands there.
+  const watcher = new MutationObserver(() => { if (document.querySelector('.refusal')) settle(); });
+  let timer = 0;
+  const settle = () => {
+    clearTimeout(timer);
+    watcher.disconnect();
+    element.querySelector('.proposals')?.classList.remove('is-moving');
+    sent = false;
+  };
+
+  const decide = (row, how, text) => {
+    if (sent) return;
+    sent = true;
+    at = row.dataset.id;
+    mark();
+    for (const one of document.querySelectorAll('.refusal')) one.remove();
+    element.querySelector('.proposals').classList.add('is-moving');
+    watcher.observe(document.body, {subtree: true, childList: true});
+    timer = setTimeout(settle, PATIENCE_MS);
+    trigger('decide', {decide: how, id: row.dataset.id, text});
+  };
+
+  element.addEventListener('click', (event) => {
+    const button = event.target.closest('button');
+    const row = event.target.closest('.proposal');
+    if (!button) { if (row) { at = row.dataset.id; mark(); } return; }
+    const {act, move, decide: how, open: name, close: shut} = button.dataset;
+    if (act) trigger('act', {...button.dataset});
+    else if (move) {
+      const all = rows();
+      const next = all.indexOf(current()) + (move === 'next' ? 1 : -1);
+      show(all[Math.min(Math.max(next, 0), all.length - 1)]);
+    } else if (how) decide(row, how, '');
+    else if (name) open(row, name);
+    else if (shut !== undefined) { close(row); row.focus(); }
+  });
+
+  element.addEventListener('submit', (event) => {
+    event.preventDefault();
+    decide(event.target.closest('.proposal'), event.target.dataset.form, event.target.querySelector('input').value);
+  });
+
+  element.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !event.target.closest('[data-form]')) return;
+    const row = event.target.closest('.proposal');
+    close(row);
+    row.focus();
+  });
+
+  mark();
+  watch('value', () => {
+    const decided = sent;
+    settle();
+    for (const row of rows()) close(row);
+    const all = rows();
+    const place = all.findIndex((row) => row.dataset.id === at);
+    if (!decided || place < 0) { mark(); return; }
+    // What was decided stays in view; the next that is open takes its turn.
+    const isOpen = (row) => !row.classList.contains('is-decided');
+    show([...all.slice(place + 1), ...all].find(isOpen) || all[place]);
+  });
+};

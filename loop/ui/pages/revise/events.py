@@ -10,6 +10,7 @@ import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.core.records import Exemplar, Value
+from loop.optimize.decisions import accept_proposal, find_search, refuse_found
 from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.version import CallPlan, PromptVersion
@@ -54,6 +55,7 @@ from loop.ui.pages.revise.state import (
     find_check,
     find_draft_open,
     find_running,
+    find_ticked,
     find_typed,
     guide_mark,
     is_running,
@@ -78,7 +80,9 @@ from loop.ui.pages.revise.view import (
     show_note,
     show_page,
     show_progress,
+    show_proposals,
     show_try_button,
+    show_verdicts,
     success_message,
 )
 from loop.ui.tryout_panel import DRAWS, Found, render_heard, render_tryout
@@ -269,6 +273,35 @@ def rebase(
     notes = (f"brought to {done.newest}; the draft has a new id, {done.draft.ref}",)
     return show_page(
         visit, prompt, cohort, done.draft.ref, message=ReviseMessage(notes=notes)
+    )
+
+
+def decide(
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
+) -> ReviseOutputs:
+    """Accept a proposal of the open draft, in other words or as it is, or refuse it."""
+    opened, context, data = _require_open(opened), visit.context, visit.data
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    if state.info is None or state.drafted is None:
+        return show_page(visit, prompt, cohort, opened.draft)
+    search = find_search(context.workspace, state.drafted.draft)
+    if search is None:
+        raise DataError("this draft has no proposals to decide on. Open it again.")
+    how, name, text = (str(data.get(key) or "") for key in ("decide", "id", "text"))
+    what = context.workspace, context.store, search, name
+    if how == "refuse":
+        refuse_found(*what, text, visit.actor, now=context.now)
+        said = "Refused. It is not proposed again."
+    elif how in ("accept", "edit"):
+        wording = text if how == "edit" else None
+        key = accept_proposal(*what, visit.actor, wording=wording, now=context.now)
+        ticked = find_ticked(visit, search.cohort)
+        keep_ticked(visit, search.cohort, (*ticked, key))
+        said = f"Accepted as verdict {key}, under the name {visit.actor.name}."
+    else:
+        return ReviseOutputs()
+    return ReviseOutputs(
+        verdicts=show_verdicts(state), proposals=show_proposals(state, said)
     )
 
 

@@ -12,7 +12,14 @@ from loop.core.people.users import Right
 from loop.core.records import Value
 from loop.ui import trying
 from loop.ui.header import PageHeader
-from loop.ui.html import form_panel, notice, panel, show, typing_in
+from loop.ui.html import (
+    form_panel,
+    notice,
+    panel,
+    proposals_panel,
+    show,
+    typing_in,
+)
 from loop.ui.pages.base import Page
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.events import KeepInputs, TryInputs
@@ -56,6 +63,7 @@ class ReviseComponents:
     verdicts: gr.HTML
     drafts: gr.HTML
     draft: gr.HTML
+    proposals: gr.HTML
     editing: gr.Column
     label: gr.Dropdown
     writing: gr.Column
@@ -137,7 +145,7 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
         tab=tab,
         refresh=events.refresh,
         outputs=parts.outputs,
-        links=(parts.said, parts.verdicts, parts.check),
+        links=(parts.said, parts.verdicts, parts.proposals, parts.check),
     )
 
 
@@ -196,7 +204,15 @@ def _connect_steps(
         inputs=here,
         outputs=every,
     )
-    for where in (parts.said, parts.verdicts, parts.check):
+    registry.on(
+        parts.proposals.decide,
+        events.decide,
+        right=Right.JUDGE,
+        name="revise_decide",
+        inputs=here,
+        outputs=every,
+    )
+    for where in (parts.said, parts.verdicts, parts.proposals, parts.check):
         registry.on(
             where.act,
             events.follow,
@@ -398,6 +414,7 @@ def build_components() -> tuple[ReviseComponents, ReviseButtons, TryBoxes]:
             scale=2, min_width=360, visible=False, elem_id="revise-editing"
         ) as found["editing"]:
             save, again, undo = _lay_out_editor(found)
+    found["proposals"] = proposals_panel(elem_id="revise-proposals")
     with gr.Column(visible=False, elem_id="revise-trying") as found["trying"]:
         boxes = _lay_out_tries(found)
     with gr.Column(visible=False, elem_id="revise-checking") as found["checking"]:

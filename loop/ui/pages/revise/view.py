@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.people.users import Right
 from loop.evaluate.compare import measure_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
+from loop.optimize.decisions import (
+    PARTS,
+    DraftSearch,
+    ProposalDecision,
+    find_search,
+    read_decisions,
+)
+from loop.optimize.terms import TermProposal
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.prompts.instructions import FrozenBlock, list_frozen
@@ -37,7 +46,7 @@ from loop.review.revise.draft import (
     read_by,
     render_shown,
 )
-from loop.review.revise.draft_files import read_line
+from loop.review.revise.draft_files import DraftOrigin, read_line
 from loop.review.revise.draws import POWER
 from loop.review.revise.merge import Conflict, merge_versions
 from loop.review.status import KeptVerdict, group_by_label
@@ -80,6 +89,7 @@ class ReviseOutputs(NamedTuple):
     verdicts: Any = SAME
     drafts: Any = SAME
     draft: Any = SAME
+    proposals: Any = SAME
     editing: Any = SAME
     label: Any = SAME
     writing: Any = SAME
@@ -166,6 +176,7 @@ def _nothing() -> ReviseOutputs:
         verdicts="",
         drafts="",
         draft="",
+        proposals="",
         editing=hidden,
         checking=hidden,
         deciding=hidden,
@@ -185,6 +196,7 @@ def _fill(state: ReviseState, message: ReviseMessage) -> ReviseOutputs:
         verdicts=verdicts,
         drafts=show_drafts(state),
         draft=show_draft_panel(state, message.notes),
+        proposals=show_proposals(state),
         confirm=gr.Row(visible=False),
     )
     outputs = _with_trying(_with_editor(outputs, state), state)
@@ -641,6 +653,60 @@ def show_draft_panel(state: ReviseState, notes: tuple[str, ...] = ()) -> str:
         behind=_behind(state),
         shown=_render_messages(state),
         may=state.may,
+    )
+
+
+PROPOSAL_CASES = 5
+"""Case ids for a proposal, and against it, that are listed."""
+
+
+class ProposalRow(NamedTuple):
+    """One proposal of an optimizer."""
+
+    proposal: TermProposal
+    name: str
+    """Of its label."""
+
+    decision: ProposalDecision | None
+    """None while it is open."""
+
+
+def show_proposals(state: ReviseState, said: str = "") -> str:
+    """Return what an optimizer proposed for the open draft, as HTML.
+
+    Empty where a person began the draft.
+
+    Parameters
+    ----------
+    said
+        What was just decided, in words.
+    """
+    if state.info is None or state.drafted is None:
+        return ""
+    if state.info.origin != DraftOrigin.OPTIMIZER:
+        return ""
+    rows: list[ProposalRow] = []
+    search: DraftSearch | None = None
+    try:
+        search = find_search(state.context.workspace, state.drafted.draft)
+        if search is not None:
+            kept = state.context.kept_verdicts(search.cohort)
+            decided = read_decisions(state.context.workspace, kept, search)
+            for one in search.proposals:
+                name = state.names.get(one.label, one.label)
+                rows.append(ProposalRow(one, name, decided.get(one.id)))
+    except DataError as error:
+        title = "What the optimizer proposed cannot be read"
+        return notice(str(error), kind="error", title=title)
+    return show(
+        "revise_proposals.html.jinja",
+        search=search,
+        parts=PARTS,
+        rows=rows,
+        most=PROPOSAL_CASES,
+        changed=len(state.drafted.diff.guides),
+        said=said,
+        may=state.visit.user.may(Right.JUDGE),
     )
 
 

@@ -1,0 +1,405 @@
+"""What a search proposed for a draft, and what clinicians decided on each proposal.
+
+A draft of an optimizer says all that was proposed. A clinician accepts a proposal, as
+it is or in other words, and it becomes a kept verdict under their name, like any other;
+or refuses it with a reason, and it is not proposed again. Both stand for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from loop.core.clock import Clock, utc_now
+from loop.core.errors import ConflictError, DataError
+from loop.core.files import locked
+from loop.core.ledger import Actor, LedgerEntry, read_ledger
+from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
+from loop.evaluate.failures import open_for_review
+from loop.optimize.estimate import NestedEstimate, PartScores
+from loop.optimize.refusals import (
+    Refusal,
+    allow_proposal,
+    read_refusals,
+    refuse_proposal,
+)
+from loop.optimize.search_record import read_finished
+from loop.optimize.terms import ProposalKind, TermProposal
+from loop.prompts.version import PromptVersion
+from loop.review.revise.blocked import refuse_blocked
+from loop.review.revise.draft_files import DraftOrigin, read_about
+from loop.review.status import KeptVerdict, VerdictState, read_kept
+from loop.review.submit import VerdictContext, submit_verdict
+from loop.review.verdict import Judgement, build_from_form, read_asked
+from loop.run.store import Store
+
+PARTS = ("search", "select", "estimate")
+
+
+class Gain(NamedTuple):
+    """Gain in macro-F1 on cases that were not searched; None where it is undefined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSearch:
+    """The finished search that a draft came from."""
+
+    key: str
+    optimizer: str
+    parent: str
+    """Version that it began with, for example ``"extractor@v7"``."""
+
+    cohort: str
+    engine: str
+    seed: int
+    candidates: int
+    """Different wordings that were tested or scored."""
+
+    asked: int
+    """Answers of the engine that scoring them took; kept ones are not counted."""
+
+    calls: int | None
+    """Cases that the optimizer scored; None where it does not count them."""
+
+    reflections: int | None
+    """Answers of the engine that proposed; None where none did."""
+
+    parts: Mapping[str, PartScores]
+    """``search``, ``select`` and ``estimate``: mean macro-F1 over the splits."""
+
+    gain: Gain
+    """On the pooled estimate cases, with its interval."""
+
+    proposals: tuple[TermProposal, ...]
+    """What is decided on one by one; empty where whole guides were proposed."""
+
+    @property
+    def excess(self) -> float | None:
+        """By how much the score on the cases searched is above that of the others."""
+        searched, honest = (self.parts[part].found for part in ("search", "estimate"))
+        return None if searched is None or honest is None else searched - honest
+
+    def proposal(self, name: str) -> TermProposal:
+        """Return the proposal with this id.
+
+        Raises
+        ------
+        DataError
+            The search did not propose it.
+        """
+        for one in self.proposals:
+            if one.id == name:
+                return one
+        raise DataError(
+            f"{quoted(name)} is no proposal of this search. Open the draft again."
+        )
+
+
+class DecisionKind(StrEnum):
+    """How a proposal was decided."""
+
+    ACCEPTED = "accepted"
+    EDITED = "edited"
+    REFUSED = "refused"
+
+
+class ProposalDecision(NamedTuple):
+    """What was decided on one proposal."""
+
+    kind: DecisionKind
+    by: str
+    time: str
+    """UTC, ISO 8601."""
+
+    said: str
+    """The wording that was taken, or the reason of a refusal."""
+
+    verdict: str = ""
+    """Id of the kept verdict; empty for a refusal."""
+
+
+def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch | None:
+    """Return the search that a draft came from.
+
+    Returns
+    -------
+    DraftSearch | None
+        None where no optimizer wrote the draft, or the folder of the search is gone.
+
+    Raises
+    ------
+    DataError
+        The result of the search was changed by hand, or cannot be read.
+    LedgerError
+        The ledger is broken.
+    """
+    about = read_about(workspace, draft)
+    if about.origin is not DraftOrigin.OPTIMIZER:
+        return None
+    best: tuple[tuple[bool, int, int, int], DraftSearch] | None = None
+    for entry in read_ledger(workspace.ledger):
+        if entry.action != "searched" or entry.payload.get("cohort") != about.cohort:
+            continue
+        if entry.subject.partition("@")[0] != draft.name:
+            continue
+        data = read_finished(workspace, entry)
+        if data is None:
+            continue
+        named = data["result"].get("drafts")
+        if draft.ref not in named if named is not None else entry.time > about.begun:
+            continue
+        found = _read_search(entry, data)
+        begun_there = entry.payload.get("prompt_digest") == draft.parent
+        said = _count_said(draft, found.proposals)
+        # Nothing names the search of a draft of terms: what it says tells them apart.
+        rank = begun_there, said, said - len(found.proposals), entry.seq
+        if best is None or rank > best[0]:
+            best = rank, found
+    return best[1] if best else None
+
+
+def _read_search(entry: LedgerEntry, data: Mapping[str, Any]) -> DraftSearch:
+    spec, result = data["spec"], data["result"]
+    findings = result.get("findings")
+    proposals: tuple[TermProposal, ...] = ()
+    try:
+        if findings is not None:
+            proposals = _PROPOSALS.validate_python(findings["proposals"])
+            estimate = _ESTIMATE.validate_python(findings["estimate"])
+            parts = {part: estimate.mean(part) for part in PARTS}
+            gain = Gain(*estimate.gain[:3])
+        else:
+            parts = {part: PartScores(*result["parts"][part]) for part in PARTS}
+            gain = Gain(*(result["gain"][one] for one in Gain._fields))
+        return DraftSearch(
+            key=str(entry.payload["key"]),
+            optimizer=str(spec["optimizer"]),
+            parent=str(spec["prompt"]),
+            cohort=str(spec["cohort"]),
+            engine=str(spec["engine"]),
+            seed=int(spec["seed"]),
+            candidates=int(data["candidates"]),
+            asked=int(data["asked"]),
+            calls=result.get("calls"),
+            reflections=result.get("reflections"),
+            parts=parts,
+            gain=gain,
+            proposals=proposals,
+        )
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        raise DataError(
+            f"the search {str(entry.payload.get('key'))[:12]} was kept by another "
+            "ranloop. Search again to decide on its proposals here."
+        ) from error
+
+
+_PROPOSALS: TypeAdapter[tuple[TermProposal, ...]] = TypeAdapter(
+    tuple[TermProposal, ...]
+)
+_ESTIMATE: TypeAdapter[NestedEstimate] = TypeAdapter(NestedEstimate)
+
+
+def _count_said(draft: PromptVersion, proposals: Sequence[TermProposal]) -> int:
+    """Return how many of the proposals a draft says."""
+    said = {
+        (guide.label, wording)
+        for guide in draft.guides
+        for wording in (
+            *guide.terms,
+            *guide.exclusions,
+            *(one.phrase for one in guide.clarifications),
+        )
+    }
+    return sum((one.label, one.wording) in said for one in proposals)
+
+
+def read_decisions(
+    workspace: WorkspacePaths, kept: Sequence[KeptVerdict], search: DraftSearch
+) -> dict[str, ProposalDecision]:
+    """Return id of a proposal to what was decided on it, whoever decided.
+
+    A verdict that was withdrawn decides nothing; where several do, the newest counts.
+
+    Parameters
+    ----------
+    kept
+        The verdicts on the cohort of the search, oldest first.
+
+    Raises
+    ------
+    DataError
+        The file of the refusals was damaged.
+    """
+    prompt = search.parent.partition("@")[0]
+    refusals: Mapping[str, Refusal] = read_refusals(workspace, prompt)
+    found = {
+        name: ProposalDecision(DecisionKind.REFUSED, one.by, one.time, one.reason)
+        for name, one in refusals.items()
+    }
+    known = {one.id: one for one in search.proposals}
+    for one in kept:
+        name = _proposal_of(one)
+        if (
+            name not in known
+            or one.state is VerdictState.WITHDRAWN
+            or one.circumstances.prompt.partition("@")[0] != prompt
+        ):
+            continue
+        edits = one.verdict.edits
+        rules = [rule.phrase for rule in edits.clarifications]
+        said = ", ".join((*edits.terms, *edits.exclusions, *rules))
+        same = said == known[name].wording
+        kind = DecisionKind.ACCEPTED if same else DecisionKind.EDITED
+        by = one.verdict.reviewer
+        found[name] = ProposalDecision(kind, by, one.created, said, one.id)
+    return {name: one for name, one in found.items() if name in known}
+
+
+def _source(search: DraftSearch, proposal: TermProposal) -> str:
+    return f"{search.optimizer} {search.key[:16]}: {proposal.id}"
+
+
+def _proposal_of(kept: KeptVerdict) -> str:
+    """Return the id of the proposal that a verdict accepts; empty for none."""
+    return kept.circumstances.source.partition(": ")[2]
+
+
+def accept_proposal(
+    workspace: WorkspacePaths,
+    store: Store,
+    search: DraftSearch,
+    proposal: str,
+    actor: Actor,
+    *,
+    wording: str | None = None,
+    now: Clock = utc_now,
+) -> str:
+    """Keep a verdict that asks for a proposal, and return the verdict's id.
+
+    It is on the cases that speak for the proposal. Those on which the actor has said
+    something of the label stay with what they said: a later verdict of the same
+    reviewer would take them over. A refusal of the proposal is forgotten.
+
+    Parameters
+    ----------
+    proposal
+        Id of the proposal, for example ``"edema:term:fluid"``.
+    wording
+        What to say instead; None for the wording as it was proposed.
+
+    Raises
+    ------
+    ConflictError
+        Somebody has accepted it already.
+    DataError
+        The search did not propose it, or no draft could be made of the wording.
+    OverlapError
+        The wording is copied from a case of a cohort that is not for development.
+    StoreError
+        The store cannot be written.
+    """
+    one = search.proposal(proposal)
+    words = one.wording if wording is None else wording
+    if not words.strip():
+        raise DataError(f"nothing is written in place of {quoted(one.wording)}.")
+    cohort = open_for_review(workspace, search.cohort)
+    with _deciding(workspace, search):
+        kept = read_kept(store, workspace, search.cohort)
+        _require_open(read_decisions(workspace, kept, search).get(one.id))
+        own = {
+            pair
+            for other in kept
+            if other.verdict.reviewer == actor.name
+            and other.state is not VerdictState.WITHDRAWN
+            for pair in other.pairs
+        }
+        verdict = build_from_form(
+            {
+                "cases": [case for case in one.support if (case, one.label) not in own],
+                "label": one.label,
+                "judgement": Judgement.GUIDELINE_AMBIGUOUS.value,
+                "comment": _comment(one, words.strip()),
+                **_asked(one, words),
+            },
+            reviewer=actor.name,
+            asked=read_asked(workspace, cohort),
+            case_ids=frozenset(cohort.case_ids),
+        )
+        refuse_blocked(workspace, (verdict,), prompt=search.parent, cohort=cohort)
+        made_on = VerdictContext(search.cohort, search.parent, _source(search, one))
+        key = submit_verdict(store, verdict, made_on, now)
+        allow_proposal(workspace, search.parent.partition("@")[0], one.id)
+    return key
+
+
+def refuse_found(
+    workspace: WorkspacePaths,
+    store: Store,
+    search: DraftSearch,
+    proposal: str,
+    reason: str,
+    actor: Actor,
+    *,
+    now: Clock = utc_now,
+) -> Refusal:
+    """Remember that a proposal of a search was refused, see `refuse_proposal`.
+
+    Raises
+    ------
+    ConflictError
+        Somebody has accepted it.
+    DataError
+        The search did not propose it, there is no reason, or a file was damaged.
+    WriteError
+        The workspace cannot be written.
+    """
+    one = search.proposal(proposal)
+    if not reason.strip():
+        raise DataError("give a reason: whoever searches again will want to know it.")
+    prompt = search.parent.partition("@")[0]
+    with _deciding(workspace, search):
+        kept = read_kept(store, workspace, search.cohort)
+        _require_open(read_decisions(workspace, kept, search).get(one.id))
+        return refuse_proposal(workspace, prompt, one.id, reason, actor, now=now)
+
+
+def _deciding(
+    workspace: WorkspacePaths, search: DraftSearch
+) -> AbstractContextManager[None]:
+    """Hold the lock under which the proposals of a prompt are decided."""
+    prompt = search.parent.partition("@")[0]
+    return locked(workspace.open_private() / "locks" / f"proposals-{prompt}.lock")
+
+
+def _require_open(before: ProposalDecision | None) -> None:
+    if before is not None and before.verdict:
+        raise ConflictError(
+            f"{before.by} has accepted this proposal: verdict {before.verdict}. It is "
+            "open again once that verdict is withdrawn."
+        )
+
+
+def _asked(one: TermProposal, words: str) -> dict[str, Any]:
+    if one.kind is ProposalKind.TERM:
+        return {"terms": [words]}
+    if one.kind is ProposalKind.EXCLUSION:
+        return {"exclusions": [words]}
+    return {"clarifications": [{"phrase": words, "value": one.value}]}
+
+
+def _comment(one: TermProposal, words: str) -> str:
+    counts = (
+        f"mined: {len(one.support)} cases for it, {len(one.against)} against, "
+        f"{one.fixed} that nothing else puts right"
+    )
+    return counts if words == one.wording else f"{counts}; proposed as {one.wording}"
