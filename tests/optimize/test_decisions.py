@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from loop.optimize.library_search import search_prompt
+from tests.optimize.test_library_search import approve, request
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
@@ -14,7 +16,6 @@ from loop.optimize.decisions import (
     read_decisions,
     refuse_found,
 )
-from loop.optimize.library_search import search_prompt
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search import SearchOptions, optimize_prompt
 from loop.prompts.catalog import read_version
@@ -24,7 +25,6 @@ from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.run.store import open_store
 from tests.optimize.made_task import ACTOR, SYNONYMS
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER
-from tests.optimize.test_library_search import approve, request
 
 TERM, OTHER = f"{EFFUSION}:term:collection", f"{LESION}:term:nodule"
 CLINICIAN = Actor(name="Dr C. Example", role="reviewer")
