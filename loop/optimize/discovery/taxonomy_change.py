@@ -35,6 +35,7 @@ from loop.labels.taxonomy import (
     fold_name,
     parse_taxonomy,
 )
+from loop.optimize.discovery.discover import require_role
 from loop.optimize.discovery.taxonomy_draft import (
     ClusterDecision,
     TaxonomyDraft,
@@ -97,8 +98,8 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
     Raises
     ------
     DataError
-        The draft is malformed, contradicts itself, or is of another taxonomy or cohort
-        than those that are here.
+        The draft is malformed, contradicts itself, is of another taxonomy or cohort
+        than those that are here, or of a cohort that labels may not be designed on.
     """
     draft, digest = read_taxonomy_draft(path)
     target = workspace.labels / TAXONOMY
@@ -111,7 +112,9 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
             else f"{path}: {target} was changed since this draft was made. Make "
             "another draft with `ranloop discover`, and carry your decisions over."
         )
-    if read_cohort(workspace, draft.cohort).digest != draft.cohort_digest:
+    about = read_cohort(workspace, draft.cohort)
+    require_role(about)
+    if about.digest != draft.cohort_digest:
         raise DataError(
             f"{path}: cohort {draft.cohort!r} was imported again since this draft was "
             "made. Make another one with `ranloop discover`."

@@ -14,6 +14,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
@@ -346,6 +347,22 @@ def test_a_draft_of_a_cohort_imported_again_is_refused(place, draft):
     edit(draft, lambda data: data.update(cohort_digest="0" * 64))
     with pytest.raises(DataError, match="imported again"):
         check_taxonomy_draft(place, draft)
+
+
+@pytest.mark.parametrize("role", ["holdout", "external"])
+def test_a_draft_that_names_a_cohort_of_claims_is_refused(place, draft, role):
+    """Labels would say of themselves that they were designed on what measures them."""
+    held = read_cohort(place, add_cohort(place, reports(), name="held", role=role))
+
+    def change(data):
+        data.update(cohort="held", cohort_digest=held.digest)
+
+    edit(draft, change)
+    edit(draft, name_spine)
+    count = len(read_ledger(place.ledger))
+    with pytest.raises(DataError, match=f"'held' has the role {role}.*designed"):
+        take_taxonomy_draft(place, draft, WHO, why="a reason")
+    assert len(read_ledger(place.ledger)) == count
 
 
 def lose(data):
