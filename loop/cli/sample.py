@@ -130,6 +130,8 @@ def sample(
         raise typer.BadParameter(
             "--reader, --overlap and --replace are for --for reading"
         )
+    if overlap is not None and not reader:
+        raise typer.BadParameter("--overlap is for readers: name them with --reader")
     for path in (html, csv, listed):
         if path is not None:
             own_output(path, place)

@@ -149,6 +149,7 @@ def test_what_has_no_weighted_form_is_refused(call, pool, right, options):
         ("pool", "--for", "review", "--reader", "Dr. A"),
         ("pool", "--for", "review", "--overlap", "3"),
         ("pool", "--for", "review", "--replace"),
+        ("pool", "--for", "reading", "--overlap", "3"),
     ],
 )
 def test_wrong_usage_is_exit_code_two(call, arguments):
