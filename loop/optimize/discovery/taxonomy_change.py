@@ -16,7 +16,7 @@ from typing import Any, Final
 from loop.core.check_findings import Finding, FindingSeverity, note, warning
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
-from loop.core.errors import DataError, LoopError
+from loop.core.errors import DataError, LoopError, WriteError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, append_event, read_ledger
@@ -183,7 +183,14 @@ def take_taxonomy_draft(
         if not _find_taken(workspace, change.draft_digest):
             append_event(workspace.ledger, _event(change, why), actor, now=now)
         target = workspace.labels / TAXONOMY
-        write_atomic(target, change.text)
+        try:
+            write_atomic(target, change.text)
+        except WriteError as error:
+            raise WriteError(
+                f"{error.__cause__ or error}: {target} is as it was, and the ledger "
+                f"has the entry that {path} was taken. Make room or set the "
+                "permissions, and give the same command again: it goes on there."
+            ) from error
         commit_paths(workspace.root, [target, workspace.ledger], why, actor.name)
     return change
 
