@@ -138,9 +138,21 @@ def begin(
         if read.draft:
             print_drafted(show_draft(place, read.draft), as_json=as_json)
         elif as_json:
-            print_json({"draft": "", "digest": read.version.digest})
-        else:
+            print_json(
+                {
+                    "draft": "",
+                    "version": read.version.ref,
+                    "digest": read.version.digest,
+                    "stated": read.stated,
+                }
+            )
+        elif read.stated:
             say(f"{program} is {read.version.ref}, unchanged: {read.version.digest}")
+        else:
+            say(
+                f"{program} changes nothing of {read.version.ref}; it does not say "
+                "which version it was exported from"
+            )
         return
     named = named_verdicts(place, prompt, cohort, verdict or (), every=kept)
     file = read_verdicts(verdicts, reviewer=who.name).verdicts if verdicts else ()

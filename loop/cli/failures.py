@@ -41,6 +41,7 @@ from loop.evaluate.failures import (
     read_evidence,
     read_texts,
 )
+from loop.labels.cohort import read_cohort
 from loop.labels.error_categories import read_errors
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import mark_progress
@@ -214,7 +215,7 @@ def failures(
             if narrowed:
                 wanted = _filter(section, search, status, reviewer)
                 if cases_file is not None:
-                    listed = frozenset(read_case_list(cases_file))
+                    listed = _listed(place, cases_file, found.cohort)
                     wanted = replace(wanted, cases=listed)
                 items = _items(place, found.run_id, wanted, number)
                 found = _narrowed(found, items, order)
@@ -235,6 +236,18 @@ def failures(
         say(table.removesuffix("\n"))
     else:
         _print_rows(found, rows, total)
+
+
+def _listed(workspace: WorkspacePaths, path: Path, cohort: str) -> frozenset[str]:
+    """Return the case ids of a file, all of which are of the cohort."""
+    ids = frozenset(read_case_list(path))
+    unknown = ids.difference(read_cohort(workspace, cohort).case_ids)
+    if unknown:
+        raise DataError(
+            f"{path}: {len(unknown)} of {len(ids)} lines are no case of cohort "
+            f"{cohort}, which the run asked. Give the ids of its cases, one a line."
+        )
+    return ids
 
 
 def _list_counts(

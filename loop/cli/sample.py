@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from loop.cli.console import (
     write_documents,
 )
 from loop.cli.reading import plans_data
+from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import NOT_ESTIMABLE, percent, share
 from loop.optimize.sample import (
     EVEN,
@@ -40,7 +42,12 @@ from loop.optimize.sample_documents import (
     sample_effective,
 )
 from loop.optimize.unread import PARTS
-from loop.review.reading.assignment import ReadingPlan
+from loop.review.reading.assignment import (
+    ReadingPlan,
+    read_assignment,
+    read_plans,
+)
+from loop.run.store import open_store
 
 _SHOWN = 10
 
@@ -130,6 +137,8 @@ def sample(
         raise typer.BadParameter(
             "--reader, --overlap and --replace are for --for reading"
         )
+    if overlap is not None and not reader:
+        raise typer.BadParameter("--overlap is for readers: name them with --reader")
     for path in (html, csv, listed):
         if path is not None:
             own_output(path, place)
@@ -169,9 +178,7 @@ def sample(
     if dry_run:
         say("dry run: nothing was kept")
     elif reading:
-        say(f"recorded as value sample {number} of {cohort}; the ledger has its digest")
-        for plan in plans:
-            say(f"{plan.reader}: {len(plan.case_ids)} cases")
+        say_recorded(place, found, number, plans)
         name = shlex.quote(plans[0].reader) if plans else "NAME"
         again = f"assign {cohort} --sample" if not plans else f"next {cohort}"
         say(f"next: ranloop reading {again} --reader {name}")
@@ -180,6 +187,27 @@ def sample(
             f"next: ranloop failures {found.weighed.run} --cases-file FILE, written "
             "with --list"
         )
+
+
+def say_recorded(
+    workspace: WorkspacePaths,
+    found: CaseSample,
+    number: int,
+    plans: Sequence[ReadingPlan],
+) -> None:
+    """Print who reads a sample, and who still has cases of one that it replaced."""
+    cohort = found.weighed.cohort.name
+    say(f"recorded as value sample {number} of {cohort}; the ledger has its digest")
+    for plan in plans:
+        say(f"{plan.reader}: {len(plan.case_ids)} cases")
+    if number == 1:
+        return
+    drawn = {one.case_id for one in found.drawn}
+    with open_store(workspace) as store:
+        known = read_plans(store, read_assignment(workspace, cohort))
+    for name, plan in known.items():
+        if not drawn.issuperset(plan.case_ids):
+            say(f"{name} still has cases that this sample did not draw")
 
 
 def show_sample(found: CaseSample) -> None:

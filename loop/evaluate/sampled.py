@@ -340,6 +340,10 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
         (True, NO_GATE),
         (found.read < drawn, f"{drawn - found.read} of the {drawn} drawn cases have no "
          "reference yet, or were not run. Shares hold if they are like those read."),
+        (found.kept.number > 1 and found.read < drawn, f"Sample {found.kept.number} "
+         f"took the place of {found.kept.number - 1} before it. Cases that were read "
+         "because an earlier one drew them are likelier to be read than their chance "
+         "says, and the weights are wrong: read all that this one drew."),
         (found.outside > 0, f"{found.outside} cases have a reference and were not "
          "drawn in this sample: nobody knows with which chance they were read, so they "
          "count nowhere."),

@@ -766,12 +766,15 @@ def read_record(workspace: WorkspacePaths, name: str) -> CohortRecord:
     Raises
     ------
     DataError
-        It recorded nothing: a cohort copied here without its ledger, or made by hand.
+        There is no such cohort, or the ledger recorded nothing of it: copied here
+        without its ledger, or made by hand.
     LedgerError
         The ledger is broken.
     """
     record = find_record(read_ledger(workspace.ledger), name)
     if record is None:
+        # A name that is misspelled is no cohort without its ledger.
+        read_cohort_file(workspace, name)
         raise DataError(
             f"{workspace.ledger} has no entry cohort_added of cohort {name!r}: nothing "
             "shows that its role and cases are those it was imported with. Bring the "

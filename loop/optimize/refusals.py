@@ -12,6 +12,9 @@ from loop.core.errors import DataError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.core.safe_text import quoted
+from loop.optimize.terms import ProposalKind
+from loop.prompts.catalog import latest_version
 
 
 class Refusal(NamedTuple):
@@ -67,14 +70,22 @@ def refuse_proposal(
     Raises
     ------
     DataError
-        There is no reason, or the file was damaged.
+        There is no such prompt, label or kind, no reason, or the file was damaged.
     WriteError
         The workspace cannot be written.
     """
-    if len(proposal.split(":", 2)) != 3:
+    label, kind, wording = (*proposal.split(":", 2), "", "")[:3]
+    if kind not in set(ProposalKind) or not wording.strip():
         raise DataError(
-            f"{proposal!r} names no proposal. Write LABEL:KIND:WORDING as the search "
-            "lists it, for example edema:term:fluid."
+            f"{quoted(proposal)} names no proposal. Write LABEL:KIND:WORDING as the "
+            f"search lists it, for example edema:term:fluid; a kind is one of "
+            f"{', '.join(ProposalKind)}."
+        )
+    labels = [guide.label for guide in latest_version(workspace, prompt).guides]
+    if label not in labels:
+        raise DataError(
+            f"{prompt} has no guide for the label {quoted(label)}, so nothing is "
+            f"proposed for it. Name one of {', '.join(labels)}."
         )
     if not reason.strip():
         raise DataError(f"why is {proposal} refused? Give a reason with --why.")

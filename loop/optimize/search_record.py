@@ -395,6 +395,6 @@ def _entries(workspace: WorkspacePaths, key: str) -> list[LedgerEntry]:
 
 def _changed(path: Path) -> DataError:
     return DataError(
-        f"{path} was changed by something other than a search. Remove the folder "
-        f"{path.parent.name} beside it and search again."
+        f"{path} was changed by something other than a search. Remove its folder, "
+        f"{path.parent.name}, and search again."
     )

@@ -164,9 +164,9 @@ def _choose_dev(
     if len(names) != 1:
         found = f" ({', '.join(names)})" if names else ""
         raise DataError(
-            f"{len(names)} cohorts with role dev, a reference and a run of "
-            f"{subject.spec.prompt} by {subject.spec.engine} can tell which cases "
-            f"fail{found}. Name one with --fit-on, or make such a run with "
+            f"besides {target.name}, {len(names)} cohorts with role dev, a reference "
+            f"and a run of {subject.spec.prompt} by {subject.spec.engine} can tell "
+            f"which cases fail{found}. Name one with --fit-on, or make such a run with "
             "`ranloop run`."
         )
     (name,) = names

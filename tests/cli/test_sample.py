@@ -149,6 +149,7 @@ def test_what_has_no_weighted_form_is_refused(call, pool, right, options):
         ("pool", "--for", "review", "--reader", "Dr. A"),
         ("pool", "--for", "review", "--overlap", "3"),
         ("pool", "--for", "review", "--replace"),
+        ("pool", "--for", "reading", "--overlap", "3"),
     ],
 )
 def test_wrong_usage_is_exit_code_two(call, arguments):
@@ -191,6 +192,19 @@ def test_failing_cases_are_narrowed_to_the_list(call, pool, tmp_path):
     listed.write_text("\n\n")
     empty = call("failures", run_id, "--cases-file", str(listed))
     assert "holds no case id" in str(empty.exception)
+    listed.write_text(f"{ids[0]}\nNo such case at all\n")
+    wrong = call("failures", run_id, "--cases-file", str(listed))
+    assert "1 of 2 lines are no case of cohort dev" in str(wrong.exception)
+    assert "such case at all" not in str(wrong.exception)
+
+
+def test_a_reader_of_a_sample_that_was_replaced_is_named(call):
+    """They would go on with cases that count nowhere."""
+    words = ("sample", "pool", "--for", "reading", "-n", "20", *VERSIONS)
+    assert "still has cases" not in call(*words, "--reader", "Dr. A").output
+    again = call(*words, "--replace", "--seed", "5", "--reader", "Dr. B").output
+    assert "Dr. A still has cases that this sample did not draw" in again
+    assert "Dr. B still" not in again
 
 
 def test_cases_of_ones_own_are_no_sample(call, tmp_path):

@@ -262,6 +262,8 @@ def test_an_unknown_cohort_lists_the_known_ones(
     make_cohort(ROWS)
     with pytest.raises(DataError, match=r"found: mine.*ranloop cohort import"):
         read_cohort(workspace, "min")
+    with pytest.raises(DataError, match=r"found: mine.*ranloop cohort import"):
+        read_record(workspace, "min")
 
 
 @pytest.mark.parametrize(

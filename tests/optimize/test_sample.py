@@ -222,7 +222,7 @@ def test_a_cohort_that_nothing_is_known_of_is_refused(pool, tmp_path):
         draw_cases(pool, "fresh", size=10)
     write_tiny(pool, 3, {"edema": "edema"})
     run(pool, "tiny@v3", "pool")
-    with pytest.raises(DataError, match="0 cohorts with role dev"):
+    with pytest.raises(DataError, match="besides pool, 0 cohorts with role dev"):
         draw_cases(pool, "pool", size=10, between=("tiny@v3",))
     with pytest.raises(DataError, match=r"ranloop run tiny@v3 --cohort dev"):
         draw_cases(pool, "pool", size=10, between=("tiny@v3",), fit_on="dev")
@@ -287,6 +287,19 @@ def test_another_sample_does_not_silently_take_the_place_of_one(pool):
     with open_store(pool) as store:
         assert not read_plans(store, read_assignment(pool, "pool"))
     assert keep_reading_sample(pool, second, actor=EDITOR, replace=True)[0] == 2
+
+
+def test_cases_read_for_a_sample_that_was_replaced_are_spoken_of(pool, right):
+    """What both drew was read by both chances; read whole, only the second counts."""
+    drawn = []
+    for seed in (3, 4):
+        found = draw_cases(pool, "pool", size=40, between=BETWEEN, seed=seed)
+        keep_reading_sample(pool, found, actor=EDITOR, replace=True)
+        drawn.append(drawn_ids(found))
+    for cases, said in ((drawn[0], True), ({*drawn[0], *drawn[1]}, False)):
+        read_some(pool, right, cases)
+        notes = evaluate_sample(pool, found.weighed.run, resamples=50).notes
+        assert any("read all that this one drew" in one for one in notes) is said
 
 
 def test_cases_that_cannot_be_dealt_out_leave_nothing_behind(pool):

@@ -245,21 +245,27 @@ def test_a_refused_proposal_is_not_made_again(taught):
     [
         ("edema:term:fluid", " ", "Give a reason with --why"),
         ("fluid", "because", "names no proposal"),
+        ("edema:word:fluid", "because", "a kind is one of term, exclusion"),
+        ("edema:term: ", "because", "names no proposal"),
+        ("edemas:term:fluid", "because", "no guide for the label 'edemas'.*edema"),
+        ("Seen by Dr Roe:x:y", "because", r"proposal|\(18 characters, not shown\)"),
     ],
 )
 def test_a_refusal_needs_a_proposal_and_a_reason(workspace, proposal, reason, words):
-    """The message says what is missing."""
-    with pytest.raises(DataError, match=words):
-        refuse_proposal(workspace, "tiny", proposal, reason, SEARCHER)
+    """The message says what is missing, and repeats no text; nothing is kept."""
+    with pytest.raises(DataError, match=words) as refused:
+        refuse_proposal(workspace, "extractor", proposal, reason, SEARCHER)
+    assert "Roe" not in str(refused.value)
+    assert not read_refusals(workspace, "extractor")
 
 
 def test_damaged_refusals_are_told(workspace):
     """They are not silently forgotten."""
-    refuse_proposal(workspace, "tiny", "edema:term:fluid", "no", SEARCHER)
-    path = workspace.private / "optimize" / "tiny.refused.json"
+    refuse_proposal(workspace, "extractor", "edema:term:fluid", "no", SEARCHER)
+    path = workspace.private / "optimize" / "extractor.refused.json"
     path.write_text("[]")
     with pytest.raises(DataError, match="is damaged"):
-        read_refusals(workspace, "tiny")
+        read_refusals(workspace, "extractor")
 
 
 def test_no_search_is_a_run_of_the_candidates(taught):

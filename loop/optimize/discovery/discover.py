@@ -19,7 +19,13 @@ from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
 from loop.engines.rules.vocabulary import GAP
-from loop.labels.cohort import CohortRole, iter_items, read_cohort, require_reports
+from loop.labels.cohort import (
+    Cohort,
+    CohortRole,
+    iter_items,
+    read_cohort,
+    require_reports,
+)
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.optimize.discovery.clusters import CUT, cluster_phrases
 from loop.optimize.discovery.noun_phrases import (
@@ -53,6 +59,22 @@ PLACES: Final = 3
 
 ROLES: Final = (CohortRole.TAXONOMY, CohortRole.DEV)
 """Roles of the cohorts that labels may be designed on."""
+
+
+def require_role(cohort: Cohort) -> None:
+    """Refuse a cohort on which labels may not be designed.
+
+    Raises
+    ------
+    DataError
+        Its role is none of `ROLES`.
+    """
+    if cohort.role not in ROLES:
+        raise DataError(
+            f"cohort {cohort.name!r} has the role {cohort.role.value}. Labels are "
+            "designed on cases that no claim rests on: name a cohort of the role "
+            "taxonomy or dev, or import other reports with --role taxonomy."
+        )
 
 
 class ShownPhrase(NamedTuple):
@@ -241,12 +263,7 @@ def discover_findings(
     _check_settings(min_reports, longest, cut)
     about = read_cohort(workspace, cohort)
     require_reports(about, "discover")
-    if about.role not in ROLES:
-        raise DataError(
-            f"cohort {cohort!r} has the role {about.role.value}. Labels are designed "
-            "on cases that no claim rests on: name a cohort of the role taxonomy or "
-            "dev, or import other reports with --role taxonomy."
-        )
+    require_role(about)
     words = read_phrase_words(workspace)
     cues = read_cues(workspace.labels)
     spaced = {one.language: one.words for one in cues}

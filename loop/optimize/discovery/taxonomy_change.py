@@ -16,7 +16,7 @@ from typing import Any, Final
 from loop.core.check_findings import Finding, FindingSeverity, note, warning
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
-from loop.core.errors import DataError, LoopError
+from loop.core.errors import DataError, LoopError, WriteError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, append_event, read_ledger
@@ -35,6 +35,7 @@ from loop.labels.taxonomy import (
     fold_name,
     parse_taxonomy,
 )
+from loop.optimize.discovery.discover import require_role
 from loop.optimize.discovery.taxonomy_draft import (
     ClusterDecision,
     TaxonomyDraft,
@@ -97,8 +98,8 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
     Raises
     ------
     DataError
-        The draft is malformed, contradicts itself, or is of another taxonomy or cohort
-        than those that are here.
+        The draft is malformed, contradicts itself, is of another taxonomy or cohort
+        than those that are here, or of a cohort that labels may not be designed on.
     """
     draft, digest = read_taxonomy_draft(path)
     target = workspace.labels / TAXONOMY
@@ -111,7 +112,9 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
             else f"{path}: {target} was changed since this draft was made. Make "
             "another draft with `ranloop discover`, and carry your decisions over."
         )
-    if read_cohort(workspace, draft.cohort).digest != draft.cohort_digest:
+    about = read_cohort(workspace, draft.cohort)
+    require_role(about)
+    if about.digest != draft.cohort_digest:
         raise DataError(
             f"{path}: cohort {draft.cohort!r} was imported again since this draft was "
             "made. Make another one with `ranloop discover`."
@@ -180,7 +183,14 @@ def take_taxonomy_draft(
         if not _find_taken(workspace, change.draft_digest):
             append_event(workspace.ledger, _event(change, why), actor, now=now)
         target = workspace.labels / TAXONOMY
-        write_atomic(target, change.text)
+        try:
+            write_atomic(target, change.text)
+        except WriteError as error:
+            raise WriteError(
+                f"{error.__cause__ or error}: {target} is as it was, and the ledger "
+                f"has the entry that {path} was taken. Make room or set the "
+                "permissions, and give the same command again: it goes on there."
+            ) from error
         commit_paths(workspace.root, [target, workspace.ledger], why, actor.name)
     return change
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +96,7 @@ def check_basis(
     cues = _Basis("cues", "labels/cues", "evaluations", by_rules)
     return [
         *_check_one(taxonomy, "taxonomy_digest", lambda: taxonomy_digest(labels)),
+        *_check_taken(taken, labels),
         *_check_one(
             cues,
             "cues",
@@ -102,6 +104,21 @@ def check_basis(
         ),
         *_check_one(crosswalk, "crosswalk_digest", lambda: crosswalk_digest(labels)),
     ]
+
+
+def _check_taken(revisions: Sequence[LedgerEntry], labels: Path) -> Iterator[Finding]:
+    """Yield whether the taxonomy is still as it was before its last revision."""
+    with suppress(DataError):
+        if revisions and taxonomy_digest(labels) == revisions[-1].payload.get(
+            "taxonomy_before"
+        ):
+            yield warning(
+                "taxonomy",
+                f"entry {revisions[-1].seq} revised labels/taxonomy.yaml, and the file "
+                "is as it was before: the command was stopped, or the file put back",
+                where="labels/taxonomy.yaml",
+                todo="Give the draft to `ranloop discover --take` again.",
+            )
 
 
 class _Basis(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from loop.core.clock import Clock, utc_now
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.files import read_text
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
@@ -30,6 +30,7 @@ from loop.optimize.proposals import (
     list_components,
     read_private_wording,
 )
+from loop.prompts.catalog import list_versions, read_version
 from loop.prompts.guides import dump_guides
 from loop.prompts.lint import fold_phrase
 from loop.prompts.outputs.base import get_contract
@@ -58,6 +59,10 @@ class ReadProgram(NamedTuple):
     draft: str
     """Reference of the draft with it; empty where nothing was changed."""
 
+    stated: bool = True
+    """Whether it says which version it was exported from; DSPy drops that when it saves
+    a program, and its words alone may be those of several versions."""
+
 
 def begin_from_program(
     workspace: WorkspacePaths,
@@ -84,21 +89,56 @@ def begin_from_program(
     Raises
     ------
     DataError
-        It is no saved program, or something of it cannot be mapped; says what.
+        It is no saved program, was exported from a version that is not here, or
+        something of it cannot be mapped; says what.
     ConflictError
-        `prompt` is not the newest version.
+        `prompt` is not the newest version, or the program is a changed one of an older.
     """
     base = find_start(workspace, prompt).base
+    text = read_text(path)
+    stated = _stated_digest(text)
+    if stated and stated != base.digest:
+        older = _find_version(workspace, base.name, stated, path)
+        if read_program(ProposalReader(older), text, path).digest == older.digest:
+            return ReadProgram(older, "")
+        raise ConflictError(
+            f"{path} was exported from {older.ref} and changed, and {base.ref} is "
+            f"newer. Export {base.ref} and change that program, or write the wording "
+            f"into a draft with `ranloop draft begin {base.name}`."
+        )
     members = require_dev(workspace, cohort)
     comments = [one.verdict.comment for one in read_kept(store, workspace, cohort)]
     reader = ProposalReader(base, read_private_wording(workspace, members, comments))
-    version = read_program(reader, read_text(path), path)
+    version = read_program(reader, text, path)
     if version.digest == base.digest:
-        return ReadProgram(version, "")
+        return ReadProgram(version, "", stated=bool(stated))
     reason = why or f"read from the DSPy program {path.name}"
     by = Authorship(actor.name, now(), reason)
     draft = draft_proposal(workspace, base, version, cohort, by)
-    return ReadProgram(version, draft.ref)
+    return ReadProgram(version, draft.ref, stated=bool(stated))
+
+
+def _stated_digest(text: str) -> str:
+    """Return the digest of the version that a program says it is of; empty for none."""
+    try:
+        stated = json.loads(text)["metadata"]["ranloop"]["digest"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
+    return stated if isinstance(stated, str) else ""
+
+
+def _find_version(
+    workspace: WorkspacePaths, name: str, digest: str, source: Path
+) -> PromptVersion:
+    """Return the committed version of a prompt with that digest."""
+    for number in reversed(list_versions(workspace, name)):
+        version = read_version(workspace, f"{name}@v{number}")
+        if version.digest == digest:
+            return version
+    raise DataError(
+        f"{source} was exported from a version that is none of {name} in this "
+        f"workspace ({digest[:12]}). Export the newest one here, and change that."
+    )
 
 
 def read_program(

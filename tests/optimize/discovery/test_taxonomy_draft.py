@@ -1,5 +1,6 @@
 """A draft is edited by hand, checked hard, and taken once, with an entry."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -11,9 +12,11 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.check_findings import FindingSeverity
 from loop.core.digests import digest_text
-from loop.core.errors import DataError, UnknownLabelError
+from loop.core.errors import DataError, UnknownLabelError, WriteError
+from loop.core.files import write_error
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.taxonomy import read_taxonomy
@@ -326,11 +329,31 @@ def test_what_was_killed_after_the_entry_goes_on(place, draft, monkeypatch):
         patch.setattr(taxonomy_change, "write_atomic", die)
         with pytest.raises(KeyboardInterrupt):
             take_taxonomy_draft(place, draft, WHO, why="killed")
-    count = len(read_ledger(place.ledger))
+    entries = read_ledger(place.ledger)
+    count = len(entries)
     assert not read_taxonomy(place.labels).knows(SPINE)
+    (told,) = [one for one in check_basis(place, entries) if one.check == "taxonomy"]
+    assert told.severity is FindingSeverity.WARNING
+    assert f"entry {count} revised labels/taxonomy.yaml, and the file is" in told.what
     take_taxonomy_draft(place, draft, WHO, why="killed")
+    assert not [one for one in check_basis(place, entries) if one.check == "taxonomy"]
     assert len(read_ledger(place.ledger)) == count
     assert read_taxonomy(place.labels).knows(SPINE)
+
+
+def test_a_full_disk_after_the_entry_is_not_called_no_change(place, draft, monkeypatch):
+    """The message says what was recorded, and what to do."""
+    edit(draft, name_spine)
+
+    def full(path, _):
+        cause = OSError(errno.ENOSPC, "No space left on device")
+        raise write_error(path, cause) from cause
+
+    monkeypatch.setattr(taxonomy_change, "write_atomic", full)
+    with pytest.raises(WriteError, match=r"No space.*the ledger has the entry") as told:
+        take_taxonomy_draft(place, draft, WHO, why="full")
+    assert "Nothing was changed" not in str(told.value)
+    assert read_ledger(place.ledger)[-1].action == "taxonomy_revised"
 
 
 def test_a_draft_of_another_taxonomy_is_refused(place, draft):
@@ -346,6 +369,22 @@ def test_a_draft_of_a_cohort_imported_again_is_refused(place, draft):
     edit(draft, lambda data: data.update(cohort_digest="0" * 64))
     with pytest.raises(DataError, match="imported again"):
         check_taxonomy_draft(place, draft)
+
+
+@pytest.mark.parametrize("role", ["holdout", "external"])
+def test_a_draft_that_names_a_cohort_of_claims_is_refused(place, draft, role):
+    """Labels would say of themselves that they were designed on what measures them."""
+    held = read_cohort(place, add_cohort(place, reports(), name="held", role=role))
+
+    def change(data):
+        data.update(cohort="held", cohort_digest=held.digest)
+
+    edit(draft, change)
+    edit(draft, name_spine)
+    count = len(read_ledger(place.ledger))
+    with pytest.raises(DataError, match=f"'held' has the role {role}.*designed"):
+        take_taxonomy_draft(place, draft, WHO, why="a reason")
+    assert len(read_ledger(place.ledger)) == count
 
 
 def lose(data):

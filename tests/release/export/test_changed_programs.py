@@ -5,11 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Value
 from loop.optimize.proposals import ProposalReader
-from loop.prompts.catalog import list_drafts, list_prompts, read_version
+from loop.prompts.catalog import (
+    list_drafts,
+    list_prompts,
+    read_version,
+    write_version,
+)
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import CallPlan
@@ -168,6 +173,34 @@ def test_a_changed_program_becomes_a_draft(workspace, tmp_path):
             begin_from_program(workspace, store, "tiny", "dev", path, ACTOR)
     assert "hydrothorax" not in str(refused.value)
     assert len(list_drafts(workspace, "tiny")) == 1
+
+
+def test_a_program_of_an_older_version_is_that_version(workspace, tmp_path):
+    """Not the newest one, which may have the same system message and other guides."""
+    make_task(workspace, tmp_path, [("a", "Effusion.", 1, 0), ("b", "Clear.", 0, 0)])
+    guide, *rest = TINY.guides
+    later = replace(guide, terms=(*guide.terms, "hydrothorax"))
+    newer = replace(TINY, number=2, parent="tiny@v1", guides=(later, *rest))
+    write_version(workspace, newer)
+    path, state = tmp_path / "program.json", saved(TINY)
+    words = TINY.system.replace("words only", "words alone").rstrip()
+    with open_store(workspace) as store:
+
+        def begin(data):
+            path.write_text(json.dumps(data), "utf-8")
+            return begin_from_program(workspace, store, "tiny", "dev", path, ACTOR)
+
+        found = begin(state)
+        assert (found.version.ref, found.stated) == ("tiny@v1", True)
+        with pytest.raises(ConflictError, match=r"from tiny@v1 and changed.*tiny@v2"):
+            begin(with_instructions(state, words))
+        metadata = state["metadata"]
+        dropped = state | {"metadata": {"dependency_versions": {}}}
+        assert not begin(dropped).stated
+        other = metadata | {"ranloop": metadata["ranloop"] | {"digest": "0" * 64}}
+        with pytest.raises(DataError, match=r"none of tiny in this workspace \(000"):
+            begin(state | {"metadata": other})
+    assert not list_drafts(workspace, "tiny")
 
 
 def test_the_plan_is_no_part_of_what_comes_back():
