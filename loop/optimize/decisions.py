@@ -170,7 +170,8 @@ def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch 
 
 def _read_search(entry: LedgerEntry, data: Mapping[str, Any]) -> DraftSearch:
     spec, result = data["spec"], data["result"]
-    findings = result.get("findings")
+    findings = result.get("findings", result if "estimate" in result else None)
+    effort = result if "calls" in result else {}
     proposals: tuple[TermProposal, ...] = ()
     try:
         if findings is not None:
@@ -190,8 +191,8 @@ def _read_search(entry: LedgerEntry, data: Mapping[str, Any]) -> DraftSearch:
             seed=int(spec["seed"]),
             candidates=int(data["candidates"]),
             asked=int(data["asked"]),
-            calls=result.get("calls"),
-            reflections=result.get("reflections"),
+            calls=effort.get("calls"),
+            reflections=effort.get("reflections"),
             parts=parts,
             gain=gain,
             proposals=proposals,
