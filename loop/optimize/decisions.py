@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
@@ -22,7 +22,7 @@ from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.evaluate.failures import open_for_review
-from loop.optimize.estimate import NestedEstimate, PartScores
+from loop.optimize.estimate import PartScores
 from loop.optimize.refusals import (
     Refusal,
     allow_proposal,
@@ -30,6 +30,7 @@ from loop.optimize.refusals import (
     refuse_proposal,
 )
 from loop.optimize.search_record import read_finished
+from loop.optimize.search_report import FINDINGS, SearchFindings
 from loop.optimize.terms import ProposalKind, TermProposal
 from loop.prompts.version import PromptVersion
 from loop.review.revise.blocked import refuse_blocked
@@ -146,68 +147,55 @@ def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch 
     about = read_about(workspace, draft)
     if about.origin is not DraftOrigin.OPTIMIZER:
         return None
-    best: tuple[tuple[bool, int, int, int], DraftSearch] | None = None
+    best: tuple[tuple[bool, bool, int, int, int], DraftSearch] | None = None
     for entry in read_ledger(workspace.ledger):
         if entry.action != "searched" or entry.payload.get("cohort") != about.cohort:
             continue
         if entry.subject.partition("@")[0] != draft.name:
             continue
         data = read_finished(workspace, entry)
-        if data is None:
+        if data is None or entry.time > about.begun:
             continue
-        named = data["result"].get("drafts")
-        if draft.ref not in named if named is not None else entry.time > about.begun:
-            continue
-        found = _read_search(entry, data)
+        findings = _read_findings(entry, data)
         begun_there = entry.payload.get("prompt_digest") == draft.parent
-        said = _count_said(draft, found.proposals)
-        # Nothing names the search of a draft of terms: what it says tells them apart.
-        rank = begun_there, said, said - len(found.proposals), entry.seq
+        kept = any(set(one.guides) <= set(draft.guides) for one in findings.kept)
+        said = _count_said(draft, findings.proposals)
+        # Nothing names the search of a draft: what it says tells them apart.
+        rank = begun_there, kept, said, said - len(findings.proposals), entry.seq
         if best is None or rank > best[0]:
-            best = rank, found
+            best = rank, _describe(entry, data, findings)
     return best[1] if best else None
 
 
-def _read_search(entry: LedgerEntry, data: Mapping[str, Any]) -> DraftSearch:
-    spec, result = data["spec"], data["result"]
-    findings = result.get("findings", result if "estimate" in result else None)
-    effort = result if "calls" in result else {}
-    proposals: tuple[TermProposal, ...] = ()
+def _read_findings(entry: LedgerEntry, data: Mapping[str, Any]) -> SearchFindings:
     try:
-        if findings is not None:
-            proposals = _PROPOSALS.validate_python(findings["proposals"])
-            estimate = _ESTIMATE.validate_python(findings["estimate"])
-            parts = {part: estimate.mean(part) for part in PARTS}
-            gain = Gain(*estimate.gain[:3])
-        else:
-            parts = {part: PartScores(*result["parts"][part]) for part in PARTS}
-            gain = Gain(*(result["gain"][one] for one in Gain._fields))
-        return DraftSearch(
-            key=str(entry.payload["key"]),
-            optimizer=str(spec["optimizer"]),
-            parent=str(spec["prompt"]),
-            cohort=str(spec["cohort"]),
-            engine=str(spec["engine"]),
-            seed=int(spec["seed"]),
-            candidates=int(data["candidates"]),
-            asked=int(data["asked"]),
-            calls=effort.get("calls"),
-            reflections=effort.get("reflections"),
-            parts=parts,
-            gain=gain,
-            proposals=proposals,
-        )
-    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        return FINDINGS.validate_python(data["result"])
+    except ValidationError as error:
         raise DataError(
             f"the search {str(entry.payload.get('key'))[:12]} was kept by another "
             "ranloop. Search again to decide on its proposals here."
         ) from error
 
 
-_PROPOSALS: TypeAdapter[tuple[TermProposal, ...]] = TypeAdapter(
-    tuple[TermProposal, ...]
-)
-_ESTIMATE: TypeAdapter[NestedEstimate] = TypeAdapter(NestedEstimate)
+def _describe(
+    entry: LedgerEntry, data: Mapping[str, Any], findings: SearchFindings
+) -> DraftSearch:
+    spec, estimate, effort = data["spec"], findings.estimate, findings.effort
+    return DraftSearch(
+        key=str(entry.payload["key"]),
+        optimizer=str(spec["optimizer"]),
+        parent=str(spec["prompt"]),
+        cohort=str(spec["cohort"]),
+        engine=str(spec["engine"]),
+        seed=int(spec["seed"]),
+        candidates=findings.candidates,
+        asked=int(data["asked"]),
+        calls=effort.calls or None,
+        reflections=effort.reflections or None,
+        parts={part: estimate.mean(part) for part in PARTS},
+        gain=Gain(*estimate.gain[:3]),
+        proposals=findings.proposals,
+    )
 
 
 def _count_said(draft: PromptVersion, proposals: Sequence[TermProposal]) -> int:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Final, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_json
@@ -57,6 +57,7 @@ from loop.optimize.search_record import (
     open_search,
 )
 from loop.optimize.search_report import (
+    FINDINGS,
     FoundDraft,
     KeptWording,
     Optimizer,
@@ -90,8 +91,6 @@ _FEW: Final = 4
 
 REFLECTION_TOKENS: Final = 2_048
 """Most output tokens of one proposal."""
-
-_FINDINGS: TypeAdapter[SearchFindings] = TypeAdapter(SearchFindings)
 
 
 def search_prompt(
@@ -184,7 +183,7 @@ def search_prompt(
                 tell=tell,
             )
             folder.finish(
-                _FINDINGS.dump_python(findings, mode="json"),
+                FINDINGS.dump_python(findings, mode="json"),
                 candidates=findings.candidates,
                 asked=objective.asked,
                 now=now,
@@ -454,7 +453,7 @@ def _search(
 
 def _read_findings(folder: SearchFolder) -> SearchFindings:
     try:
-        return _FINDINGS.validate_python(folder.result)
+        return FINDINGS.validate_python(folder.result)
     except ValidationError as error:
         raise DataError(
             f"{folder.path} holds the result of another version of ranloop. Remove "

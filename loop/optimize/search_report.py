@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from pydantic import TypeAdapter
+
 from loop.core.records import Guide
 from loop.optimize.estimate import NestedEstimate
 from loop.optimize.nested_search import AcceptedScore, SearchEffort
@@ -146,6 +148,10 @@ class SearchFindings:
     def candidates(self) -> int:
         """All that was tried: wordings that were scored, and terms that were tested."""
         return self.effort.tested + self.scored
+
+
+FINDINGS: Final[TypeAdapter[SearchFindings]] = TypeAdapter(SearchFindings)
+"""Reads and writes the result of a finished search."""
 
 
 class FoundDraft(NamedTuple):

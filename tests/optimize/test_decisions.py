@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from loop.optimize.library_search import search_prompt
-from tests.optimize.test_library_search import approve, request
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
@@ -17,7 +15,8 @@ from loop.optimize.decisions import (
     refuse_found,
 )
 from loop.optimize.refusals import read_refusals
-from loop.optimize.search import SearchOptions, optimize_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.prompts.catalog import read_version
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import VerdictState, read_kept
@@ -25,6 +24,7 @@ from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.run.store import open_store
 from tests.optimize.made_task import ACTOR, SYNONYMS
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER
+from tests.optimize.test_search import approve, request
 
 TERM, OTHER = f"{EFFUSION}:term:collection", f"{LESION}:term:nodule"
 CLINICIAN = Actor(name="Dr C. Example", role="reviewer")
@@ -33,13 +33,21 @@ CLINICIAN = Actor(name="Dr C. Example", role="reviewer")
 @pytest.fixture
 def report(taught):
     """Search on the cohort."""
-    return optimize_prompt(taught.workspace, "tiny", "dev", actor=SEARCHER)
+    return search_terms(taught.workspace)
+
+
+def search_terms(workspace, prompt="tiny", **options):
+    """Search for terms."""
+    asked = SearchRequest(prompt=prompt, cohort="dev", **options)
+    return search_prompt(workspace, asked, SEARCHER)
 
 
 @pytest.fixture
 def search(taught, report):
     """Return the search as it is found from its draft."""
-    return find_search(taught.workspace, read_version(taught.workspace, report.draft))
+    return find_search(
+        taught.workspace, read_version(taught.workspace, report.drafts[0].ref)
+    )
 
 
 @pytest.fixture
@@ -60,15 +68,14 @@ def test_a_draft_leads_to_its_search(report, search):
     assert search.key == report.spec.key
     assert search.proposals == report.findings.proposals
     assert search.gain.value == report.findings.estimate.gain.estimate
-    assert search.candidates == report.findings.tested + report.findings.scored
+    assert search.candidates == report.findings.candidates
     assert search.parts["estimate"] == report.findings.estimate.mean("estimate")
 
 
 def test_of_two_searches_the_one_is_found_that_wrote_the_draft(taught, report):
     """Another seed finds other things; a study writes no draft."""
-    options = SearchOptions(labels=(LESION,), seed=3, study=True)
-    optimize_prompt(taught.workspace, "tiny@v1", "dev", actor=SEARCHER, options=options)
-    draft = read_version(taught.workspace, report.draft)
+    search_terms(taught.workspace, "tiny@v1", labels=(LESION,), seed=3, study=True)
+    draft = read_version(taught.workspace, report.drafts[0].ref)
     assert find_search(taught.workspace, draft).key == report.spec.key
 
 
@@ -83,9 +90,9 @@ def test_a_result_that_was_changed_by_hand_is_refused(taught, report):
     """A wording in it would be accepted under a clinician's name."""
     (path,) = taught.workspace.private.glob("optimize/*/result.json")
     data = json.loads(path.read_text("utf-8"))
-    data["result"]["findings"]["proposals"][0]["wording"] = "nothing"
+    data["result"]["proposals"][0]["wording"] = "nothing"
     path.write_text(json.dumps(data), "utf-8")
-    draft = read_version(taught.workspace, report.draft)
+    draft = read_version(taught.workspace, report.drafts[0].ref)
     with pytest.raises(DataError, match="changed by something other"):
         find_search(taught.workspace, draft)
 
@@ -143,7 +150,7 @@ def test_a_refusal_is_remembered_until_somebody_accepts(taught, store, search):
         DecisionKind.REFUSED,
         CLINICIAN.name,
     )
-    again = optimize_prompt(taught.workspace, "tiny", "dev", actor=SEARCHER)
+    again = search_terms(taught.workspace)
     assert TERM not in [one.id for one in again.findings.proposals]
     accept_proposal(taught.workspace, store, search, TERM, CLINICIAN)
     assert read_refusals(taught.workspace, "tiny") == {}
@@ -188,9 +195,12 @@ def test_a_verdict_made_by_hand_decides_no_proposal(taught, store, search):
 def test_a_draft_of_whole_guides_leads_to_its_search_too(improvable, stub):
     """It has the figures, and nothing to be decided one by one."""
     approve(improvable, *SYNONYMS)
-    result = search_prompt(improvable, request("nearest"), ACTOR)
-    search = find_search(improvable, read_version(improvable, result.drafts[0]))
+    result = search_prompt(improvable, request(Optimizer.NEAREST), ACTOR)
+    draft = read_version(improvable, result.drafts[0].ref)
+    search = find_search(improvable, draft)
     assert (search.optimizer, search.proposals) == ("nearest", ())
-    assert search.candidates == result.candidates
-    assert search.gain.low == result.gain.low > 0
-    assert search.parts["select"] == result.parts["select"]
+    assert search.key == result.spec.key
+    assert search.candidates == result.findings.candidates
+    assert search.calls == result.findings.effort.calls > 0
+    assert search.gain.low == result.findings.estimate.gain.low > 0
+    assert search.parts["select"] == result.findings.estimate.mean("select")

@@ -9,7 +9,8 @@ from loop.core.people.roster import users_path
 from loop.optimize.decisions import PARTS, DraftSearch, Gain
 from loop.optimize.estimate import PartScores
 from loop.optimize.refusals import read_refusals
-from loop.optimize.search import optimize_prompt
+from loop.optimize.search import search_prompt
+from loop.optimize.search_report import SearchRequest
 from loop.optimize.terms import ProposalKind, TermProposal
 from loop.review.status import read_kept
 from loop.run.store import open_store
@@ -51,7 +52,9 @@ def searched(first_version, peopled, tmp_path_factory):
     bench = Bench(workspace, root.parent)
     bench.version()
     bench.cohort(rows())
-    report = optimize_prompt(workspace, "tiny", "dev", actor=SEARCHER)
+    report = search_prompt(
+        workspace, SearchRequest(prompt="tiny", cohort="dev"), SEARCHER
+    )
     assert len(report.findings.proposals) >= 4
     shutil.copy2(users_path(peopled), users_path(workspace))
     return workspace
