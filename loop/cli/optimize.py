@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,17 +146,24 @@ def optimize(
     made only where the estimate lies above the parent's by more than chance; it is
     checked like any other, and a person commits it. Nothing better is a good result.
     """
-    if optimizer is not Optimizer.TERMS and (accept_all or refuse or verdicts):
-        raise typer.BadParameter(
-            "--accept-all, --refuse and --verdicts are for --with terms"
-        )
-    if accept_all and not study:
-        raise typer.BadParameter("--accept-all is for a --study: a person edits drafts")
+    others = optimizer is not Optimizer.TERMS and (accept_all or refuse or verdicts)
+    _refuse_options(
+        {
+            "--accept-all, --refuse and --verdicts are for --with terms": others,
+            "--accept-all is for a --study: a person edits drafts": (
+                accept_all and not study
+            ),
+            "--why is the reason of a --refuse: name a proposal": why and not refuse,
+            "--labels names no label; write `all` for all": (
+                labels and not labels.strip(" ,")
+            ),
+        }
+    )
+    named = tuple(one.strip() for one in labels.split(",") if one.strip())
     place = open_workspace(workspace)
     for path in (html, verdicts):
         if path is not None:
             own_output(path, place)
-    named = tuple(one.strip() for one in labels.split(",") if one.strip())
     request = SearchRequest(
         prompt=prompt,
         cohort=cohort,
@@ -169,7 +177,8 @@ def optimize(
     )
     who = acting(actor, role)
     for one in refuse or ():
-        refuse_proposal(place, prompt.partition("@")[0], one, why, who)
+        kept = refuse_proposal(place, prompt.partition("@")[0], one, why, who)
+        note(f"{one} was refused by {kept.by}: {kept.reason}")
     if dry_run:
         forecast = forecast_search(place, request)
         if as_json:
@@ -194,10 +203,17 @@ def optimize(
         _print_report(report, accepted=accept_all)
 
 
+def _refuse_options(problems: Mapping[str, object]) -> None:
+    """Refuse options of which one of these problems is true."""
+    for problem, found in problems.items():
+        if found:
+            raise typer.BadParameter(problem)
+
+
 def _print_forecast(found: SearchForecast) -> None:
     say(f"{found.prompt} on {found.cohort} with {found.optimizer}: NOTHING WAS ASKED")
     say(f"  cases   {found.cases:,}")
-    say(f"  labels  {', '.join(found.labels) or 'all'}")
+    say_wrapped("  labels  ", ", ".join(found.labels) or "all")
     _print_not_estimable(found.not_estimable)
     say()
     rows = [
@@ -299,7 +315,7 @@ def _print_effort(report: SearchReport) -> None:
 
 def _print_not_estimable(labels: tuple[str, ...]) -> None:
     if labels:
-        say(f"not estimable, too few positives: {', '.join(labels)}")
+        say_wrapped("not estimable, too few positives: ", ", ".join(labels))
 
 
 def _print_proposals(report: SearchReport) -> None:

@@ -237,6 +237,14 @@ def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersio
     """
     if request.study:
         return read_version(workspace, request.prompt)
+    base = read_version(workspace, request.prompt)
+    newest = latest_version(workspace, base.name)
+    if not base.draft and base.ref != newest.ref:
+        raise ConflictError(
+            f"{base.ref} is not the newest version: {newest.ref} is. Search from that "
+            f"one, `ranloop optimize {base.name} ...`, or give --study to study "
+            f"{base.ref}."
+        )
     return find_start(workspace, request.prompt).base
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from io import BufferedRandom
@@ -321,7 +321,14 @@ def open_search(
     make_folder(place, mode=0o700)
     name = spec.key[:_KEY_SHOWN]
     path = place / name
-    with locked(place / f"{name}.lock", wait=False):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(place / f"{name}.lock", wait=False))
+        except ConflictError as error:
+            raise ConflictError(
+                f"this search of {spec.prompt} on {spec.cohort} is under way in "
+                "another process. Wait for it, or stop it."
+            ) from error
         if anew and not (path / _RESULT).exists():
             shutil.rmtree(path, ignore_errors=True)
         make_folder(path, mode=0o700)

@@ -114,6 +114,9 @@ class SearchRequest:
         return PROPOSALS if self.optimizer is Optimizer.TERMS else CASES
 
 
+_NEED_EXEMPLARS: Final = (Optimizer.BOOTSTRAP, Optimizer.NEAREST)
+
+
 class KeptWording(NamedTuple):
     """A wording as the parent with these texts in place."""
 
@@ -198,9 +201,13 @@ class SearchReport:
     def words(self) -> str:
         """How it ended, in one line."""
         if not self.findings.labels:
-            return "nothing to search for: no label is wrong"
+            return "nothing to search for: no label that can be estimated is wrong"
         if not self.better:
-            return "no better prompt found"
+            lacking = (
+                self.spec.optimizer in _NEED_EXEMPLARS and not self.findings.scored
+            )
+            why = ": no exemplar is approved for these labels" if lacking else ""
+            return f"no better prompt found{why}"
         if not self.drafts:
             return "a better prompt was found; no draft: this is a study"
         return f"{len(self.drafts)} draft{'' if len(self.drafts) == 1 else 's'}"

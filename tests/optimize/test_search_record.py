@@ -111,7 +111,8 @@ def test_a_forged_result_with_its_digest_is_refused(workspace):
 def test_two_processes_do_not_make_the_same_search(workspace):
     """The second one is told so; another search is free."""
     with open_search(workspace, spec_of(), SEARCHER):
-        with pytest.raises(ConflictError), open_search(workspace, spec_of(), SEARCHER):
+        refused = pytest.raises(ConflictError, match="under way in another process")
+        with refused, open_search(workspace, spec_of(), SEARCHER):
             pass
         with open_search(workspace, spec_of(seed=1), SEARCHER):
             pass

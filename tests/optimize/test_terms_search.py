@@ -296,7 +296,7 @@ def test_the_page_of_a_search_that_found_nothing_says_so(bench):
     bench.cohort(learnable(), replace=True)
     bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
     page = render_search(search(bench))
-    assert "Nothing to search for: no label is wrong" in page
+    assert "Nothing to search for: no label that can be estimated is wrong" in page
     assert "Nothing is proposed" in page
 
 
