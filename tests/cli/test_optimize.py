@@ -64,7 +64,9 @@ def test_nothing_better_is_a_good_result(bench):
     assert run(bench, "tiny", "-c", "dev").endswith("no better prompt found\n")
     bench.cohort(learnable(), replace=True)
     bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
-    assert run(bench, "tiny", "-c", "dev").endswith(": no label that can be estimated is wrong\n")
+    assert run(bench, "tiny", "-c", "dev").endswith(
+        ": no label that can be estimated is wrong\n"
+    )
 
 
 def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):

@@ -349,7 +349,9 @@ def test_nothing_wrong_is_nothing_to_search_for(workspace, tmp_path, stub):
     ]
     make_task(workspace, tmp_path, rows)
     result = search_prompt(workspace, request(labels=(FAILING,)), ACTOR)
-    assert result.words == "nothing to search for: no label that can be estimated is wrong"
+    assert (
+        result.words == "nothing to search for: no label that can be estimated is wrong"
+    )
     assert not stub.asked
 
 
