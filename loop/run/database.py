@@ -449,6 +449,6 @@ def _advice(path: Path, error: sqlite3.Error) -> str:
         )
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return (
-        f"cannot use {path} ({name}). Check the disk and run the same command again; "
-        "if it persists, move the file aside: runs are rebuilt by running."
+        f"cannot use {path} ({name}). Check that the disk is neither full nor failing "
+        "and run the same command again. Keep the file: clinicians' verdicts are in it."
     )

@@ -119,7 +119,7 @@ def test_a_field_with_entries_is_not_spelled_as_one_without():
         (sqlite3.SQLITE_LOCKED, "is held by another process for more than"),
         (sqlite3.SQLITE_READONLY, "read-only, or permission is missing"),
         (sqlite3.SQLITE_CANTOPEN, "read-only, or permission is missing"),
-        (sqlite3.SQLITE_IOERR, "cannot use store.db (Error)"),
+        (sqlite3.SQLITE_IOERR, "(Error). Check that the disk is neither full"),
         (None, "cannot use store.db (Error)"),
     ],
 )
