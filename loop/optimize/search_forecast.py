@@ -78,6 +78,7 @@ def forecast_search(
 ) -> SearchForecast:
     """Return what a search would ask at most; nothing is asked, and nothing recorded.
 
+    The engine that reflects need not be named: its questions are counted all the same.
     What is stored already is not asked again, and a search ends before its budget
     where nothing is wrong any more: most searches take less.
 
@@ -90,7 +91,8 @@ def forecast_search(
     EngineError
         An engine is not there, or cannot reflect.
     """
-    request.optimizer.check_reflects(request.reflect)
+    if request.reflect:
+        request.optimizer.check_reflects(request.reflect)
     base = find_base(workspace, request)
     ground = read_search_ground(workspace, base, request.cohort)
     require_labels(ground, request.wanted)
@@ -190,7 +192,7 @@ def _reflecting(
     price = _price(workspace, request.reflect)
     prompt, output = round(questions * shown), round(questions * guide)
     forecast = AskingForecast(
-        engine=request.reflect,
+        engine=request.reflect or "any, with --reflect",
         requests=questions,
         prompt_tokens=prompt,
         output_tokens=output,

@@ -240,6 +240,9 @@ def test_no_optimizer_asks_in_a_dry_run(place, optimizer):
     """It says splits, requests, tokens and cost, and leaves nothing behind."""
     before = read_ledger(place.ledger)
     reflect = ("--reflect", "openai:m") if optimizer.reflects else ()
+    unnamed = call(place, "--with", optimizer, "--dry-run")
+    assert unnamed.exit_code == 0
+    assert ("any, with --reflect" in unnamed.stdout) is bool(reflect)
     done = call(place, "--with", optimizer, "--dry-run", *reflect)
     assert done.exit_code == 0
     assert "NOTHING WAS ASKED" in done.stdout
