@@ -118,7 +118,7 @@ def optimize(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume/--anew", help="Go on with what an unfinished search left."
+            "--resume/--restart", help="Go on with what an unfinished search left."
         ),
     ] = True,
     dry_run: Annotated[
@@ -188,7 +188,7 @@ def optimize(
         return
     asking = EngineOptions(allow_unconstrained=unconstrained)
     with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
-        report = search_prompt(place, request, who, asking=asking, anew=not resume)
+        report = search_prompt(place, request, who, asking=asking, restart=not resume)
     folder = template_folder(place)
     write_documents(
         [html, verdicts],

@@ -1,4 +1,4 @@
-"""Proposals that a clinician refused, with the reason: they are not made again."""
+"""Proposals that a clinician refused, with the reason: they are not proposed again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_refusals(workspace: WorkspacePaths, prompt: str) -> dict[str, Refusal]:
     except ValidationError as error:
         raise DataError(
             f"{path} is damaged: something other than ranloop changed it. Remove it to "
-            "have every proposal made again."
+            "have everything proposed again."
         ) from error
 
 

@@ -99,7 +99,7 @@ def search_prompt(
     actor: Actor,
     *,
     asking: EngineOptions | None = None,
-    anew: bool = False,
+    restart: bool = False,
     tell: Callable[[int, int], object] = lambda done, total: None,
     now: Clock = utc_now,
 ) -> SearchReport:
@@ -114,7 +114,7 @@ def search_prompt(
         Who searches, as the ledger names them; drafts are theirs.
     asking
         How the answering engine is asked; None for greedily.
-    anew
+    restart
         Whether what an unfinished search left is removed first.
     tell
         Told how many of the searches are done, and how many there are.
@@ -170,7 +170,7 @@ def search_prompt(
         spec = _specify(
             workspace, request, objective, splits=splits, settings=prepared.settings
         )
-        folder = enter(open_search(workspace, spec, actor, anew=anew, now=now))
+        folder = enter(open_search(workspace, spec, actor, restart=restart, now=now))
         remembered = folder.result is not None
         if remembered:
             findings = _read_findings(folder)

@@ -293,7 +293,7 @@ def open_search(
     spec: SearchSpec,
     actor: Actor,
     *,
-    anew: bool = False,
+    restart: bool = False,
     now: Clock = utc_now,
 ) -> Iterator[SearchFolder]:
     """Hold the folder of a search for the length of the block.
@@ -302,7 +302,7 @@ def open_search(
     ----------
     actor
         Who searches, as the ledger shall name them.
-    anew
+    restart
         Whether what an unfinished search left is removed first; a finished one stays.
 
     Raises
@@ -329,7 +329,7 @@ def open_search(
                 f"this search of {spec.prompt} on {spec.cohort} is under way in "
                 "another process. Wait for it, or stop it."
             ) from error
-        if anew and not (path / _RESULT).exists():
+        if restart and not (path / _RESULT).exists():
             shutil.rmtree(path, ignore_errors=True)
         make_folder(path, mode=0o700)
         folder = SearchFolder(workspace, spec, path, actor)

@@ -176,7 +176,7 @@ class TermMiner:
             What the version answers now, as codes of `ValueCode`, shape
             ``(n_cases, n_labels)``.
         refused
-            Ids of proposals that are not made again.
+            Ids of proposals that are not proposed again.
 
         Raises
         ------

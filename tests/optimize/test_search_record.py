@@ -127,14 +127,14 @@ def test_only_its_owner_may_look(workspace):
         assert stat.S_IMODE(os.stat(folder.path / "journal.jsonl").st_mode) == 0o600
 
 
-def test_anew_forgets_an_unfinished_search_only(workspace):
+def test_a_restart_forgets_an_unfinished_search_only(workspace):
     """A finished one is a fact."""
     with open_search(workspace, spec_of(), SEARCHER) as folder:
         folder.remember("proposal", "1", 1)
-    with open_search(workspace, spec_of(), SEARCHER, anew=True) as folder:
+    with open_search(workspace, spec_of(), SEARCHER, restart=True) as folder:
         assert not folder.remembered("proposal")
         folder.finish({"best": 1}, candidates=1, asked=1)
-    with open_search(workspace, spec_of(), SEARCHER, anew=True) as folder:
+    with open_search(workspace, spec_of(), SEARCHER, restart=True) as folder:
         assert folder.result == {"best": 1}
 
 
