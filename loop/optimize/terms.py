@@ -23,7 +23,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from loop.core.paths import WorkspacePaths
 from loop.core.records import (
@@ -677,6 +676,9 @@ def _contrasts(
     How likely it is that so many of the cases of a wording are positive, if it had
     nothing to do with the label (Fisher's exact test).
     """
+    # The page of a draft imports this module, and shows it without testing anything.
+    from scipy.stats import hypergeom
+
     p = hypergeom.sf(right - 1, positives + negatives, positives, right + wrong)
     return holm(np.clip(p, 0, 1).tolist())
 

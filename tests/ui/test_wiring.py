@@ -341,5 +341,6 @@ def test_what_a_page_names_can_be_opened_on_another():
         "revise_said",
         "revise_check",
         "revise_verdicts",
+        "revise_proposals",
     )
     assert links == {f"go_from_{panel}" for panel in panels}
