@@ -125,7 +125,7 @@ class SaidByClinicians:
 def gather_verdicts(
     kept: Sequence[KeptVerdict], *, comments: bool = False
 ) -> SaidByClinicians:
-    """Return what a reflecting engine is told of verdicts.
+    """Return what a reflecting engine learns from verdicts.
 
     Parameters
     ----------

@@ -5,8 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from loop.labels.language import SAMPLE, guess_language, has_words
+from loop.labels.language import _WORD, SAMPLE, guess_language, has_words, words
 
 
 @pytest.mark.parametrize(
@@ -151,3 +153,9 @@ def test_where_one_language_ends_and_another_begins(text: str, language: str) ->
 def test_one_letter_or_digit_is_a_word(text):
     """Of any script."""
     assert has_words(text)
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+def test_words_of_plain_ascii_are_those_of_any_text(text):
+    """They are found in another way, which is faster."""
+    assert words(text) == _WORD.findall(text.casefold())

@@ -111,6 +111,15 @@ def test_a_misspelt_label_column_is_not_dropped(
             "id,text\n1,双肺清晰\n".encode("gbk") + "2,心影增大\n".encode(),
             "mixes encodings: line 3 is UTF-8, line 2 is not",
         ),
+        # Lines are looked at in blocks, and named one by one.
+        (b"id,text\n" + 1_500 * b"1,a\n" + b"1,a\0b\n", "line 1502: holds a NUL byte"),
+        (
+            b"id,text\n"
+            + "1,双肺清晰\n".encode()
+            + 2_500 * b"1,a\n"
+            + "2,心影增大\n".encode("gbk"),
+            "mixes encodings: line 2 is UTF-8, line 2503 is not",
+        ),
     ],
 )
 def test_wrong_bytes_are_refused(
