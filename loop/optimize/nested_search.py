@@ -274,7 +274,10 @@ def find_pareto(
     """
     scored = objective.ground.scored
     points: list[NDArray[np.float64]] = [
-        np.nan_to_num(objective.score(objective.answers(one, rows), rows).f1[scored])
+        # Undefined is the F1 of nothing to find and nothing found: none is better.
+        np.nan_to_num(
+            objective.score(objective.answers(one, rows), rows).f1[scored], nan=1.0
+        )
         for one in candidates
     ]
     kept = [

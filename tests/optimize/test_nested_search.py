@@ -1,6 +1,7 @@
 """A search is measured where it did not look, and ends with a Pareto set."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,3 +98,22 @@ def test_a_guide_by_which_its_label_loses_is_put_back(objective):
     assert put_back(objective, mixed, rows) == knows(*SYNONYMS)
     assert put_back(objective, knows("clear lungs"), rows) == TINY
     assert put_back(objective, knows(*SYNONYMS), rows) == knows(*SYNONYMS)
+
+
+@pytest.mark.parametrize(
+    ("points", "kept"),
+    [
+        ({"a": [0.5, 0.5], "b": [0.6, 0.4], "c": [0.4, 0.4]}, ("a", "b")),
+        ({"a": [0.5, 0.5], "b": [0.5, 0.5]}, ("a",)),
+        # Nothing to find: who finds something there is worse than who finds nothing.
+        ({"a": [0.5, 0.0], "b": [0.5, np.nan]}, ("b",)),
+    ],
+)
+def test_a_wording_stays_unless_another_one_is_as_good_everywhere(points, kept):
+    """Of equals the first."""
+    objective = SimpleNamespace(
+        ground=SimpleNamespace(scored=np.array([True, True])),
+        answers=lambda one, rows: one,
+        score=lambda one, rows: SimpleNamespace(f1=np.array(points[one])),
+    )
+    assert find_pareto(objective, tuple(points), np.arange(3)) == kept
