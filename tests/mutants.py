@@ -6,7 +6,8 @@ in proportion to what there is to change in it; annotations are not mutated, nor
 parameters are passed. FILE says which test executes which line. It is made of the same
 tree before, in a folder of its own, where coverage removes what begins like it::
 
-    COVERAGE_FILE=FILE pytest -n0 --cov=loop --cov-context=test --cov-report=
+    export NO_BROWSER=yes COVERAGE_FILE=FILE
+    pytest -p tests.mutant_tests --cov=loop --cov-context=test --cov-report=
 
 Where only tests were added since, those are run with ``--cov-append``.
 
@@ -36,14 +37,14 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager
 from difflib import SequenceMatcher, unified_diff
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
@@ -54,7 +55,7 @@ from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
 from loop.stats.intervals import clopper_pearson
-from tests import last_test
+from tests import mutant_tests
 
 ROOT = Path(__file__).parent.parent
 LIMIT_S = 3600
@@ -136,10 +137,13 @@ def _meaning(source):
     return ast.dump(tree)
 
 
-def find_mutants():
-    """Return every mutant by room and then by kind."""
+def find_mutants(rooms):
+    """Return every mutant by room, of some or all, and then by kind."""
     found = defaultdict(lambda: defaultdict(list))
     for path in sorted(ROOT.glob("loop/*/**/*.py")):
+        room = path.relative_to(ROOT).parts[1]
+        if rooms and room not in rooms:
+            continue
         nodes = list(ast_nodes(get_ast(path.read_text("utf-8"))))
         for kind, names in OPERATORS.items():
             for name in names:
@@ -178,7 +182,7 @@ class Unchanged:
         """Return whether tests pass without any change; one that does not is noise."""
         with self._lock:
             if tests not in self._passed:
-                self._passed[tests] = _pytest(self.tree, tests)[0] == "survived"
+                self._passed[tests] = self.tree.test(tests)[0] == "survived"
                 if not self._passed[tests] and len(tests) == 1 and "::" in tests[0]:
                     self.noise |= {*tests}
             return self._passed[tests]
@@ -186,14 +190,11 @@ class Unchanged:
 
 def judge(tree, mutant, text, unchanged, reach):
     """Return what the tests make of a mutant, in a copy of the tree, and which did."""
-    path = tree / mutant.path
-    before = path.read_text("utf-8")
-    path.write_text(text, "utf-8")
     stages = reach.choose(mutant, text)
-    try:
+    with tree.changed(mutant.path, text):
         for tests in (*stages, (SOURCE,)):
             while True:
-                ended, last = _pytest(tree, tests, without=unchanged.noise)
+                ended, last = tree.test(tests, without=unchanged.noise)
                 if ended == "survived":
                     break
                 if unchanged.passes(last or tests):
@@ -201,8 +202,6 @@ def judge(tree, mutant, text, unchanged, reach):
                 if not last:
                     return "undecided", " ".join(tests)
         return "survived" if stages else "not covered", ""
-    finally:
-        path.write_text(before, "utf-8")
 
 
 class Reach:
@@ -301,53 +300,82 @@ def spread(tiers):
     return tuple(test for *_, test in sorted(placed))
 
 
-def _pytest(tree, tests, without=()):
-    """Return what came of tests and, where one failed or did not end, which."""
-    kept, chosen = tree.with_suffix(".last"), tree.with_suffix(".chosen")
-    kept.write_text("", "utf-8")
-    left_out = [f"-{test}" for test in tuple(without)]
-    chosen.write_text("\n".join([*tests, *left_out]), "utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "tests.last_test", "-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
-    command += ["-o", "faulthandler_exit_on_timeout=true"]
-    command += dict.fromkeys(test.partition("::")[0] for test in tests)
-    variables = {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
-    variables |= {last_test.KEPT: str(kept), last_test.CHOSEN: str(chosen)}
-    variables |= {last_test.ALONE: "yes"}
-    with tree.with_suffix(".err").open("w+b") as errors:
-        process = subprocess.Popen(
-            command,
-            cwd=tree,
+class Tree:
+    """A copy of the project, and the process that forks what tests it."""
+
+    def __init__(self, path):
+        self.path = path
+        self._errors = path.with_suffix(".err")
+        self._kept, self._chosen = path.with_suffix(".last"), path.with_suffix(".tests")
+        self._changes = count(int(path.stat().st_mtime))
+        variables = {"PYTHONPATH": str(path), "PYTEST_ADDOPTS": ""}
+        variables |= {mutant_tests.KEPT: str(self._kept), mutant_tests.ALONE: "yes"}
+        variables |= {mutant_tests.CHOSEN: str(self._chosen)}
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", mutant_tests.__file__],
             env=os.environ | variables,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
-        try:
-            code = process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        errors.seek(0)
-        late = code is None or b"Timeout (" in errors.read()
-    # 0: all pass; 5: there is none. All else is a failure, of an import too.
-    if code in (0, 5):
-        return "survived", ()
-    last = kept.read_text("utf-8")
-    return "killed by time" if late else "killed", (last,) if last else ()
+
+    def close(self):
+        """End the process."""
+        self._server.stdin.close()
+        self._server.wait()
+
+    @contextmanager
+    def changed(self, path, text):
+        """Let a module have another text meanwhile.
+
+        Each text has a second of its own, or Python would take what it compiled from
+        the one before for a text of equal length.
+        """
+        path = self.path / path
+        before = path.read_text("utf-8")
+        for value in (text, before):
+            path.write_text(value, "utf-8")
+            os.utime(path, times=(next(self._changes),) * 2)
+            if value is text:
+                yield
+
+    def test(self, tests, without=()):
+        """Return what came of tests and, where one failed or did not end, which."""
+        self._kept.write_text("", "utf-8")
+        left_out = [f"-{test}" for test in tuple(without)]
+        self._chosen.write_text("\n".join([*tests, *left_out]), "utf-8")
+        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "tests.mutant_tests"]
+        arguments += ["-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
+        arguments += ["-o", "faulthandler_exit_on_timeout=true"]
+        arguments += dict.fromkeys(test.partition("::")[0] for test in tests)
+        asked = {"tree": str(self.path), "errors": str(self._errors)}
+        asked |= {"arguments": arguments, "limit_s": LIMIT_S}
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        code = json.loads(self._server.stdout.readline())
+        late = code is None or b"Timeout (" in self._errors.read_bytes()
+        # 0: all pass; 5: there is none. All else is a failure, of an import too.
+        if code in (0, 5):
+            return "survived", ()
+        last = self._kept.read_text("utf-8")
+        return "killed by time" if late else "killed", (last,) if last else ()
 
 
+@contextmanager
 def copies(many, folder):
-    """Return a queue of as many copies of the tree."""
-    queue = SimpleQueue()
+    """Keep as many copies of the tree in a queue."""
+    queue, trees = SimpleQueue(), []
     for number in range(many):
-        tree = Path(folder) / str(number)
-        shutil.copytree(ROOT, tree, ignore=LEFT)
-        queue.put(tree)
-    return queue
+        path = Path(folder) / str(number)
+        shutil.copytree(ROOT, path, ignore=LEFT)
+        trees.append(Tree(path))
+        queue.put(trees[-1])
+    try:
+        yield queue
+    finally:
+        for tree in trees:
+            tree.close()
 
 
 def main():
@@ -357,14 +385,15 @@ def main():
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
+    parser.add_argument("--rooms", nargs="*", help="draw from these only")
     given = parser.parse_args()
-    drawn = draw(find_mutants(), given.sample, random.Random(given.seed))
+    drawn = draw(find_mutants(given.rooms), given.sample, random.Random(given.seed))
     ends = Counter()
     with (
         tempfile.TemporaryDirectory() as folder,
+        copies(given.jobs + 1, folder) as trees,
         ThreadPoolExecutor(given.jobs) as pool,
     ):
-        trees = copies(given.jobs + 1, folder)
         unchanged, reach = Unchanged(trees.get()), Reach(given.coverage)
 
         def one(pair):
