@@ -25,9 +25,10 @@ KEPT, CHOSEN, ALONE = "LAST_TEST", "CHOSEN_TESTS", "NO_BROWSER"
 """Variables: the file to keep it in; the file of chosen tests; set for no browser."""
 
 PACKAGES = (
-    "pytest", "hypothesis", "httpx", "jinja2", "pydantic", "yaml", "click", "rich.table",
-    "numpy", "pandas", "scipy.stats", "pyarrow.parquet", "sklearn.feature_extraction.text",
-    "statsmodels.stats.inter_rater", "matplotlib.figure", "openpyxl", "gradio", "dspy",
+    "pytest", "hypothesis", "httpx", "jinja2", "pydantic", "yaml", "click",
+    "rich.table", "numpy", "pandas", "scipy.stats", "pyarrow.parquet", "gradio", "dspy",
+    "sklearn.feature_extraction.text", "statsmodels.stats.inter_rater", "openpyxl",
+    "matplotlib.figure",
 )  # fmt: skip
 """What takes long to import; none has to be there."""
 
@@ -113,7 +114,7 @@ def _test(asked):
     code = 1
     try:
         code = import_module("pytest").main([*asked["arguments"], *EARLY])
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - nothing is above it
         traceback.print_exc()
     sys.stderr.flush()
     os._exit(code)
