@@ -12,6 +12,9 @@ A page of ``docs/``, and the README, is run from top to bottom in a new folder:
   options must exist.
 
 A page with ``goes_on_from: PAGE`` in its front matter begins with what that page left.
+``golden/verbs.yaml`` has commands that go on from a page, too. What they print, JSON
+and tables of many rows, is kept in ``golden/verbs``.
+
 ``python -m tests.test_manual [PAGE ...]`` rewrites the outputs; read them in the diff.
 """
 
@@ -19,6 +22,7 @@ import contextvars
 import difflib
 import doctest
 import io
+import json
 import os
 import re
 import shlex
@@ -27,17 +31,19 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout, suppress
 from itertools import groupby
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import typer
+import yaml
 
 from loop import __version__
 from loop.cli.console import ProgressBar, reported_errors
 from loop.cli.main import SECTIONS, app
+from tests.test_renderings import compact, kept_form
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -48,10 +54,12 @@ HOME = "/home/you"
 
 MASKS = (
     (r"\bd?\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?\b", "RUN"),
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
     (r"\b\d{4}-\d\d-\d\d\b", "DATE"),
+    (r"\b\d\d:\d\d UTC\b", "TIME"),
     # One of digits only has quotes in YAML.
     (r"'?\b(?=[a-f]*\d)[0-9a-f]{6,}\b'?", "DIGEST"),
+    (r"[A-Za-z0-9+/]{40,}=+", "KEY"),
     (r"\b\d+(\.\d+)? (ms|s|seconds)\b", "DURATION"),
     (r"\b[\d,]+ cases/s\b", "RATE"),
     (re.escape(__version__), "VERSION"),
@@ -239,18 +247,36 @@ class Manual:
 
     def begin(self, page):
         """Return the shell with which a page begins."""
-        before = front_matter(page).get("goes_on_from")
-        left = before and self.left_by((page.parent / before).resolve())
-        home = Path(tempfile.mkdtemp(dir=self.folder), "home")
-        if left is None:
-            home.mkdir()
-            return Shell(home)
+        if before := front_matter(page).get("goes_on_from"):
+            return self.after((page.parent / before).resolve())
+        home = self._make_home()
+        home.mkdir()
+        return Shell(home)
+
+    def after(self, page):
+        """Return a shell in a copy of what a page left."""
+        left, home = self.left_by(page), self._make_home()
         shutil.copytree(left.home.parent, home.parent, dirs_exist_ok=True)
         shell = Shell(home)
         shell.folder = home / left.folder.relative_to(left.home)
         state = shell.environment["XDG_STATE_HOME"]
         shell.environment = left.environment | {"XDG_STATE_HOME": state}
         return shell
+
+    def _make_home(self):
+        return Path(tempfile.mkdtemp(dir=self.folder), "home")
+
+    def printed_after(self, page):
+        """Return where it is kept what commands print after a page, and what it is."""
+        shell, told = self.after(DOCS / page), []
+        for command in VERBS[page].splitlines():
+            lines = shell.run(command)
+            with suppress(ValueError):
+                lines = compact(json.loads("\n".join(lines))).splitlines()
+            told += [f"$ {command}", *map(masked, lines)]
+            told += [f"exit code {shell.code}"] * bool(shell.code)
+        path = KEPT / f"{Path(page).stem}.txt"
+        return path, kept_form(path.name, "\n".join(told))
 
     def run(self, page):
         """Return the page with what its commands print now."""
@@ -290,6 +316,10 @@ PAGES = [
     if re.search(r"^```(console|pycon)$", page.read_text("utf-8"), re.M)
 ]
 
+KEPT = ROOT / "tests" / "golden" / "verbs"
+VERBS = yaml.safe_load(KEPT.with_suffix(".yaml").read_text("utf-8"))
+"""Page, under `DOCS`, to the commands that go on from it."""
+
 
 def named(page):
     """Return a page's name within the manual."""
@@ -313,6 +343,14 @@ def test_a_page_shows_what_its_commands_print(manual, page):
     changed = list(difflib.unified_diff(told, now, "the page", "now", n=1, lineterm=""))
     assert not changed, "\n".join(changed[:40])
     assert [one for one in manual.failed if one[0] == page.name] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", VERBS)
+def test_verbs_print_what_they_printed(manual, page):
+    """Whole tables and JSON, of which the manual shows some lines only."""
+    path, now = manual.printed_after(page)
+    assert now == path.read_text("utf-8")
 
 
 def shown_commands(path):
@@ -380,5 +418,8 @@ if __name__ == "__main__":
         whole = Manual(Path(made))
         for one in asked:
             one.write_text(whole.run(one), "utf-8")
+            if DOCS in one.parents and one.relative_to(DOCS).as_posix() in VERBS:
+                kept, text = whole.printed_after(one.relative_to(DOCS).as_posix())
+                kept.write_text(text, "utf-8")
         for one in whole.failed:
             print(*one, sep="\n")

@@ -1,13 +1,14 @@
 """Every document of the tests' made-up examples is what it was.
 
 Other tests say what a document must hold; this one notices what none of them names. A
-change that is wanted is written with ``python -m tests.test_renderings``, and is then
-read in the diff of ``golden/documents/``.
+change that is wanted is written with ``python -m tests.test_renderings [EXAMPLE ...]``,
+and is then read in the diff of ``golden/documents/``.
 """
 
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def evaluation() -> Documents:
     return {
         "evaluation.md": render_markdown(found, comparison),
         "evaluation.csv": render_csv(found),
-        "evaluation.json": _json(evaluation_data(found)),
-        "comparison.json": _json(comparison_data(comparison)),
+        "evaluation.json": compact(evaluation_data(found)),
+        "comparison.json": compact(comparison_data(comparison)),
     }
 
 
@@ -96,7 +97,7 @@ def matrix() -> Documents:
         "matrix.md": render_matrix_markdown(found),
         "matrix.html": render_matrix_html(found),
         "matrix.csv": render_matrix_csv(found),
-        "matrix.json": _json(matrix_data(found)),
+        "matrix.json": compact(matrix_data(found)),
     }
 
 
@@ -110,7 +111,7 @@ def plan() -> Documents:
     return {
         "plan.txt": "\n".join(lines),
         "plan.csv": render_plan_csv(made),
-        "plan.json": _json(plan_data(made)),
+        "plan.json": compact(plan_data(made)),
     }
 
 
@@ -119,7 +120,7 @@ def score() -> Documents:
     found = render_files(document_of("template", "drops sentences"))
     data = json.loads(found["scores.json"])
     pages = {name: found[name] for name in ("score.md", "score.html")}
-    return {**pages, "scores.json": _json(data)}
+    return {**pages, "scores.json": compact(data)}
 
 
 def meta() -> Documents:
@@ -128,7 +129,7 @@ def meta() -> Documents:
     return {
         "meta.md": render_meta_markdown(found),
         "meta.html": render_meta_html(found),
-        "meta.json": _json(meta_data(found)),
+        "meta.json": compact(meta_data(found)),
     }
 
 
@@ -168,7 +169,8 @@ EXAMPLES: tuple[Callable[[], Documents], ...] = (
 )
 
 
-def _json(data: object) -> str:
+def compact(data: object) -> str:
+    """Return JSON with a line for each object."""
     return json.dumps(data, separators=(",", ":")).replace("{", "\n{")
 
 
@@ -205,8 +207,9 @@ def test_an_example_is_shown_as_it_was(example):
 
 
 if __name__ == "__main__":
-    shutil.rmtree(KEPT, ignore_errors=True)
     for one in EXAMPLES:
-        for path, text in rendered(one).items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+        if len(sys.argv) == 1 or one.__name__ in sys.argv:
+            shutil.rmtree(KEPT / one.__name__, ignore_errors=True)
+            for path, text in rendered(one).items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, "utf-8")
