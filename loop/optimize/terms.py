@@ -63,7 +63,8 @@ others nearly always go on from is only part of a name."""
 
 LEVELS: Final = (0.01, 0.005)
 """Least gain in the F1 of its label that a proposal must promise, strictest first; the
-select part of a split decides which. A rare term must promise the strictest."""
+select part of a split decides which. A term that is rare, or shares no word with the
+guide, must promise the strictest."""
 
 MOST_TERMS: Final = 10
 """Proposals for one label, at most, of each kind."""
@@ -309,7 +310,7 @@ class TermMiner:
             )
             gain = after - _f1(tp, fp, fn) - cost
             gain[~usable | (hits < fresh)] = -1
-            gain[(right < MIN_SUPPORT) & (gain < LEVELS[0])] = -1
+            gain[(~related | (right < MIN_SUPPORT)) & (gain < LEVELS[0])] = -1
             order = np.lexsort((np.arange(len(gain)), -told, -right, -gain.round(9)))
             best = int(order[0])
             if gain[best] < least_gain:
