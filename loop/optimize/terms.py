@@ -8,8 +8,10 @@ taken to be found next; a proposal that the others make superfluous goes again.
 Counts of a few cases flatter whoever is chosen by them. Each is drawn towards what is
 known before looking: a wording that shares a word with what the guide says of its label
 is believed sooner than one that does not, and one that names another label is not
-looked at. The exact test of each contrast is told with it, adjusted after Holm over all
-wordings that were tested for the label.
+looked at. Nor is one that nearly always goes on ("patchy", of a density or a shadow):
+it is part of a name, and what it is part of elsewhere nobody has seen. The exact test
+of each contrast is told with it, adjusted after Holm over all wordings that were tested
+for the label.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
 from loop.stats.paired import holm
 
-REVISION: Final = 1
+REVISION: Final = 2
 """Raised whenever the same cases may give other proposals."""
 
 MIN_SUPPORT: Final = 3
@@ -55,9 +57,14 @@ MIN_SUPPORT: Final = 3
 RARE_SUPPORT: Final = 2
 """The same for a wording that shares a word with the guide of its label."""
 
+LEAST_CLOSING: Final = 0.1
+"""Share of its asserted mentions with which a phrase ends, at least: a wording that
+others nearly always go on from is only part of a name."""
+
 LEVELS: Final = (0.01, 0.005)
 """Least gain in the F1 of its label that a proposal must promise, strictest first; the
-select part of a split decides which."""
+select part of a split decides which. A term that is rare, or shares no word with the
+guide, must promise the strictest."""
 
 MOST_TERMS: Final = 10
 """Proposals for one label, at most, of each kind."""
@@ -205,6 +212,7 @@ class TermMiner:
         self._mentions = _label_mentions(workspace, ground, self._table)
         plain = _qualifiers(workspace)
         self._bare = np.array([plain.issuperset(one) for one in words], dtype=bool)
+        self._bare |= self._table.closing < LEAST_CLOSING
 
     @property
     def wordings(self) -> int:
@@ -302,6 +310,7 @@ class TermMiner:
             )
             gain = after - _f1(tp, fp, fn) - cost
             gain[~usable | (hits < fresh)] = -1
+            gain[(~related | (right < MIN_SUPPORT)) & (gain < LEVELS[0])] = -1
             order = np.lexsort((np.arange(len(gain)), -told, -right, -gain.round(9)))
             best = int(order[0])
             if gain[best] < least_gain:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loop.core.records import Guide, Value
-from loop.optimize.mentions import find_wordings, read_sentences
+from loop.optimize.mentions import find_wordings, read_mentions, read_sentences
 from loop.optimize.objective import open_objective
 from loop.optimize.terms import (
     ProposalKind,
@@ -136,6 +136,33 @@ def test_another_labels_name_is_not_proposed(bench):
     bench.cohort(rows)
     proposed = by_label(mined(bench)).get(LESION, [])
     assert not any("effusion" in one for one in proposed)
+
+
+def test_part_of_a_name_is_not_proposed(bench):
+    """An adjective that stands in all positives names nothing without its noun."""
+    rows = learnable()
+    for number, row in enumerate(row for row in rows if row[4]):
+        noun = ("nodule", "tumor")[number % 2]
+        row[2] = row[2].replace("A nodule", f"A bulky {noun}")
+    bench.cohort(rows)
+    found = by_label(mined(bench))[LESION]
+    assert "bulky" not in found
+    assert {"nodule", "tumor"} <= {word for one in found for word in one.split()}
+
+
+def test_how_often_a_phrase_ends_counts_asserted_mentions(bench):
+    """A few mentions tell little: the share is drawn to one half by one case."""
+    texts = ["A bulky mass.", "A bulky shadow is old.", "Bulky mass, old.", "No bulk."]
+    bench.cohort([[f"x{n}", "", text, 0, 0] for n, text in enumerate(texts)])
+    with open_objective(bench.workspace, "tiny", "dev") as objective:
+        ground = objective.ground
+        read = read_sentences(bench.workspace, ground.version, ground.items)
+        table = read_mentions(bench.workspace, read, support=1)
+    share = dict(zip(table.wordings, table.closing.tolist(), strict=True))
+    assert share["bulky"] == 0.5 / 4
+    assert share["mass"] == 2.5 / 3
+    assert share["shadow"] == 1.5 / 2
+    assert share["bulk"] == 0.5
 
 
 def test_wordings_stay_within_a_clause_and_name_something(bench):
