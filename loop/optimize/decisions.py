@@ -30,7 +30,13 @@ from loop.optimize.refusals import (
     refuse_proposal,
 )
 from loop.optimize.search_record import read_finished
-from loop.optimize.search_report import FINDINGS, SearchFindings
+from loop.optimize.search_report import (
+    ENGINES,
+    FINDINGS,
+    AskedEngine,
+    SearchFindings,
+    price_engines,
+)
 from loop.optimize.terms import ProposalKind, TermProposal
 from loop.prompts.version import PromptVersion
 from loop.review.revise.blocked import refuse_blocked
@@ -66,14 +72,11 @@ class DraftSearch:
     candidates: int
     """Different wordings that were tested or scored."""
 
-    asked: int
-    """Answers of the engine that scoring them took; kept ones are not counted."""
+    engines: tuple[AskedEngine, ...]
+    """What was asked, see `SearchReport.engines`."""
 
     calls: int | None
     """Cases that the optimizer scored; None where it does not count them."""
-
-    reflections: int | None
-    """Answers of the engine that proposed; None where none did."""
 
     parts: Mapping[str, PartScores]
     """``search``, ``select`` and ``estimate``: mean macro-F1 over the splits."""
@@ -163,7 +166,7 @@ def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch 
         # Nothing names the search of a draft: what it says tells them apart.
         rank = begun_there, kept, said, said - len(findings.proposals), entry.seq
         if best is None or rank > best[0]:
-            best = rank, _describe(entry, data, findings)
+            best = rank, _describe(workspace, entry, data, findings)
     return best[1] if best else None
 
 
@@ -178,7 +181,10 @@ def _read_findings(entry: LedgerEntry, data: Mapping[str, Any]) -> SearchFinding
 
 
 def _describe(
-    entry: LedgerEntry, data: Mapping[str, Any], findings: SearchFindings
+    workspace: WorkspacePaths,
+    entry: LedgerEntry,
+    data: Mapping[str, Any],
+    findings: SearchFindings,
 ) -> DraftSearch:
     spec, estimate, effort = data["spec"], findings.estimate, findings.effort
     return DraftSearch(
@@ -189,9 +195,10 @@ def _describe(
         engine=str(spec["engine"]),
         seed=int(spec["seed"]),
         candidates=findings.candidates,
-        asked=int(data["asked"]),
+        engines=price_engines(
+            workspace, ENGINES.validate_python(data.get("engines", ()))
+        ),
         calls=effort.calls or None,
-        reflections=effort.reflections or None,
         parts={part: estimate.mean(part) for part in PARTS},
         gain=Gain(*estimate.gain[:3]),
         proposals=findings.proposals,

@@ -17,6 +17,7 @@ from loop.optimize.reflect import Reflector
 from loop.optimize.splits import NestedSplit, Rows, SeenCases
 from loop.optimize.terms import TermProposal
 from loop.prompts.version import PromptVersion
+from loop.run.cost import EngineUse
 
 Propose = Callable[[SeenCases, int], Proposed]
 """Proposes wordings from the cases that it may see, with a seed."""
@@ -78,6 +79,10 @@ class WordingFinder(Protocol):
     @property
     def effort(self) -> SearchEffort:
         """What it took so far."""
+
+    @property
+    def reflecting(self) -> EngineUse | None:
+        """What was asked so far of what proposes; None where it is no engine."""
 
     def find(self, cases: SeenCases, seed: int) -> PromptVersion:
         """Return what it ends with in one split; the parent where nothing is better."""
@@ -175,6 +180,11 @@ class RankedFinder:
             refused=tuple(sorted(refused.items())),
             reflections=self._reflector.answered if self._reflector else 0,
         )
+
+    @property
+    def reflecting(self) -> EngineUse | None:
+        """What the reflecting engine was asked so far; None without one."""
+        return self._reflector.use if self._reflector else None
 
     def find(self, cases: SeenCases, seed: int) -> PromptVersion:
         """Return the best wording of one split; the parent where none is better."""

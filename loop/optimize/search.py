@@ -57,6 +57,7 @@ from loop.optimize.search_record import (
     open_search,
 )
 from loop.optimize.search_report import (
+    ENGINES,
     FINDINGS,
     FoundDraft,
     KeptWording,
@@ -64,6 +65,7 @@ from loop.optimize.search_report import (
     SearchFindings,
     SearchReport,
     SearchRequest,
+    price_engines,
 )
 from loop.optimize.splits import (
     NestedSplit,
@@ -83,6 +85,7 @@ from loop.review.revise.run_check import Examination, check_draft_ref
 from loop.review.revise.wording import Authorship
 from loop.review.status import read_kept
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.cost import EngineUse
 from loop.run.store import Store, open_store
 from loop.stats.optimism import expected_excess
 
@@ -173,9 +176,9 @@ def search_prompt(
         folder = enter(open_search(workspace, spec, actor, restart=restart, now=now))
         remembered = folder.result is not None
         if remembered:
-            findings = _read_findings(folder)
+            findings, uses = _read_findings(folder)
         else:
-            findings = _search(
+            findings, uses = _search(
                 request,
                 objective,
                 splits=splits,
@@ -186,6 +189,7 @@ def search_prompt(
                 FINDINGS.dump_python(findings, mode="json"),
                 candidates=findings.candidates,
                 asked=objective.asked,
+                engines=ENGINES.dump_python(uses, mode="json"),
                 now=now,
             )
         found = tuple(
@@ -216,6 +220,7 @@ def search_prompt(
     return SearchReport(
         spec=spec,
         findings=findings,
+        engines=price_engines(workspace, uses),
         not_estimable=not_estimable(ground),
         found=found,
         expected_excess=expected_excess(
@@ -306,6 +311,14 @@ class _Prepared(NamedTuple):
 
     make: Callable[[Sequence[str], SearchFolder], WordingFinder]
     """Returns what finds wordings for labels."""
+
+
+class _Searched(NamedTuple):
+    """What a search found, and what it asked."""
+
+    findings: SearchFindings
+    engines: tuple[EngineUse, ...]
+    """The one that answers first."""
 
 
 def _prepare_terms(
@@ -424,11 +437,12 @@ def _search(
     splits: Sequence[NestedSplit],
     make: Callable[[Sequence[str]], WordingFinder],
     tell: Callable[[int, int], object],
-) -> SearchFindings:
+) -> _Searched:
     """Return what is found; where no label is wrong, nothing is searched for."""
     parent = objective.ground.version
     labels = choose_labels(objective, request.wanted)
     conclusion, effort = Conclusion(), SearchEffort()
+    reflecting: EngineUse | None = None
     if labels:
         finder, total = make(labels), len(splits) + 1
         estimate, conclusion = search_nested(
@@ -438,11 +452,11 @@ def _search(
             seed=request.seed,
             tell=lambda done: tell(done, total),
         )
-        effort = finder.effort
+        effort, reflecting = finder.effort, finder.reflecting
     else:
         unchanged = [parent] * len(splits)
         estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
-    return SearchFindings(
+    findings = SearchFindings(
         labels=labels,
         estimate=estimate,
         kept=tuple(
@@ -457,11 +471,16 @@ def _search(
         scored=objective.candidates - 1,
         effort=effort,
     )
+    asked = (objective.use, *([reflecting] if reflecting else []))
+    return _Searched(findings, asked)
 
 
-def _read_findings(folder: SearchFolder) -> SearchFindings:
+def _read_findings(folder: SearchFolder) -> _Searched:
     try:
-        return FINDINGS.validate_python(folder.result)
+        return _Searched(
+            FINDINGS.validate_python(folder.result),
+            ENGINES.validate_python(folder.engines),
+        )
     except ValidationError as error:
         raise DataError(
             f"{folder.path} holds the result of another version of ranloop. Remove "
