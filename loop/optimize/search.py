@@ -35,6 +35,7 @@ from loop.optimize.nested_search import (
     RankedFinder,
     SearchEffort,
     WordingFinder,
+    find_effects,
     search_nested,
 )
 from loop.optimize.objective import Objective, SearchGround, open_objective
@@ -73,7 +74,7 @@ from loop.optimize.splits import (
     digest_splits,
     split_cases,
 )
-from loop.optimize.terms import REVISION, TermMiner
+from loop.optimize.terms import REVISION, ProposalKind, TermMiner
 from loop.optimize.terms_search import TermFinder
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.version import PromptVersion
@@ -204,18 +205,13 @@ def search_prompt(
             examined = Examination(
                 engine=request.engine, asking=asking, cohort=request.cohort
             )
-            drafts = tuple(
-                _make_draft(
-                    workspace,
-                    store,
-                    ground,
-                    one,
-                    by=by,
-                    how=examined,
-                    actor=actor,
-                    now=now,
-                )
+            written = (
+                _write_found(workspace, store, ground, one, by=by, key=spec.key)
                 for one in found
+            )
+            drafts = tuple(
+                _check_found(workspace, store, one, actor, how=examined, now=now)
+                for one in written
             )
     return SearchReport(
         spec=spec,
@@ -303,6 +299,11 @@ def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
     )
 
 
+def _whole(proposal: str) -> bool:
+    """Whether the id of a proposal is that of a whole guide."""
+    return proposal.split(":")[1] == ProposalKind.GUIDE
+
+
 class _Prepared(NamedTuple):
     """An optimizer with all that it needs besides cases."""
 
@@ -325,7 +326,9 @@ def _prepare_terms(
     workspace: WorkspacePaths, request: SearchRequest, objective: Objective
 ) -> _Prepared:
     ground = objective.ground
-    refused = sorted(read_refusals(workspace, ground.version.name))
+    refused = sorted(
+        one for one in read_refusals(workspace, ground.version.name) if not _whole(one)
+    )
 
     def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
         answers = objective.answers(ground.version)
@@ -349,8 +352,11 @@ def _prepare_library(
     said = gather_verdicts(kept, comments=local)
     approved = list_approved(workspace, ground.version, kept)
     comments = [one.verdict.comment for one in kept]
+    refused = sorted(filter(_whole, read_refusals(workspace, ground.version.name)))
     reader = ProposalReader(
-        ground.version, read_private_wording(workspace, ground.cohort, comments)
+        ground.version,
+        read_private_wording(workspace, ground.cohort, comments),
+        refused,
     )
 
     def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
@@ -398,6 +404,7 @@ def _prepare_library(
         "exemplars": digest_json(
             {label: [asdict(one) for one in rows] for label, rows in approved.items()}
         ),
+        **({"refused": digest_json(refused)} if refused else {}),
     }
     return _Prepared(settings, make)
 
@@ -456,6 +463,8 @@ def _search(
     else:
         unchanged = [parent] * len(splits)
         estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
+    # What is told of what was kept chooses nothing, so it counts as nothing tried.
+    scored = objective.candidates - 1
     findings = SearchFindings(
         labels=labels,
         estimate=estimate,
@@ -463,12 +472,13 @@ def _search(
             KeptWording(
                 tuple(one for one in made.guides if one != parent.guide(one.label)),
                 None if made.system == parent.system else made.system,
+                () if conclusion.proposals else find_effects(objective, made),
             )
             for made in conclusion.kept
         ),
         proposals=conclusion.proposals,
         curve=conclusion.curve,
-        scored=objective.candidates - 1,
+        scored=scored,
         effort=effort,
     )
     asked = (objective.use, *([reflecting] if reflecting else []))
@@ -506,28 +516,39 @@ def _name_changes(
     return tuple(changes)
 
 
-def _make_draft(
+def _write_found(
     workspace: WorkspacePaths,
     store: Store,
     ground: SearchGround,
     wording: PromptVersion,
     *,
     by: Authorship,
-    how: Examination,
-    actor: Actor,
-    now: Clock,
+    key: str,
 ) -> FoundDraft:
-    """Return the draft with a wording, checked; an open one that says it is used."""
+    """Return the draft with a wording; an open one that says the same is used."""
     words = tuple(new_wording(ground.version, wording))
     copies, unseen = check_copies(workspace, words, ground.cohort)
     refuse_copied(workspace, store, words, ground.cohort.name, copies)
     base, cohort = ground.version, ground.cohort.name
-    ref = draft_proposal(workspace, base, wording, cohort, by).ref
-    known = recall_check(workspace, store, ref, how.engine)
+    ref = draft_proposal(workspace, base, wording, cohort, by, search=key).ref
+    return FoundDraft(ref, (), name_unseen(unseen))
+
+
+def _check_found(
+    workspace: WorkspacePaths,
+    store: Store,
+    draft: FoundDraft,
+    actor: Actor,
+    *,
+    how: Examination,
+    now: Clock,
+) -> FoundDraft:
+    """Return the draft with what its check says against it."""
+    known = recall_check(workspace, store, draft.ref, how.engine)
     if known is not None and not known.stale:
-        return FoundDraft(ref, known.checked.objections, name_unseen(unseen))
+        return draft._replace(objections=known.checked.objections)
     try:
-        checked = check_draft_ref(workspace, store, ref, actor, how, now=now)
+        checked = check_draft_ref(workspace, store, draft.ref, actor, how, now=now)
     except ConflictError as error:  # another version was committed meanwhile
-        return FoundDraft(ref, (str(error),), name_unseen(unseen))
-    return FoundDraft(ref, checked.objections, name_unseen(unseen))
+        return draft._replace(objections=(str(error),))
+    return draft._replace(objections=checked.objections)

@@ -14,7 +14,7 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.documents.numbers import NOT_ESTIMABLE
 from loop.optimize.estimate import NestedEstimate
-from loop.optimize.nested_search import AcceptedScore, SearchEffort
+from loop.optimize.nested_search import AcceptedScore, GuideEffect, SearchEffort
 from loop.optimize.reflect import require_language_model
 from loop.optimize.search_labels import FAILING
 from loop.optimize.search_record import SearchSpec
@@ -130,6 +130,10 @@ class KeptWording(NamedTuple):
 
     system: str | None
     """The system template; None where it is the parent's."""
+
+    effects: tuple[GuideEffect, ...] = ()
+    """One of each guide and of the system template; none of mined terms, which say
+    theirs one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,8 @@ class ProposalKind(StrEnum):
     TERM = "term"
     EXCLUSION = "exclusion"
     CLARIFICATION = "clarification"
+    GUIDE = "guide"
+    """The guide as a whole, which no miner proposes; its wording is a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
