@@ -60,7 +60,7 @@ def test_the_draft_is_made_of_the_guides_that_are_accepted(proposed):
         names = {one[0].partition(":")[0]: one for one in (first, second)}
         assert names.keys() == {EFFUSION, LESION}
         assert "0 of 2 decided" in page
-        assert "20 cases right now, 0 wrong now" in page
+        assert "20 cases put right, 0 made wrong" in page
         assert "nodule" in page
 
         def press(how, label, text="", *roles):
