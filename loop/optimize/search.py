@@ -301,7 +301,7 @@ def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
 
 def _whole(proposal: str) -> bool:
     """Whether the id of a proposal is that of a whole guide."""
-    return proposal.split(":")[1] == ProposalKind.GUIDE
+    return proposal.partition(":")[2].startswith(f"{ProposalKind.GUIDE}:")
 
 
 class _Prepared(NamedTuple):
