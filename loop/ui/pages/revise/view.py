@@ -693,7 +693,11 @@ def show_proposals(state: ReviseState, said: str = "") -> str:
         if search is not None:
             kept = state.context.kept_verdicts(search.cohort)
             decided = read_decisions(state.context.workspace, kept, search)
-            for one in (*search.proposals, *search.guides):
+            found: tuple[TermProposal | GuideProposal, ...] = (
+                *search.proposals,
+                *search.guides,
+            )
+            for one in found:
                 name = state.names.get(one.label, one.label)
                 if one.label not in state.drafted.draft.labels:
                     name = "General instructions"
