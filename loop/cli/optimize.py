@@ -293,6 +293,7 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
     if report.remembered:
         note("this search was finished before: nothing was asked")
     say()
+    _print_asked(report)
     if findings.proposals:
         _print_proposals(report)
     else:
@@ -311,6 +312,34 @@ def _print_effort(report: SearchReport) -> None:
         f"{', '.join(refused) or 'none'}; {count(effort.calls)} cases scored, "
         f"{count(effort.reflections)} questions answered"
     )
+
+
+def _print_asked(report: SearchReport) -> None:
+    """Print what was asked of each engine, and what it cost."""
+    if not report.engines:
+        return
+    print_table(
+        (
+            "asked",
+            "engine",
+            "requests",
+            "stored",
+            "prompt tokens",
+            "output tokens",
+            "cost",
+        ),
+        [
+            (
+                one.what,
+                one.use.engine,
+                *map(count, (one.use.requests, one.use.cached)),
+                *map(count, one.tokens or (None, None)),
+                one.cost_words,
+            )
+            for one in report.engines
+        ],
+    )
+    say()
 
 
 def _print_not_estimable(labels: tuple[str, ...]) -> None:

@@ -1,21 +1,24 @@
 """What a search proposed for a draft, and what clinicians decided on each proposal.
 
-A draft of an optimizer says all that was proposed. A clinician accepts a proposal, as
-it is or in other words, and it becomes a kept verdict under their name, like any other;
-or refuses it with a reason, and it is not proposed again. Both stand for everybody.
+A draft of an optimizer says all that was proposed. A clinician accepts a mined term, as
+it is or in other words, and it becomes a kept verdict under their name, like any other.
+A whole guide has no place in a verdict: accepted it stays in the draft, in other words
+if they like, and refused it goes out of it, where the parent's takes its place. What is
+refused, with a reason, is not proposed again. All of it stands for everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from loop.core.clock import Clock, utc_now
+from loop.core.clock import Clock, format_time, utc_now
+from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
@@ -23,6 +26,8 @@ from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.evaluate.failures import open_for_review
 from loop.optimize.estimate import PartScores
+from loop.optimize.nested_search import GuideEffect
+from loop.optimize.proposals import INSTRUCTIONS, name_proposal
 from loop.optimize.refusals import (
     Refusal,
     allow_proposal,
@@ -30,11 +35,27 @@ from loop.optimize.refusals import (
     refuse_proposal,
 )
 from loop.optimize.search_record import read_finished
-from loop.optimize.search_report import FINDINGS, SearchFindings
+from loop.optimize.search_report import (
+    ENGINES,
+    FINDINGS,
+    AskedEngine,
+    SearchFindings,
+    price_engines,
+)
 from loop.optimize.terms import ProposalKind, TermProposal
+from loop.prompts.catalog import find_parent, read_version
+from loop.prompts.diff import PromptChange, diff_versions
+from loop.prompts.instructions import instructions_text
 from loop.prompts.version import PromptVersion
+from loop.review.revise.begin import with_guides
 from loop.review.revise.blocked import refuse_blocked
-from loop.review.revise.draft_files import DraftOrigin, read_about
+from loop.review.revise.draft_files import (
+    Acceptance,
+    DraftOrigin,
+    keep_accepted,
+    read_about,
+)
+from loop.review.revise.edit import GuideEdit, SettingsEdit, edit_draft, guide_text
 from loop.review.status import KeptVerdict, VerdictState, read_kept
 from loop.review.submit import VerdictContext, submit_verdict
 from loop.review.verdict import Judgement, build_from_form, read_asked
@@ -52,6 +73,45 @@ class Gain(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuideProposal:
+    """One guide that a search proposed, or the general instructions."""
+
+    id: str
+    label: str
+    """The label, or ``"system.jinja"``."""
+
+    text: str
+    """As `guide_text` or `instructions_text` writes it."""
+
+    said: str
+    """What the draft says by now."""
+
+    old: str
+    """What the draft says without it."""
+
+    changes: tuple[PromptChange, ...]
+    """From the version that the search began with to what was proposed."""
+
+    effect: GuideEffect
+    accepted: Acceptance | None
+
+    @property
+    def kind(self) -> ProposalKind:
+        """A whole guide."""
+        return ProposalKind.GUIDE
+
+    @property
+    def inside(self) -> bool:
+        """Whether the draft says it, or something else in place of what was there."""
+        return self.said != self.old
+
+    @property
+    def mark(self) -> str:
+        """Digest of what the draft says, to know it again."""
+        return digest_text(self.said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftSearch:
     """The finished search that a draft came from."""
 
@@ -66,14 +126,11 @@ class DraftSearch:
     candidates: int
     """Different wordings that were tested or scored."""
 
-    asked: int
-    """Answers of the engine that scoring them took; kept ones are not counted."""
+    engines: tuple[AskedEngine, ...]
+    """What was asked, see `SearchReport.engines`."""
 
     calls: int | None
     """Cases that the optimizer scored; None where it does not count them."""
-
-    reflections: int | None
-    """Answers of the engine that proposed; None where none did."""
 
     parts: Mapping[str, PartScores]
     """``search``, ``select`` and ``estimate``: mean macro-F1 over the splits."""
@@ -82,7 +139,13 @@ class DraftSearch:
     """On the pooled estimate cases, with its interval."""
 
     proposals: tuple[TermProposal, ...]
-    """What is decided on one by one; empty where whole guides were proposed."""
+    """Mined terms; none where whole guides were proposed."""
+
+    guides: tuple[GuideProposal, ...] = ()
+    """Whole guides; none where terms were mined."""
+
+    draft: str = ""
+    """Reference of the draft."""
 
     @property
     def excess(self) -> float | None:
@@ -101,9 +164,20 @@ class DraftSearch:
         for one in self.proposals:
             if one.id == name:
                 return one
-        raise DataError(
-            f"{quoted(name)} is no proposal of this search. Open the draft again."
-        )
+        raise _no_proposal(name)
+
+    def guide(self, name: str) -> GuideProposal:
+        """Return the proposed guide with this id.
+
+        Raises
+        ------
+        DataError
+            The search did not propose it.
+        """
+        for one in self.guides:
+            if one.id == name:
+                return one
+        raise _no_proposal(name)
 
 
 class DecisionKind(StrEnum):
@@ -153,6 +227,8 @@ def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch 
             continue
         if entry.subject.partition("@")[0] != draft.name:
             continue
+        if about.search not in ("", entry.payload.get("key")):
+            continue
         data = read_finished(workspace, entry)
         if data is None or entry.time > about.begun:
             continue
@@ -160,10 +236,10 @@ def find_search(workspace: WorkspacePaths, draft: PromptVersion) -> DraftSearch 
         begun_there = entry.payload.get("prompt_digest") == draft.parent
         kept = any(set(one.guides) <= set(draft.guides) for one in findings.kept)
         said = _count_said(draft, findings.proposals)
-        # Nothing names the search of a draft: what it says tells them apart.
+        # Where nothing names the search of a draft, what it says tells them apart.
         rank = begun_there, kept, said, said - len(findings.proposals), entry.seq
         if best is None or rank > best[0]:
-            best = rank, _describe(entry, data, findings)
+            best = rank, _describe(workspace, draft, entry, data, findings)
     return best[1] if best else None
 
 
@@ -178,7 +254,11 @@ def _read_findings(entry: LedgerEntry, data: Mapping[str, Any]) -> SearchFinding
 
 
 def _describe(
-    entry: LedgerEntry, data: Mapping[str, Any], findings: SearchFindings
+    workspace: WorkspacePaths,
+    draft: PromptVersion,
+    entry: LedgerEntry,
+    data: Mapping[str, Any],
+    findings: SearchFindings,
 ) -> DraftSearch:
     spec, estimate, effort = data["spec"], findings.estimate, findings.effort
     return DraftSearch(
@@ -189,13 +269,79 @@ def _describe(
         engine=str(spec["engine"]),
         seed=int(spec["seed"]),
         candidates=findings.candidates,
-        asked=int(data["asked"]),
+        engines=price_engines(
+            workspace, ENGINES.validate_python(data.get("engines", ()))
+        ),
         calls=effort.calls or None,
-        reflections=effort.reflections or None,
         parts={part: estimate.mean(part) for part in PARTS},
         gain=Gain(*estimate.gain[:3]),
         proposals=findings.proposals,
+        guides=tuple(_list_guides(workspace, draft, spec, findings)),
+        draft=draft.ref,
     )
+
+
+def _list_guides(
+    workspace: WorkspacePaths,
+    draft: PromptVersion,
+    spec: Mapping[str, Any],
+    findings: SearchFindings,
+) -> Iterator[GuideProposal]:
+    """Yield the guides of the wording that a draft was made of."""
+    about = read_about(workspace, draft)
+    try:
+        base = read_version(workspace, str(spec["prompt"]))
+    except DataError:
+        return
+    if base.digest != spec["prompt_digest"]:
+        return
+    wanted = about.wording or draft.digest
+    for kept in findings.kept:
+        made = with_guides(base, {guide.label: guide for guide in kept.guides})
+        made = replace(made, system=kept.system or base.system)
+        if made.digest == wanted:
+            break
+    else:
+        return
+    effects = {one.component: one for one in kept.effects}
+    changes = _list_changes(base, made)
+    # A draft that was brought to a newer version goes back to that one.
+    old = base if base.draft else find_parent(workspace, draft) or base
+    for name in (name for name in changes if name in effects):
+        proposal = name_proposal(name, made.guide(name) or made.system)
+        yield GuideProposal(
+            id=proposal,
+            label=name,
+            text=_text_of(made, name),
+            said=_text_of(draft, name),
+            old=_text_of(old, name),
+            changes=changes[name],
+            effect=effects[name],
+            accepted=about.accepted.get(proposal),
+        )
+
+
+def _list_changes(
+    base: PromptVersion, made: PromptVersion
+) -> dict[str, tuple[PromptChange, ...]]:
+    """Return component to what is changed of it."""
+    found = diff_versions(base, made)
+    changes = {one.label: one.changes for one in found.guides}
+    lines = [line for one in found.templates for line in one.lines]
+    if lines:
+        changes[INSTRUCTIONS] = tuple(
+            PromptChange(line[0], "instruction line", line[1:])
+            for line in lines
+            if line[:1] in ("+", "-")
+        )
+    return changes
+
+
+def _text_of(version: PromptVersion, component: str) -> str:
+    if component == INSTRUCTIONS:
+        return instructions_text(version)
+    guide = version.guide(component)
+    return guide_text(guide) if guide else ""
 
 
 def _count_said(draft: PromptVersion, proposals: Sequence[TermProposal]) -> int:
@@ -251,7 +397,15 @@ def read_decisions(
         kind = DecisionKind.ACCEPTED if same else DecisionKind.EDITED
         by = one.verdict.reviewer
         found[name] = ProposalDecision(kind, by, one.created, said, one.id)
-    return {name: one for name, one in found.items() if name in known}
+    wanted = {*known, *(one.id for one in search.guides)}
+    for guide in search.guides:
+        taken, refused = guide.accepted, found.get(guide.id)
+        # The same guide may stand in several drafts: the last word counts.
+        if taken is not None and (refused is None or taken.time > refused.time):
+            same = guide.said == guide.text
+            kind = DecisionKind.ACCEPTED if same else DecisionKind.EDITED
+            found[guide.id] = ProposalDecision(kind, taken.by, taken.time, "")
+    return {name: one for name, one in found.items() if name in wanted}
 
 
 def _source(search: DraftSearch, proposal: TermProposal) -> str:
@@ -353,13 +507,113 @@ def refuse_found(
         The workspace cannot be written.
     """
     one = search.proposal(proposal)
-    if not reason.strip():
-        raise DataError("give a reason: whoever searches again will want to know it.")
+    _require_reason(reason)
     prompt = search.parent.partition("@")[0]
     with _deciding(workspace, search):
         kept = read_kept(store, workspace, search.cohort)
         _require_open(read_decisions(workspace, kept, search).get(one.id))
         return refuse_proposal(workspace, prompt, one.id, reason, actor, now=now)
+
+
+def accept_guide(
+    workspace: WorkspacePaths,
+    search: DraftSearch,
+    proposal: str,
+    actor: Actor,
+    *,
+    text: str | None = None,
+    now: Clock = utc_now,
+) -> None:
+    """Leave a proposed guide in the draft, or put it back, and remember who did.
+
+    A refusal of it is forgotten. An earlier check of the draft is stale where the draft
+    changes by it.
+
+    Parameters
+    ----------
+    proposal
+        Id of the proposed guide.
+    text
+        What to say instead, as the draft would; None for what it says, or for what was
+        proposed where it was put out.
+
+    Raises
+    ------
+    ConflictError
+        Somebody else edited the guide meanwhile.
+    DataError
+        The search did not propose it, or the text is no guide of that label.
+    OverlapError
+        The text is copied from a case of a cohort that is not for development.
+    WriteError
+        The workspace cannot be written.
+    """
+    one = search.guide(proposal)
+    wanted = text if text is not None else one.said if one.inside else one.text
+    with _deciding(workspace, search):
+        _write(workspace, search, one, wanted, actor, now)
+        accepted = Acceptance(actor.name, format_time(now()))
+        keep_accepted(workspace, search.draft, one.id, accepted)
+        allow_proposal(workspace, search.parent.partition("@")[0], one.id)
+
+
+def refuse_guide(
+    workspace: WorkspacePaths,
+    search: DraftSearch,
+    proposal: str,
+    reason: str,
+    actor: Actor,
+    *,
+    now: Clock = utc_now,
+) -> Refusal:
+    """Take a proposed guide out of the draft, and remember that it was refused.
+
+    Raises
+    ------
+    ConflictError
+        Somebody else edited the guide meanwhile.
+    DataError
+        The search did not propose it, there is no reason, or a file was damaged.
+    WriteError
+        The workspace cannot be written.
+    """
+    one = search.guide(proposal)
+    _require_reason(reason)
+    prompt = search.parent.partition("@")[0]
+    with _deciding(workspace, search):
+        # First out of the draft: after a kill it is refused once more.
+        _write(workspace, search, one, one.old, actor, now)
+        keep_accepted(workspace, search.draft, one.id, None)
+        return refuse_proposal(workspace, prompt, one.id, reason, actor, now=now)
+
+
+def _write(
+    workspace: WorkspacePaths,
+    search: DraftSearch,
+    one: GuideProposal,
+    text: str,
+    actor: Actor,
+    now: Clock,
+) -> None:
+    """Put a text in the place of what the draft said, if it says that still."""
+    guides: tuple[GuideEdit, ...] = ()
+    settings = SettingsEdit()
+    if one.label == INSTRUCTIONS:
+        settings = SettingsEdit(instructions=text, seen=one.said)
+    else:
+        guides = (GuideEdit(label=one.label, text=text, seen=one.said),)
+    edit_draft(workspace, search.draft, guides, actor, settings=settings, now=now)
+
+
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise DataError("give a reason: whoever searches again will want to know it.")
+
+
+def _no_proposal(name: str) -> DataError:
+    return DataError(
+        f"{quoted(name)} is no proposal of this search. Open the draft again."
+    )
 
 
 def _deciding(

@@ -159,6 +159,29 @@ class MentionTable:
             else {}
         )
 
+    @cached_property
+    def fragments(self) -> NDArray[np.int64]:
+        """On how many sides each Chinese wording is always followed by the same sign.
+
+        Such a wording is a piece of a longer one (``侧胸`` of ``侧胸腔``); of wordings
+        with spaces it is 0, since there the ends of words are seen.
+        """
+        sides: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in self.wordings]
+        cjk = np.array([has_cjk(one) for one in self.wordings], dtype=bool)
+        for place in np.flatnonzero(cjk[self.word]).tolist():
+            sentence = fold(self.read.sentences[self.at[place]])
+            start, end = int(self.start[place]), int(self.end[place])
+            for side, sign in zip(
+                sides[self.word[place]],
+                (sentence[:start][-1:], sentence[end : end + 1]),
+                strict=True,
+            ):
+                side.add(sign if sign.isalnum() else "")
+        return np.array(
+            [sum(len(side) == 1 and "" not in side for side in one) for one in sides],
+            dtype=np.int64,
+        )
+
     def around(self, number: int, start: int, end: int) -> list[int]:
         """Return the wordings with a longer mention that overlaps one place."""
         there = self._in_sentence.get(number)

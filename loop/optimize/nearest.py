@@ -117,7 +117,8 @@ def fit_exemplars(
 ) -> str | RefusedProposal:
     """Return the text of a guide with as many of `exemplars` as it may be given.
 
-    The first ones go before the others; where not even one fits, why it is refused.
+    The first ones go before the others; where not even one fits, or a clinician refused
+    what would be said, why it is refused.
     """
     guide = reader.parent.guide(label)
     if guide is None or not exemplars:
@@ -129,7 +130,7 @@ def fit_exemplars(
         read = reader.read({label: text})
         if not isinstance(read, RefusedProposal):
             return text
-        if count == 1:
+        if count == 1 or read.objection is Objection.REFUSED:
             return read
         count -= 1
 

@@ -10,13 +10,15 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.records import ValueCode
 from loop.optimize.estimate import NestedEstimate, estimate_nested
 from loop.optimize.objective import Objective
-from loop.optimize.proposals import Proposed
+from loop.optimize.proposals import INSTRUCTIONS, Proposed
 from loop.optimize.reflect import Reflector
 from loop.optimize.splits import NestedSplit, Rows, SeenCases
 from loop.optimize.terms import TermProposal
 from loop.prompts.version import PromptVersion
+from loop.run.cost import EngineUse
 
 Propose = Callable[[SeenCases, int], Proposed]
 """Proposes wordings from the cases that it may see, with a seed."""
@@ -72,12 +74,38 @@ class Conclusion(NamedTuple):
     """Scores by how many of `proposals` are accepted."""
 
 
+class GuideEffect(NamedTuple):
+    """What became of the answers about one label whose guide was changed.
+
+    On all cases that were searched, with all that the wording changes; of changed
+    instructions, about the labels whose guides stay.
+    """
+
+    component: str
+    """The label, or ``"system.jinja"``."""
+
+    fixed: tuple[str, ...]
+    """Cases answered wrongly before and rightly now."""
+
+    broken: tuple[str, ...]
+    """The other way round."""
+
+    before: float | None
+    """F1 of the label, or the mean of these labels; None where it is undefined."""
+
+    after: float | None
+
+
 class WordingFinder(Protocol):
     """How one optimizer finds wordings."""
 
     @property
     def effort(self) -> SearchEffort:
         """What it took so far."""
+
+    @property
+    def reflecting(self) -> EngineUse | None:
+        """What was asked so far of what proposes; None where it is no engine."""
 
     def find(self, cases: SeenCases, seed: int) -> PromptVersion:
         """Return what it ends with in one split; the parent where nothing is better."""
@@ -175,6 +203,11 @@ class RankedFinder:
             refused=tuple(sorted(refused.items())),
             reflections=self._reflector.answered if self._reflector else 0,
         )
+
+    @property
+    def reflecting(self) -> EngineUse | None:
+        """What the reflecting engine was asked so far; None without one."""
+        return self._reflector.use if self._reflector else None
 
     def find(self, cases: SeenCases, seed: int) -> PromptVersion:
         """Return the best wording of one split; the parent where none is better."""
@@ -290,3 +323,49 @@ def find_pareto(
         )
     ]
     return tuple(candidates[number] for number in kept)
+
+
+def find_effects(
+    objective: Objective, candidate: PromptVersion
+) -> tuple[GuideEffect, ...]:
+    """Return what became of the answers about each label whose guide is changed.
+
+    On all cases, asked about what is not known yet; nothing is chosen by it.
+    """
+    ground = objective.ground
+    parent, labels = ground.version, ground.labels
+    before, after = (objective.answers(one) for one in (parent, candidate))
+    was, now = (objective.wrong(one, ground.truth) for one in (before, after))
+    kept = ~(np.hstack((before, after)) == ValueCode.FAILED).any(axis=1)
+    old = objective.score(before, beside=after).f1
+    new = objective.score(after, beside=before).f1
+    changed = [
+        guide.label
+        for guide in candidate.guides
+        if guide.label in labels and guide != parent.guide(guide.label)
+    ]
+    parts = {label: [labels.index(label)] for label in changed}
+    if candidate.system != parent.system:
+        # Of changed guides their own rows tell.
+        parts[INSTRUCTIONS] = [
+            place for place, one in enumerate(labels) if one not in changed
+        ]
+
+    def mean(f1: NDArray[np.float64]) -> float | None:
+        known = f1[~np.isnan(f1)]
+        return float(known.mean()) if known.size else None
+
+    def cases(found: NDArray[np.bool_]) -> tuple[str, ...]:
+        rows = np.flatnonzero(found.any(axis=1) & kept)
+        return tuple(ground.case_ids[row] for row in rows)
+
+    return tuple(
+        GuideEffect(
+            name,
+            cases((was & ~now)[:, columns]),
+            cases((now & ~was)[:, columns]),
+            mean(old[columns]),
+            mean(new[columns]),
+        )
+        for name, columns in parts.items()
+    )

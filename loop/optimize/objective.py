@@ -44,6 +44,8 @@ from loop.prompts.catalog import read_version
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.review.revise.begin import require_dev, with_guides
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.cost import EngineUse
+from loop.run.execute import RunSummary
 from loop.run.pool_shots import with_shots
 from loop.run.runner import PromptRunner, RunnerOptions
 from loop.run.store import Store, open_store
@@ -146,6 +148,9 @@ class Objective:
         self.asked = 0
         """Cases of candidates that were asked or found in the store; those remembered
         do not count."""
+
+        self.use = EngineUse(engine.name)
+        """What the engine was asked about them."""
 
     @property
     def engine(self) -> HeldEngine:
@@ -302,7 +307,15 @@ class Objective:
             RunnerOptions(),
         )
         self.asked += len(items)
-        return runner.ask_block(items, keep=self._keep)
+        return runner.ask_block(items, keep=self._keep, count=self._count)
+
+    def _count(self, summary: RunSummary) -> None:
+        self.use = self.use.plus(
+            asked=summary.asked,
+            cached=summary.cached,
+            unanswered=summary.unanswered,
+            used=summary.used,
+        )
 
     def _ask(self, candidate: PromptVersion, rows: Sequence[int]) -> Codes:
         """Return codes of the cases at `rows`, asking no more than what differs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import ErrorWeight, Guide, PromptTask, Value
@@ -31,7 +32,9 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
+from loop.optimize.terms import ProposalKind
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.diff import guide_facts
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.lint import fold_phrase, has_errors, lint_guide
 from loop.prompts.outputs.base import CONTRACTS
@@ -51,6 +54,9 @@ from loop.run.pool_shots import keep_injected
 
 INSTRUCTIONS: Final = "system.jinja"
 """Name of the component with the words of the system message; no label has a dot."""
+
+_ID_SHOWN: Final = 16
+"""Characters of the digest by which a proposed text is known."""
 
 _FEW: Final = 4
 """Guides that the reason of a draft names; of more it gives the number."""
@@ -75,6 +81,19 @@ class Objection(StrEnum):
     COPIED = "copied from a case"
     COPIED_COMMENT = "copied from a verdict's comment"
     COSTLY = "too many prompt tokens"
+    REFUSED = "refused by a clinician before"
+
+
+def name_proposal(component: str, said: Guide | str) -> str:
+    """Return the id of what was proposed for a component, whatever its order.
+
+    Parameters
+    ----------
+    said
+        A guide, or a whole system template.
+    """
+    told = said if isinstance(said, str) else sorted(guide_facts(said))
+    return f"{component}:{ProposalKind.GUIDE}:{digest_json(told)[:_ID_SHOWN]}"
 
 
 class RefusedProposal(NamedTuple):
@@ -187,7 +206,10 @@ class ProposalReader:
     """Reads what is proposed in place of components of one version."""
 
     def __init__(
-        self, parent: PromptVersion, private: PrivateWording | None = None
+        self,
+        parent: PromptVersion,
+        private: PrivateWording | None = None,
+        refused: Collection[str] = (),
     ) -> None:
         """Read proposals for `parent`, with which a search began.
 
@@ -195,8 +217,11 @@ class ProposalReader:
         ----------
         private
             What none may be copied from; None where that is looked for later.
+        refused
+            Ids of proposals, see `name_proposal`, that a clinician refused.
         """
         self.parent: Final = parent
+        self._refused = frozenset(refused)
         self._private = private or PrivateWording()
         self._known: dict[tuple[str, str], Guide | str | RefusedProposal] = {}
 
@@ -282,6 +307,8 @@ class ProposalReader:
         )
         if isinstance(read, RefusedProposal):
             return read
+        if name_proposal(name, read) in self._refused:
+            return RefusedProposal(name, Objection.REFUSED)
         changed = (
             replace(self.parent, system=read)
             if isinstance(read, str)
@@ -542,6 +569,8 @@ def draft_proposal(
     wording: PromptVersion,
     cohort: str,
     by: Authorship,
+    *,
+    search: str = "",
 ) -> PromptVersion:
     """Return the draft that says what `wording` says, written, its origin an optimizer.
 
@@ -553,6 +582,8 @@ def draft_proposal(
         The version or draft that was searched from.
     by
         Who is answerable, when, and the reason, to which is added what is changed.
+    search
+        Key of the search that found the wording.
 
     Raises
     ------
@@ -577,6 +608,8 @@ def draft_proposal(
         origin=DraftOrigin.OPTIMIZER,
         begun_by=by.author,
         begun=made.time,
+        search=search,
+        wording=made.digest,
     )
     keep_injected(workspace, made)
     return write_draft(workspace, made, about)

@@ -15,6 +15,8 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
 from loop.engines.base import find_model
 from loop.run.asking import HeldEngine
+from loop.run.cost import EngineUse
+from loop.run.execute import Usage, UsageCount
 
 _WITHOUT_WORDS: Final = frozenset({"rules", "chexbert", "replay"})
 """Engines that write no text of their own."""
@@ -110,8 +112,8 @@ class Reflector:
         self._engine = engine
         self._memory = memory
         self._times: Counter[str] = Counter()
-        self.asked = 0
-        """Questions that the engine was asked, remembered ones not counted."""
+        self.use = EngineUse(engine.name)
+        """What the engine was asked; what it answered before a kill is ``cached``."""
 
         self.answered = 0
         """Questions with an answer, remembered ones included."""
@@ -134,11 +136,17 @@ class Reflector:
         known = self._memory.recall(_KIND, key)
         if known is not None:
             self.answered += 1
-            return str(known)
+            text, used = _recalled(known)
+            self.use = self.use.plus(cached=1, used=used)
+            return text
         completion = self._complete(question, draw)
+        spent = UsageCount()
+        spent.add(completion)
+        failed = completion.finish_reason == "error" and not spent.answers
+        self.use = self.use.plus(asked=1, unanswered=int(failed), used=spent.total)
         text = completion.text.encode("utf-8", "replace").decode("utf-8")
         if completion.finish_reason == "stop" and text.strip():
-            self._memory.remember(_KIND, key, text)
+            self._memory.remember(_KIND, key, {"text": text, "used": [*spent.total]})
             self.answered += 1
             return text
         reason = completion.error or _CUT.get(completion.finish_reason, "empty answer")
@@ -150,10 +158,9 @@ class Reflector:
         frame = PromptFrame(
             call="reflect", messages=(Message("user", ""),), fields=(), schema={}
         )
-        item = Item(id=f"question {self.asked}", variables={"text": question})
+        item = Item(id=f"question {self.use.asked}", variables={"text": question})
         self._engine.identity()
         engine = self._engine.redraw(draw) if draw else self._engine
-        self.asked += 1
         found = engine.complete(iter([Prompt(frame=frame, tail=question, item=item)]))
         for _, completion in found:
             return completion
@@ -169,3 +176,10 @@ class Reflector:
             f"({reason}). Repair it and start the same search again; what it answered "
             "is not asked twice."
         )
+
+
+def _recalled(known: Any) -> tuple[str, Usage]:
+    """Return a remembered answer, and its tokens: an earlier version kept none."""
+    if isinstance(known, str):
+        return known, Usage()
+    return str(known["text"]), Usage(*known["used"])

@@ -13,6 +13,7 @@ from loop.core.files import locked, read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
+from loop.optimize.proposals import INSTRUCTIONS
 from loop.optimize.terms import ProposalKind
 from loop.prompts.catalog import latest_version
 
@@ -82,7 +83,7 @@ def refuse_proposal(
             f"{', '.join(ProposalKind)}."
         )
     labels = [guide.label for guide in latest_version(workspace, prompt).guides]
-    if label not in labels:
+    if label not in (*labels, INSTRUCTIONS):
         raise DataError(
             f"{prompt} has no guide for the label {quoted(label)}, so nothing is "
             f"proposed for it. Name one of {', '.join(labels)}."

@@ -35,6 +35,7 @@ from loop.optimize.nested_search import (
     RankedFinder,
     SearchEffort,
     WordingFinder,
+    find_effects,
     search_nested,
 )
 from loop.optimize.objective import Objective, SearchGround, open_objective
@@ -57,6 +58,7 @@ from loop.optimize.search_record import (
     open_search,
 )
 from loop.optimize.search_report import (
+    ENGINES,
     FINDINGS,
     FoundDraft,
     KeptWording,
@@ -64,6 +66,7 @@ from loop.optimize.search_report import (
     SearchFindings,
     SearchReport,
     SearchRequest,
+    price_engines,
 )
 from loop.optimize.splits import (
     NestedSplit,
@@ -71,7 +74,7 @@ from loop.optimize.splits import (
     digest_splits,
     split_cases,
 )
-from loop.optimize.terms import REVISION, TermMiner
+from loop.optimize.terms import REVISION, ProposalKind, TermMiner
 from loop.optimize.terms_search import TermFinder
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.version import PromptVersion
@@ -83,6 +86,7 @@ from loop.review.revise.run_check import Examination, check_draft_ref
 from loop.review.revise.wording import Authorship
 from loop.review.status import read_kept
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.cost import EngineUse
 from loop.run.store import Store, open_store
 from loop.stats.optimism import expected_excess
 
@@ -173,9 +177,9 @@ def search_prompt(
         folder = enter(open_search(workspace, spec, actor, restart=restart, now=now))
         remembered = folder.result is not None
         if remembered:
-            findings = _read_findings(folder)
+            findings, uses = _read_findings(folder)
         else:
-            findings = _search(
+            findings, uses = _search(
                 request,
                 objective,
                 splits=splits,
@@ -186,6 +190,7 @@ def search_prompt(
                 FINDINGS.dump_python(findings, mode="json"),
                 candidates=findings.candidates,
                 asked=objective.asked,
+                engines=ENGINES.dump_python(uses, mode="json"),
                 now=now,
             )
         found = tuple(
@@ -200,22 +205,18 @@ def search_prompt(
             examined = Examination(
                 engine=request.engine, asking=asking, cohort=request.cohort
             )
-            drafts = tuple(
-                _make_draft(
-                    workspace,
-                    store,
-                    ground,
-                    one,
-                    by=by,
-                    how=examined,
-                    actor=actor,
-                    now=now,
-                )
+            written = (
+                _write_found(workspace, store, ground, one, by=by, key=spec.key)
                 for one in found
+            )
+            drafts = tuple(
+                _check_found(workspace, store, one, actor, how=examined, now=now)
+                for one in written
             )
     return SearchReport(
         spec=spec,
         findings=findings,
+        engines=price_engines(workspace, uses),
         not_estimable=not_estimable(ground),
         found=found,
         expected_excess=expected_excess(
@@ -298,6 +299,11 @@ def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
     )
 
 
+def _whole(proposal: str) -> bool:
+    """Whether the id of a proposal is that of a whole guide."""
+    return proposal.partition(":")[2].startswith(f"{ProposalKind.GUIDE}:")
+
+
 class _Prepared(NamedTuple):
     """An optimizer with all that it needs besides cases."""
 
@@ -308,11 +314,21 @@ class _Prepared(NamedTuple):
     """Returns what finds wordings for labels."""
 
 
+class _Searched(NamedTuple):
+    """What a search found, and what it asked."""
+
+    findings: SearchFindings
+    engines: tuple[EngineUse, ...]
+    """The one that answers first."""
+
+
 def _prepare_terms(
     workspace: WorkspacePaths, request: SearchRequest, objective: Objective
 ) -> _Prepared:
     ground = objective.ground
-    refused = sorted(read_refusals(workspace, ground.version.name))
+    refused = sorted(
+        one for one in read_refusals(workspace, ground.version.name) if not _whole(one)
+    )
 
     def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
         answers = objective.answers(ground.version)
@@ -336,8 +352,11 @@ def _prepare_library(
     said = gather_verdicts(kept, comments=local)
     approved = list_approved(workspace, ground.version, kept)
     comments = [one.verdict.comment for one in kept]
+    refused = sorted(filter(_whole, read_refusals(workspace, ground.version.name)))
     reader = ProposalReader(
-        ground.version, read_private_wording(workspace, ground.cohort, comments)
+        ground.version,
+        read_private_wording(workspace, ground.cohort, comments),
+        refused,
     )
 
     def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
@@ -385,6 +404,7 @@ def _prepare_library(
         "exemplars": digest_json(
             {label: [asdict(one) for one in rows] for label, rows in approved.items()}
         ),
+        **({"refused": digest_json(refused)} if refused else {}),
     }
     return _Prepared(settings, make)
 
@@ -424,11 +444,12 @@ def _search(
     splits: Sequence[NestedSplit],
     make: Callable[[Sequence[str]], WordingFinder],
     tell: Callable[[int, int], object],
-) -> SearchFindings:
+) -> _Searched:
     """Return what is found; where no label is wrong, nothing is searched for."""
     parent = objective.ground.version
     labels = choose_labels(objective, request.wanted)
     conclusion, effort = Conclusion(), SearchEffort()
+    reflecting: EngineUse | None = None
     if labels:
         finder, total = make(labels), len(splits) + 1
         estimate, conclusion = search_nested(
@@ -438,30 +459,38 @@ def _search(
             seed=request.seed,
             tell=lambda done: tell(done, total),
         )
-        effort = finder.effort
+        effort, reflecting = finder.effort, finder.reflecting
     else:
         unchanged = [parent] * len(splits)
         estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
-    return SearchFindings(
+    # What is told of what was kept chooses nothing, so it counts as nothing tried.
+    scored = objective.candidates - 1
+    findings = SearchFindings(
         labels=labels,
         estimate=estimate,
         kept=tuple(
             KeptWording(
                 tuple(one for one in made.guides if one != parent.guide(one.label)),
                 None if made.system == parent.system else made.system,
+                () if conclusion.proposals else find_effects(objective, made),
             )
             for made in conclusion.kept
         ),
         proposals=conclusion.proposals,
         curve=conclusion.curve,
-        scored=objective.candidates - 1,
+        scored=scored,
         effort=effort,
     )
+    asked = (objective.use, *([reflecting] if reflecting else []))
+    return _Searched(findings, asked)
 
 
-def _read_findings(folder: SearchFolder) -> SearchFindings:
+def _read_findings(folder: SearchFolder) -> _Searched:
     try:
-        return FINDINGS.validate_python(folder.result)
+        return _Searched(
+            FINDINGS.validate_python(folder.result),
+            ENGINES.validate_python(folder.engines),
+        )
     except ValidationError as error:
         raise DataError(
             f"{folder.path} holds the result of another version of ranloop. Remove "
@@ -487,28 +516,39 @@ def _name_changes(
     return tuple(changes)
 
 
-def _make_draft(
+def _write_found(
     workspace: WorkspacePaths,
     store: Store,
     ground: SearchGround,
     wording: PromptVersion,
     *,
     by: Authorship,
-    how: Examination,
-    actor: Actor,
-    now: Clock,
+    key: str,
 ) -> FoundDraft:
-    """Return the draft with a wording, checked; an open one that says it is used."""
+    """Return the draft with a wording; an open one that says the same is used."""
     words = tuple(new_wording(ground.version, wording))
     copies, unseen = check_copies(workspace, words, ground.cohort)
     refuse_copied(workspace, store, words, ground.cohort.name, copies)
     base, cohort = ground.version, ground.cohort.name
-    ref = draft_proposal(workspace, base, wording, cohort, by).ref
-    known = recall_check(workspace, store, ref, how.engine)
+    ref = draft_proposal(workspace, base, wording, cohort, by, search=key).ref
+    return FoundDraft(ref, (), name_unseen(unseen))
+
+
+def _check_found(
+    workspace: WorkspacePaths,
+    store: Store,
+    draft: FoundDraft,
+    actor: Actor,
+    *,
+    how: Examination,
+    now: Clock,
+) -> FoundDraft:
+    """Return the draft with what its check says against it."""
+    known = recall_check(workspace, store, draft.ref, how.engine)
     if known is not None and not known.stale:
-        return FoundDraft(ref, known.checked.objections, name_unseen(unseen))
+        return draft._replace(objections=known.checked.objections)
     try:
-        checked = check_draft_ref(workspace, store, ref, actor, how, now=now)
+        checked = check_draft_ref(workspace, store, draft.ref, actor, how, now=now)
     except ConflictError as error:  # another version was committed meanwhile
-        return FoundDraft(ref, (str(error),), name_unseen(unseen))
-    return FoundDraft(ref, checked.objections, name_unseen(unseen))
+        return draft._replace(objections=(str(error),))
+    return draft._replace(objections=checked.objections)

@@ -10,6 +10,7 @@ import numpy as np
 from loop.core.config import ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
+from loop.optimize.nested_search import MOST_KEPT
 from loop.optimize.objective import SearchGround, read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
 from loop.optimize.search import find_base, not_estimable, split_ground
@@ -138,10 +139,11 @@ def _answering(
         asked = _count_terms(splits, run.cases)
     else:
         # The version itself about every case, each search its budget, and what was
-        # found in each split about every case, before and after guides that lose are
-        # put back.
+        # found in each split, and what is kept, about every case, before and after
+        # guides that lose are put back.
         budget = request.limit if request.optimizer.reflects else run.cases
-        asked = run.cases + (len(splits) + 1) * budget + 2 * len(splits) * run.cases
+        found = len(splits) + MOST_KEPT
+        asked = run.cases + (len(splits) + 1) * budget + 2 * found * run.cases
     times = asked / run.cases
     shape, free = run.chosen, run.engine.partition(":")[0] == "rules"
     forecast = AskingForecast(

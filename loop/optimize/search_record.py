@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -102,6 +102,7 @@ class SearchFolder:
         self._head = spec.key
         self._stream: BufferedRandom | None = None
         self._result: Mapping[str, Any] | None = None
+        self._engines: Sequence[object] = ()
 
     @property
     def library(self) -> Path:
@@ -114,6 +115,11 @@ class SearchFolder:
     def result(self) -> Mapping[str, Any] | None:
         """What `finish` was given; None while the search is not finished."""
         return self._result
+
+    @property
+    def engines(self) -> Sequence[object]:
+        """What `finish` was given of the engines; an earlier version kept nothing."""
+        return self._engines
 
     def recall(self, kind: str, key: str) -> Any | None:
         """Return what was remembered under a kind and key; None for nothing."""
@@ -161,6 +167,7 @@ class SearchFolder:
         *,
         candidates: int,
         asked: int,
+        engines: Sequence[object] = (),
         now: Clock = utc_now,
     ) -> LedgerEntry:
         """Keep the result, tell the ledger, and return the entry.
@@ -173,6 +180,9 @@ class SearchFolder:
             Wordings that were scored, the parent not counted: what the search tried.
         asked
             Answers that scoring them took.
+        engines
+            What was asked of each engine, the answering one first: no part of the
+            result, since it depends on what was stored before.
 
         Raises
         ------
@@ -185,12 +195,14 @@ class SearchFolder:
             "spec": asdict(self.spec),
             "candidates": candidates,
             "asked": asked,
+            "engines": list(engines),
             "journal": self._head,
             "result": dict(result),
         }
         text = canonical_json({"digest": digest_json(data), **data})
         write_atomic(self.path / _RESULT, text + b"\n", mode=0o600)
-        self._result = json.loads(text)["result"]
+        kept = json.loads(text)
+        self._result, self._engines = kept["result"], kept["engines"]
         return self._record(data, now)
 
     def close(self) -> None:
@@ -216,7 +228,7 @@ class SearchFolder:
         entries = _entries(self._workspace, self.spec.key)
         if entries and told not in [one.payload.get("result") for one in entries]:
             raise _changed(self.path / _RESULT)
-        self._result = data["result"]
+        self._result, self._engines = data["result"], data.get("engines", ())
         # A kill may come between the result and its entry.
         self._record(data, now)
 
@@ -353,8 +365,8 @@ def read_finished(
     Returns
     -------
     Mapping[str, Any] | None
-        ``spec``, ``candidates``, ``asked`` and ``result``; None where the folder of the
-        search was removed.
+        ``spec``, ``candidates``, ``asked``, ``engines`` and ``result``; None where the
+        folder of the search was removed.
 
     Raises
     ------

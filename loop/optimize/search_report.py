@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 
+from loop.core.config import read_config
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
+from loop.documents.numbers import NOT_ESTIMABLE
 from loop.optimize.estimate import NestedEstimate
-from loop.optimize.nested_search import AcceptedScore, SearchEffort
+from loop.optimize.nested_search import AcceptedScore, GuideEffect, SearchEffort
 from loop.optimize.reflect import require_language_model
 from loop.optimize.search_labels import FAILING
 from loop.optimize.search_record import SearchSpec
 from loop.optimize.splits import FOLDS
 from loop.optimize.terms import TermProposal
 from loop.prompts.version import PromptVersion
+from loop.run.cost import EngineUse, RunCost, asked_model, price_use
 
 PROPOSALS: Final = 60
 """Terms and exclusions that are accepted at most, where nothing else is said."""
@@ -126,6 +131,10 @@ class KeptWording(NamedTuple):
     system: str | None
     """The system template; None where it is the parent's."""
 
+    effects: tuple[GuideEffect, ...] = ()
+    """One of each guide and of the system template; none of mined terms, which say
+    theirs one by one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFindings:
@@ -156,6 +165,78 @@ class SearchFindings:
 FINDINGS: Final[TypeAdapter[SearchFindings]] = TypeAdapter(SearchFindings)
 """Reads and writes the result of a finished search."""
 
+ENGINES: Final[TypeAdapter[tuple[EngineUse, ...]]] = TypeAdapter(tuple[EngineUse, ...])
+"""Reads and writes what a finished search asked, of the answering engine first."""
+
+
+class AskedEngine(NamedTuple):
+    """What a search asked one engine, and what that cost."""
+
+    what: str
+    """``"answers"`` or ``"proposes"``."""
+
+    use: EngineUse
+    cost: RunCost | None
+    """Of all answers, stored ones included, by the prices of today."""
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it reads tokens at all; `rules` does not."""
+        return asked_model(self.use.engine) is not None
+
+    @property
+    def cost_words(self) -> str:
+        """What it cost; ``"unknown"`` without a price, or with uncounted tokens."""
+        if not self.is_model:
+            return NOT_ESTIMABLE
+        if self.cost is None:
+            return "unknown"
+        return f"{self.cost.amount:,.4f} {self.cost.currency}"
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Of the prompts and of the answers; None where they are not known."""
+        if not (self.is_model and self.use.counted):
+            return None
+        return self.use.used.prompt_tokens, self.use.used.completion_tokens
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        prompt, output = self.tokens or (None, None)
+        return {
+            "engine": self.use.engine,
+            "requests": self.use.requests,
+            "stored": self.use.cached,
+            "unanswered": self.use.unanswered,
+            "prompt_tokens": prompt,
+            "output_tokens": output,
+            "cost": self.cost.amount if self.cost else None,
+            "currency": self.cost.currency if self.cost else "",
+        }
+
+
+def price_engines(
+    workspace: WorkspacePaths, uses: Sequence[EngineUse]
+) -> tuple[AskedEngine, ...]:
+    """Return what a search asked, with what that costs by the prices of today.
+
+    Parameters
+    ----------
+    uses
+        As `ENGINES` reads them: the answering engine first.
+
+    Raises
+    ------
+    DataError
+        The settings of this machine are malformed.
+    """
+    prices = read_config(workspace).prices
+    return tuple(
+        AskedEngine(what, use, price_use(use, prices))
+        for what, use in zip(("answers", "proposes"), uses, strict=False)
+    )
+
 
 class FoundDraft(NamedTuple):
     """A draft that a search made, checked."""
@@ -173,6 +254,10 @@ class SearchReport:
 
     spec: SearchSpec
     findings: SearchFindings
+    engines: tuple[AskedEngine, ...]
+    """What was asked: of the answering engine, then of the one that proposes, if one
+    does; none where an earlier version searched, which did not count."""
+
     not_estimable: tuple[str, ...]
     """Labels below the protocol's minimum of positives: nothing is claimed of them."""
 
@@ -232,6 +317,7 @@ class SearchReport:
             "candidates": findings.candidates,
             "expected_excess": self.expected_excess,
             "effort": {**effort._asdict(), "refused": dict(effort.refused)},
+            "asked": {one.what: one.data for one in self.engines},
             "parts": {
                 part: estimate.mean(part)._asdict()
                 for part in ("search", "select", "estimate")

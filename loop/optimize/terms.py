@@ -12,6 +12,10 @@ looked at. Nor is one that nearly always goes on ("patchy", of a density or a sh
 it is part of a name, and what it is part of elsewhere nobody has seen. The exact test
 of each contrast is told with it, adjusted after Holm over all wordings that were tested
 for the label.
+
+Chinese has no spaces: of wordings that gain the same, whole words go before pieces of
+them, and what reports also deny or leave open before what they only state, since they
+deny a finding by its name and not by its place.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from loop.core.records import (
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
-from loop.engines.rules.vocabulary import GAP, fold, guide_wordings
+from loop.engines.rules.vocabulary import GAP, fold, guide_wordings, has_cjk
 from loop.evaluate.align import Codes
 from loop.labels.taxonomy import Label
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
@@ -105,6 +109,8 @@ class ProposalKind(StrEnum):
     TERM = "term"
     EXCLUSION = "exclusion"
     CLARIFICATION = "clarification"
+    GUIDE = "guide"
+    """The guide as a whole, which no miner proposes; its wording is a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +208,9 @@ class TermMiner:
         self._told, self._related, self._named, self._foreign = _relate(
             self._table.wordings, guides, meanings
         )
+        chinese = [has_cjk(one) for one in self._table.wordings]
+        doubted = np.isin(self._table.stances, (Stance.NEGATED, Stance.UNCERTAIN))
+        self._doubted = np.where(chinese, doubted.sum(axis=1), 0)
         words = [_WORD.findall(one) for one in self._table.wordings]
         self._words = np.array([len(one) for one in words], dtype=np.int64)
         self._stems = [_stems(one) for one in self._table.wordings]
@@ -311,7 +320,12 @@ class TermMiner:
             gain = after - _f1(tp, fp, fn) - cost
             gain[~usable | (hits < fresh)] = -1
             gain[(~related | (right < MIN_SUPPORT)) & (gain < LEVELS[0])] = -1
-            order = np.lexsort((np.arange(len(gain)), -told, -right, -gain.round(9)))
+            order = np.lexsort(
+                (
+                    *(np.arange(len(gain)), -self._doubted[family]),
+                    *(self._table.fragments[family], -told, -right, -gain.round(9)),
+                )
+            )
             best = int(order[0])
             if gain[best] < least_gain:
                 break
@@ -485,7 +499,7 @@ class TermMiner:
         while len(proposals) < MOST_TERMS:
             live = found & evidence.reach(alive)
             tp, fp, fn = self._count(np.where(live, now, 0)[rows], truth[rows])
-            best: tuple[float, int, NDArray[np.bool_]] | None = None
+            best: tuple[tuple[float, int, int], int, NDArray[np.bool_]] | None = None
             clears: list[tuple[int, int]] = []
             for wording, inside in evidence.around.items():
                 after = live & evidence.reach(alive & ~inside)
@@ -505,12 +519,12 @@ class TermMiner:
                     tp, fp, fn
                 )
                 gain -= _LONG_WORDING * float(self._words[wording] - 1)
-                known = best and (best[0], -len(self._table.wordings[best[1]]))
-                if known is None or (gain, -len(name)) > known:
-                    best = gain, wording, inside
-            if best is None or best[0] < least_gain:
+                rank = gain, -int(self._table.fragments[wording]), -len(name)
+                if best is None or rank > best[0]:
+                    best = rank, wording, inside
+            if best is None or best[0][0] < least_gain:
                 break
-            gain, wording, inside = best
+            (gain, _, _), wording, inside = best
             after = live & evidence.reach(alive & ~inside)
             gone = live & ~after
             counts = [int((live & (truth == value)).sum()) for value in (0, 1)]

@@ -56,6 +56,11 @@ class TermFinder:
         """What it took so far."""
         return SearchEffort(tested=self._tested)
 
+    @property
+    def reflecting(self) -> None:
+        """No engine is asked what to propose."""
+        return None
+
     def find(self, cases: SeenCases, seed: int) -> PromptVersion:
         """Return the parent with what is mined on the cases of one split."""
         objective, scores = self._objective, []

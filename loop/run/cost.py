@@ -29,6 +29,7 @@ from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.stages import given_texts, stage_item
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
+from loop.run.execute import Usage
 from loop.run.pool_shots import with_shots
 from loop.run.reference_implementation import ANSWER, in_published_layout
 from loop.run.store import RunRecord
@@ -339,6 +340,56 @@ class RunCost(NamedTuple):
     currency: str
 
 
+class EngineUse(NamedTuple):
+    """What some work that is no run asked of one engine."""
+
+    engine: str
+    asked: int = 0
+    """Prompts the engine was asked, those that failed included."""
+
+    cached: int = 0
+    """Prompts whose answer was there already, among them those that the same work
+    asked before it was interrupted."""
+
+    unanswered: int = 0
+    """Calls that failed, and of whose tokens nothing is known."""
+
+    used: Usage = Usage()
+    """Tokens of all answers, stored ones included, as far as the engine counted."""
+
+    @property
+    def requests(self) -> int:
+        """Prompts that an answer was wanted for."""
+        return self.asked + self.cached
+
+    @property
+    def counted(self) -> bool:
+        """Whether the tokens of every answer are known."""
+        return not _uncounted(self.counts)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All of it as a run keeps it."""
+        return {
+            "asked": self.asked,
+            "cached": self.cached,
+            "unanswered": self.unanswered,
+            **self.used._asdict(),
+        }
+
+    def plus(
+        self, *, asked: int = 0, cached: int = 0, unanswered: int = 0, used: Usage
+    ) -> EngineUse:
+        """Return it with more that was asked."""
+        return EngineUse(
+            self.engine,
+            self.asked + asked,
+            self.cached + cached,
+            self.unanswered + unanswered,
+            Usage(*map(sum, zip(self.used, used, strict=True))),
+        )
+
+
 def price_run(run: RunRecord, prices: Mapping[str, ModelPrice]) -> RunCost | None:
     """Return what the answers of `run` cost, those from the store included.
 
@@ -346,13 +397,23 @@ def price_run(run: RunRecord, prices: Mapping[str, ModelPrice]) -> RunCost | Non
     known: a sum over the others would be taken for one over all. A call that failed
     has no answer, so it leaves the sum as it is.
     """
-    model = asked_model(run.spec.engine)
+    return _price(run.spec.engine, run.counts, prices)
+
+
+def price_use(use: EngineUse, prices: Mapping[str, ModelPrice]) -> RunCost | None:
+    """Return what all answers cost that some work had, as `price_run` does of a run."""
+    return _price(use.engine, use.counts, prices)
+
+
+def _price(
+    engine: str, counts: Mapping[str, int], prices: Mapping[str, ModelPrice]
+) -> RunCost | None:
+    model = asked_model(engine)
     price = prices.get(model) if model else None
-    if price is None or _uncounted(run.counts):
+    if price is None or _uncounted(counts):
         return None
     names = ("prompt_tokens", "completion_tokens", "cached_tokens")
-    tokens = (run.counts.get(name, 0) for name in names)
-    return RunCost(price.cost(*tokens), price.currency)
+    return RunCost(price.cost(*(counts.get(name, 0) for name in names)), price.currency)
 
 
 def _uncounted(counts: Mapping[str, int]) -> bool:

@@ -419,7 +419,13 @@ class _Aside(Writer):
 
 
 def ask_aside(
-    spec: RunSpec, work: Work, engine: Engine, store: Store, *, keep: bool
+    spec: RunSpec,
+    work: Work,
+    engine: Engine,
+    store: Store,
+    *,
+    keep: bool,
+    count: Callable[[RunSummary], object] = lambda summary: None,
 ) -> tuple[Outcome, ...]:
     """Return how each item of `work` would end in a run; there is no run of it.
 
@@ -429,6 +435,8 @@ def ask_aside(
     ----------
     keep
         Whether new answers are stored for the next who asks the same.
+    count
+        Told what was asked, also where the engine as a whole failed.
 
     Raises
     ------
@@ -437,10 +445,14 @@ def ask_aside(
     StoreError
         The store cannot be read or written.
     """
+    started = time.monotonic()
     with _Aside(store, keep=keep) as writer:
         keys = KeyMaker(spec, engine.identity())
         runner = _AsideRunner(0, work, keys, writer, store)
-        runner.run(engine)
+        try:
+            runner.run(engine)
+        finally:
+            count(runner.summary("", time.monotonic() - started))
     return tuple(outcome for _, outcome in sorted(runner.ended, key=itemgetter(0)))
 
 

@@ -373,7 +373,13 @@ class PromptRunner:
             }
         return tuple(found.get(key) for key in keys)
 
-    def ask_block(self, items: Sequence[Item], *, keep: bool) -> tuple[Outcome, ...]:
+    def ask_block(
+        self,
+        items: Sequence[Item],
+        *,
+        keep: bool,
+        count: Callable[[RunSummary], object] = lambda summary: None,
+    ) -> tuple[Outcome, ...]:
         """Return the outcome of each item of a block, in their order.
 
         The same as a run of these items would store, evidence, repairs and problems
@@ -385,6 +391,8 @@ class PromptRunner:
             With the texts that the version reads; their ids need not differ.
         keep
             Whether new answers are stored, so that a block that was killed goes on.
+        count
+            Told what was asked about the block.
 
         Raises
         ------
@@ -395,7 +403,7 @@ class PromptRunner:
             The store cannot be read or written.
         """
         spec, work = self._spec(()), self._work(items)
-        return ask_aside(spec, work, self._engine, self._store, keep=keep)
+        return ask_aside(spec, work, self._engine, self._store, keep=keep, count=count)
 
     def _items(
         self, texts: Sequence[Mapping[str, str]], languages: Sequence[str]

@@ -3,12 +3,15 @@
 Run: ``RANLOOP_DATA=FOLDER python tests/bench/bench_terms.py [SEEDS]``. Searched is on
 the Open-i development reports, measured on the test reports, which nothing is chosen
 on: macro-F1 over the labels with ten scored positives there, uncertain answers left
-out, as the versions by hand were measured.
+out, as the versions by hand were measured. Terms are mined from Chinese reports, too,
+which are made of the sentences of the tests.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import random
 import resource
 import sys
 import tempfile
@@ -37,7 +40,13 @@ from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.optimize.objective import open_objective
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import SearchRequest
-from loop.optimize.terms import ProposalKind, TermProposal, apply_proposals
+from loop.optimize.terms import (
+    LEVELS,
+    ProposalKind,
+    TermMiner,
+    TermProposal,
+    apply_proposals,
+)
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import with_guides
@@ -48,6 +57,7 @@ from tests.conftest import shipped_workspace
 
 ACTOR = Actor(name="bench", role="system")
 START, BY_HAND = "extractor@v1", "extractor@v7"
+SENTENCES = Path(__file__).parents[1] / "engines" / "rules_sentences.csv"
 
 
 def make_workspace(folder: Path, *, wrong: bool) -> WorkspacePaths:
@@ -203,6 +213,68 @@ def measure(folder: Path, seeds: int, *, wrong: bool) -> None:
         print(f"test score by proposals accepted, {name}: {', '.join(curve)}")
 
 
+def make_chinese(folder: Path, seed: int, cases: int = 200) -> WorkspacePaths:
+    """Return a workspace with reports made of the Chinese sentences of the tests."""
+    said: dict[str, dict[str, str]] = {}
+    with SENTENCES.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if row["category"] == "chinese":
+                # Either of two values is allowed there: the first.
+                value = row["expected"].split(" or ")[0]
+                said.setdefault(row["text"], {})[row["label"]] = value
+    labels = sorted({label for one in said.values() for label in one})
+    marks = {"present": "1", "absent": "0", "uncertain": ""}
+    chance, texts = random.Random(seed), [*said]
+    workspace = shipped_workspace(folder)
+    path = folder.parent / f"{folder.name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["case_id", "text", *labels])
+        for number in range(cases):
+            chance.shuffle(texts)
+            told: dict[str, str] = {}
+            chosen: list[str] = []
+            for text in texts:
+                if len(chosen) < 3 and not told.keys() & said[text].keys():
+                    chosen.append(text)
+                    told |= said[text]
+            values = [marks[told.get(label, "absent")] for label in labels]
+            writer.writerow([f"c{number}", "".join(chosen), *values])
+    options = ImportOptions(name="zh", role="dev", source="tests", licence="-")
+    import_cohort(workspace, path, options, actor=ACTOR)
+    return workspace
+
+
+def measure_chinese(folder: Path, seeds: int) -> None:
+    """Print how many of the terms mined from Chinese reports name their finding.
+
+    That is, are or hold a wording of the newest version, or are part of one.
+    """
+    named, exact, mined = 0, 0, 0
+    for seed in range(seeds):
+        workspace = make_chinese(folder / f"zh{seed}", seed)
+        known = {
+            guide.label: [
+                term
+                for part in guide.parts
+                for term in part.terms
+                if not term.isascii()
+            ]
+            for guide in read_version(workspace, "extractor").guides
+        }
+        with open_objective(workspace, START, "zh") as objective:
+            ground = objective.ground
+            miner = TermMiner(workspace, ground, objective.answers(ground.version))
+            rows = np.arange(len(ground.items))
+            found = miner.mine(rows, ground.labels, least_gain=LEVELS[-1]).proposals
+        mined += len(found)
+        for one in found:
+            words = known.get(one.label, [])
+            exact += one.wording in words
+            named += any(one.wording in it or it in one.wording for it in words)
+    print(f"\nChinese: {mined} proposals, {named} name the finding, {exact} as by hand")
+
+
 def time_candidate(folder: Path) -> None:
     """Print what a candidate costs beside a run, in CPU time of this process."""
     workspace = make_workspace(folder, wrong=True)
@@ -231,6 +303,7 @@ def main() -> None:
         measure(Path(place) / "excluded", seeds, wrong=False)
         measure(Path(place) / "wrong", seeds, wrong=True)
         time_candidate(Path(place) / "time")
+        measure_chinese(Path(place), seeds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory {peak:.0f} MiB")
 

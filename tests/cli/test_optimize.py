@@ -103,6 +103,11 @@ def test_json_is_one_object(bench):
     data = json.loads(run(bench, "tiny", "-c", "dev", "--study", "--json"))
     assert data["better"]
     assert {one["wording"] for one in data["proposals"]} == {"collection", "nodule"}
+    asked = data["asked"]["answers"]
+    assert data["asked"].keys() == {"answers"}
+    assert (asked["engine"], asked["stored"], asked["cost"]) == ("rules", 0, None)
+    assert asked["requests"] > 60
+    assert asked["prompt_tokens"] is None
 
 
 def test_a_dry_run_asks_nothing(bench):

@@ -9,11 +9,14 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.optimize.decisions import (
     DecisionKind,
+    accept_guide,
     accept_proposal,
     find_search,
     read_decisions,
     refuse_found,
+    refuse_guide,
 )
+from loop.optimize.proposals import Objection, name_proposal
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import Optimizer, SearchRequest
@@ -22,7 +25,7 @@ from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import VerdictState, read_kept
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.run.store import open_store
-from tests.optimize.made_task import ACTOR, SYNONYMS
+from tests.optimize.made_task import ACTOR, SYNONYMS, TINY
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER
 from tests.optimize.test_search import approve, request
 
@@ -191,16 +194,73 @@ def test_a_verdict_made_by_hand_decides_no_proposal(taught, store, search):
     assert decisions(taught, store, search) == {}
 
 
-@pytest.mark.slow
-def test_a_draft_of_whole_guides_leads_to_its_search_too(improvable, stub):
-    """It has the figures, and nothing to be decided one by one."""
+@pytest.fixture
+def whole(improvable):
+    """Return a workspace and a draft that changes a whole guide."""
     approve(improvable, *SYNONYMS)
     result = search_prompt(improvable, request(Optimizer.NEAREST), ACTOR)
-    draft = read_version(improvable, result.drafts[0].ref)
-    search = find_search(improvable, draft)
+    return improvable, result.drafts[0].ref, result
+
+
+def look(workspace, ref):
+    """Return the search of a draft, its one guide and what was decided on it."""
+    search = find_search(workspace, read_version(workspace, ref))
+    with open_store(workspace) as store:
+        kept = read_kept(store, workspace, "dev")
+    (guide,) = search.guides
+    return search, guide, read_decisions(workspace, kept, search).get(guide.id)
+
+
+@pytest.mark.slow
+def test_a_draft_of_whole_guides_leads_to_its_search_too(whole):
+    """With the figures, and each guide with what it changes and what it does."""
+    workspace, ref, result = whole
+    search, guide, decided = look(workspace, ref)
     assert (search.optimizer, search.proposals) == ("nearest", ())
     assert search.key == result.spec.key
     assert search.candidates == result.findings.candidates
     assert search.calls == result.findings.effort.calls > 0
     assert search.gain.low == result.findings.estimate.gain.low > 0
     assert search.parts["select"] == result.findings.estimate.mean("select")
+    assert (guide.label, decided) == ("pleural_effusion", None)
+    assert {one.kind for one in guide.changes} == {"exemplar"}
+    assert guide.inside
+    assert guide.effect.after > guide.effect.before
+    assert guide.effect.fixed
+    assert guide.effect.broken == ()
+
+
+@pytest.mark.slow
+def test_a_whole_guide_is_refused_put_back_and_said_otherwise(whole):
+    """The draft says what was accepted; a refused guide is not proposed again."""
+    workspace, ref, result = whole
+    search, guide, _ = look(workspace, ref)
+    with pytest.raises(DataError, match="give a reason"):
+        refuse_guide(workspace, search, guide.id, " ", CLINICIAN)
+    refuse_guide(workspace, search, guide.id, "one ward only", CLINICIAN)
+    draft = read_version(workspace, ref)
+    assert draft.digest == TINY.digest
+    search, gone, decided = look(workspace, ref)
+    assert (search.key, gone.inside) == (result.spec.key, False)
+    assert decided[:2] == (DecisionKind.REFUSED, CLINICIAN.name)
+    again = search_prompt(workspace, request(Optimizer.NEAREST, study=True), ACTOR)
+    assert dict(again.findings.effort.refused).keys() == {Objection.REFUSED.value}
+    assert guide.id not in [
+        name_proposal(one.label, one)
+        for kept in again.findings.kept
+        for one in kept.guides
+    ]
+
+    accept_guide(workspace, search, guide.id, SEARCHER)
+    assert read_version(workspace, ref).digest == result.found[0].digest
+    assert read_refusals(workspace, "tiny") == {}
+    search, back, decided = look(workspace, ref)
+    assert decided[:2] == (DecisionKind.ACCEPTED, SEARCHER.name)
+
+    words = back.said.replace("today", "now")
+    accept_guide(workspace, search, guide.id, CLINICIAN, text=words)
+    _, _, decided = look(workspace, ref)
+    assert decided[:2] == (DecisionKind.EDITED, CLINICIAN.name)
+    assert read_version(workspace, ref).author == CLINICIAN.name
+    with pytest.raises(ConflictError, match="edited the guide"):
+        accept_guide(workspace, search, guide.id, SEARCHER, text=guide.text)

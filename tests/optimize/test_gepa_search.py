@@ -180,8 +180,8 @@ def test_the_reflector_counts_draws_and_failures(improvable, stub):
         assert reflector.ask("why?") == "two"
         again = Reflector(engine, notes)
         assert [again.ask("why?"), again.ask("why?")] == ["one", "two"]
-    assert (reflector.asked, reflector.answered) == (2, 2)
-    assert (again.asked, again.answered) == (0, 2)
+    assert (reflector.use.asked, reflector.answered) == (2, 2)
+    assert (again.use[1:3], again.answered) == ((0, 2), 2)
 
 
 def test_each_component_has_its_own_question():

@@ -6,9 +6,12 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import read_ledger
+from loop.optimize.decisions import find_search
+from loop.optimize.documents import render_search
 from loop.optimize.reflect import is_on_this_machine
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import Optimizer
+from loop.prompts.catalog import read_version
 from tests.engines.scripted import Scripted, chat, obey, serving
 from tests.optimize.made_task import ACTOR, propose_term
 from tests.optimize.test_search import request
@@ -21,6 +24,8 @@ engines:
     retries: 0
     timeout_s: 0.5
     patience_s: 1
+prices:
+  m: {input: 2.0, output: 8.0, cached_input: 0.5}
 """
 
 
@@ -55,7 +60,7 @@ def search(workspace, url, **changes):
 
 
 def test_a_server_proposes(improvable):
-    """What it says becomes a draft; the search has no key and no text of its own."""
+    """What it says becomes a draft, and what that cost is kept with the result."""
     script = Scripted(other=reflecting(proposing))
     with serving(script) as url:
         result = search(improvable, url)
@@ -63,6 +68,19 @@ def test_a_server_proposes(improvable):
     questions = [body for _, body in script.seen if question_in(body)]
     assert len(questions) == result.findings.effort.reflections
     assert all("response_format" not in body for body in questions)
+    rules, model = result.engines
+    assert (rules.use.engine, rules.tokens, rules.cost) == ("rules", None, None)
+    assert (model.use.requests, model.use.cached) == (len(questions), 0)
+    # Each answer: 10 tokens read, of which 8 were cached, and 2 written.
+    assert model.tokens == (10 * len(questions), 2 * len(questions))
+    price = (2 * 2.0 + 8 * 0.5 + 2 * 8.0) * len(questions) / 1e6
+    assert model.cost.amount == pytest.approx(price)
+    assert f">{model.cost_words}<" in render_search(result)
+    improvable.config.write_text("", "utf-8")
+    draft = read_version(improvable, result.drafts[0].ref)
+    kept = find_search(improvable, draft).engines
+    assert [one.use for one in kept] == [one.use for one in result.engines]
+    assert kept[1].cost_words == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +126,10 @@ def test_a_server_that_dies_leaves_what_it_answered(improvable):
     assert result.better
     again = [question_in(body) for _, body in script.seen if question_in(body)]
     assert len(again) < result.findings.effort.reflections
+    use = result.engines[1].use
+    assert use.asked == len(again)
+    assert use.requests == result.findings.effort.reflections
+    assert use.used.prompt_tokens == 10 * use.requests
     assert len(set(again) & before) <= 1
 
 

@@ -55,6 +55,19 @@ def test_the_wordings_that_decide_are_found(taught):
     assert found.tested > 2
 
 
+def test_of_equal_chinese_wordings_the_one_that_names_the_finding_is_taken(bench):
+    """Not a piece of it, nor its place: both stand in the very same cases."""
+    rows = []
+    for number in range(40):
+        wet, mass = number % 4 == 0, number % 4 == 2
+        side = "左右"[number // 4 % 2]
+        said = f"{side}侧胸腔积液。" if wet else "未见胸腔积液。"
+        said += f"{side}下肺野结节。" if mass else "未见明显结节。"
+        rows.append([f"c{number}", f"p{number}", said, +wet, +mass])
+    bench.cohort(rows)
+    assert by_label(mined(bench)) == {EFFUSION: ["胸腔积液"], LESION: ["结节"]}
+
+
 def test_a_denied_wording_speaks_for_nothing(bench):
     """Read as the engine asserts it: "no collection" stands in every negative."""
     rows = learnable()

@@ -9,8 +9,9 @@ of.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,14 @@ class DraftOrigin(StrEnum):
     OPTIMIZER = "optimizer"
 
 
+class Acceptance(NamedTuple):
+    """Who accepted what a search proposed for a draft, and when."""
+
+    by: str
+    time: str
+    """UTC, ISO 8601."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftMetadata:
     """What a draft is about, besides its wording."""
@@ -51,6 +60,15 @@ class DraftMetadata:
     begun_by: str
     begun: str
     """UTC, ISO 8601."""
+
+    search: str = ""
+    """Key of the search that wrote it; empty where none did."""
+
+    wording: str = ""
+    """Digest of what that search wrote, whatever the draft says by now."""
+
+    accepted: Mapping[str, Acceptance] = field(default_factory=dict)
+    """Id of a guide that the search proposed to who accepted it."""
 
 
 class DraftFiles(NamedTuple):
@@ -85,9 +103,36 @@ def write_draft(
         The workspace cannot be written; there is no draft.
     """
     workspace.open_private()
+    _write_about(workspace, draft, about)
+    return write_version(workspace, draft)
+
+
+def _write_about(
+    workspace: WorkspacePaths, draft: PromptVersion, about: DraftMetadata
+) -> None:
     text = TypeAdapter(DraftMetadata).dump_json(about, indent=2)
     write_atomic(beside(workspace, draft).about, text, mode=0o600)
-    return write_version(workspace, draft)
+
+
+def keep_accepted(
+    workspace: WorkspacePaths, ref: str, proposal: str, accepted: Acceptance | None
+) -> None:
+    """Remember who accepted a proposed guide of the draft `ref`; None to forget it.
+
+    Raises
+    ------
+    DataError
+        There is no such draft.
+    WriteError
+        The workspace cannot be written.
+    """
+    with drafts_locked(workspace, ref):
+        draft = read_version(workspace, ref)
+        about = read_about(workspace, draft)
+        known = {name: one for name, one in about.accepted.items() if name != proposal}
+        if accepted is not None:
+            known[proposal] = accepted
+        _write_about(workspace, draft, replace(about, accepted=known))
 
 
 def read_about(workspace: WorkspacePaths, draft: PromptVersion) -> DraftMetadata:

@@ -77,7 +77,7 @@ window.ranloopProposals = (element, trigger, watch) => {
     for (const form of row.querySelectorAll('[data-form]')) {
       form.hidden = true;
       // A box keeps what was typed when the server writes its row anew.
-      for (const box of form.querySelectorAll('input')) box.value = box.getAttribute('value') || '';
+      for (const box of form.querySelectorAll('input, textarea')) box.value = box.defaultValue;
     }
     for (const one of row.querySelectorAll('[data-open]')) one.setAttribute('aria-expanded', 'false');
   };
@@ -89,9 +89,9 @@ window.ranloopProposals = (element, trigger, watch) => {
     row.querySelector(`[data-open="${name}"]`).setAttribute('aria-expanded', 'true');
     const form = row.querySelector(`[data-form="${name}"]`);
     form.hidden = false;
-    const box = form.querySelector('input');
+    const box = form.querySelector('input, textarea');
     box.focus();
-    box.select();
+    if (box.matches('input')) box.select();
   };
 
   // Until the server has answered, a key is not meant for what stands there.
@@ -113,7 +113,7 @@ window.ranloopProposals = (element, trigger, watch) => {
     element.querySelector('.proposals').classList.add('is-moving');
     watcher.observe(document.body, {subtree: true, childList: true});
     timer = setTimeout(settle, PATIENCE_MS);
-    trigger('decide', {decide: how, id: row.dataset.id, text});
+    trigger('decide', {decide: how, id: row.dataset.id, seen: row.dataset.seen || '', text});
   };
 
   element.addEventListener('click', (event) => {
@@ -133,7 +133,7 @@ window.ranloopProposals = (element, trigger, watch) => {
 
   element.addEventListener('submit', (event) => {
     event.preventDefault();
-    decide(event.target.closest('.proposal'), event.target.dataset.form, event.target.querySelector('input').value);
+    decide(event.target.closest('.proposal'), event.target.dataset.form, event.target.querySelector('input, textarea').value);
   });
 
   element.addEventListener('keydown', (event) => {

@@ -9,8 +9,16 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.people.users import Right
 from loop.core.records import Exemplar, Value
-from loop.optimize.decisions import accept_proposal, find_search, refuse_found
+from loop.optimize.decisions import (
+    DraftSearch,
+    accept_guide,
+    accept_proposal,
+    find_search,
+    refuse_found,
+    refuse_guide,
+)
 from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.version import CallPlan, PromptVersion
@@ -279,7 +287,11 @@ def rebase(
 def decide(
     visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
 ) -> ReviseOutputs:
-    """Accept a proposal of the open draft, in other words or as it is, or refuse it."""
+    """Accept a proposal of the open draft, in other words or as it is, or refuse it.
+
+    A term becomes a verdict; a whole guide stays in the draft or goes out of it, which
+    takes the right to edit drafts.
+    """
     opened, context, data = _require_open(opened), visit.context, visit.data
     state = read_state(visit, prompt, cohort, opened.draft, opened.label)
     if state.info is None or state.drafted is None:
@@ -288,6 +300,8 @@ def decide(
     if search is None:
         raise DataError("this draft has no proposals to decide on. Open it again.")
     how, name, text = (str(data.get(key) or "") for key in ("decide", "id", "text"))
+    if search.guides:
+        return _decide_guide(visit, prompt, cohort, opened, search)
     what = context.workspace, context.store, search, name
     if how == "refuse":
         refuse_found(*what, text, visit.actor, now=context.now)
@@ -303,6 +317,34 @@ def decide(
     return ReviseOutputs(
         verdicts=show_verdicts(state), proposals=show_proposals(state, said)
     )
+
+
+def _decide_guide(
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft, search: DraftSearch
+) -> ReviseOutputs:
+    context, data = visit.context, visit.data
+    actor = visit.user.actor(Right.REVISE)
+    how, name, text = (str(data.get(key) or "") for key in ("decide", "id", "text"))
+    one = search.guide(name)
+    if data.get("seen") not in (None, "", one.mark):
+        raise ConflictError(
+            f"what {search.draft} says of {one.label} was changed since it was shown "
+            "here. Open the draft again, look at it, and decide then."
+        )
+    _drop_saved(visit, opened.draft, opened.label)
+    what = context.workspace, search, name
+    if how == "refuse":
+        refuse_guide(*what, text, actor, now=context.now)
+        said = "Refused. The draft says it no longer; it is not proposed again."
+    elif how in ("accept", "edit"):
+        wanted = text if how == "edit" else None
+        accept_guide(*what, actor, text=wanted, now=context.now)
+        said = f"Accepted, under the name {actor.name}."
+    else:
+        return ReviseOutputs()
+    shown = show_page(visit, prompt, cohort, opened.draft, label=opened.label)
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    return shown._replace(proposals=show_proposals(state, said))
 
 
 def choose_label(

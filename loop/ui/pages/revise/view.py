@@ -18,6 +18,7 @@ from loop.labels.cohort import read_record
 from loop.optimize.decisions import (
     PARTS,
     DraftSearch,
+    GuideProposal,
     ProposalDecision,
     find_search,
     read_decisions,
@@ -663,9 +664,9 @@ PROPOSAL_CASES = 5
 class ProposalRow(NamedTuple):
     """One proposal of an optimizer."""
 
-    proposal: TermProposal
+    proposal: TermProposal | GuideProposal
     name: str
-    """Of its label."""
+    """Of its label, or that of the instructions."""
 
     decision: ProposalDecision | None
     """None while it is open."""
@@ -692,8 +693,14 @@ def show_proposals(state: ReviseState, said: str = "") -> str:
         if search is not None:
             kept = state.context.kept_verdicts(search.cohort)
             decided = read_decisions(state.context.workspace, kept, search)
-            for one in search.proposals:
+            found: tuple[TermProposal | GuideProposal, ...] = (
+                *search.proposals,
+                *search.guides,
+            )
+            for one in found:
                 name = state.names.get(one.label, one.label)
+                if one.label not in state.drafted.draft.labels:
+                    name = "General instructions"
                 rows.append(ProposalRow(one, name, decided.get(one.id)))
     except DataError as error:
         title = "What the optimizer proposed cannot be read"
@@ -706,7 +713,10 @@ def show_proposals(state: ReviseState, said: str = "") -> str:
         most=PROPOSAL_CASES,
         changed=len(state.drafted.diff.guides),
         said=said,
-        may=state.visit.user.may(Right.JUDGE),
+        # A whole guide is decided on by editing the draft.
+        may=state.may
+        if search and search.guides
+        else state.visit.user.may(Right.JUDGE),
     )
 
 
