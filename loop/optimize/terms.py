@@ -40,7 +40,7 @@ from loop.engines.rules.vocabulary import GAP, fold, guide_wordings
 from loop.evaluate.align import Codes
 from loop.labels.taxonomy import Label
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
-from loop.optimize.objective import SearchGround
+from loop.optimize.ground import LabelGround
 from loop.optimize.splits import Rows
 from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
@@ -162,7 +162,7 @@ class TermMiner:
     def __init__(
         self,
         workspace: WorkspacePaths,
-        ground: SearchGround,
+        ground: LabelGround,
         answers: Codes,
         *,
         refused: Collection[str] = (),
@@ -764,7 +764,7 @@ def _relate(
 
 
 def _label_mentions(
-    workspace: WorkspacePaths, ground: SearchGround, table: MentionTable
+    workspace: WorkspacePaths, ground: LabelGround, table: MentionTable
 ) -> list[list[tuple[int, int, int]]]:
     """Return per label where the version finds it now: sentence, start and end."""
     guides = ground.version.guides

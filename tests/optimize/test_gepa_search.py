@@ -264,8 +264,8 @@ def test_labels_that_fail_come_first():
     choose = gepa_search._ByNeed(("a", "b"), words=True)
 
     def case(*right):
-        decided = np.array([True, True])
-        return gepa_search._ScoredCase(0, np.zeros(2), np.array(right), decided)
+        points = np.array(right, dtype=float)
+        return gepa_search._ScoredCase(0, np.zeros(2), points, points < 1)
 
     both, second = [case(False, False)], [case(True, False)]
     assert choose(None, both, [], 0, {}) == ["a"]
