@@ -383,6 +383,15 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
         return
     if not report.drafts:
         say(report.words)
+    estimate = report.findings.estimate
+    if not report.better and (estimate.gain.low or 0.0) > 0:
+        say_wrapped(
+            "",
+            f"the gain in {estimate.score} alone is above 0: that in kappa is "
+            f"{signed(estimate.kappa_gain.estimate)} "
+            f"{signed_interval(estimate.kappa_gain)}, so it may come of "
+            f"{'counting fewer errors' if estimate.counts_errors else 'more findings'}",
+        )
     for one in report.drafts:
         for line in one.notes:
             note(line)

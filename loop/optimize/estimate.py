@@ -14,7 +14,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loop.optimize.ground import AgreementGain, Answers, PooledScores
+from loop.optimize.ground import (
+    AgreementGain,
+    Answers,
+    LabelGround,
+    PooledScores,
+)
 from loop.optimize.objective import Objective
 from loop.optimize.splits import NestedSplit, Rows
 from loop.prompts.version import PromptVersion
@@ -84,11 +89,16 @@ class NestedEstimate:
     unit: str
     """What was resampled: ``"patient"``, ``"case"`` or ``"reference"``."""
 
-    score: str = "macro-F1"
+    score: str = LabelGround.score_name
     """What scores are: ``"macro-F1"``, or ``"negative distance"`` of a judge."""
 
     agreement: AgreementGain | None = None
     """Of a judge: with the raters, on the same cases; nothing is chosen by it."""
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether it is of a judge, whose counts are nearer or further."""
+        return self.score != LabelGround.score_name
 
     @property
     def better(self) -> bool:

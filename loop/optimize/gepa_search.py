@@ -484,7 +484,8 @@ class _Adapter:
             if self._is_wrong(one, label)
         )
         lines = [f"{count} answered {what}" for what, count in told.most_common()]
-        return "; ".join([*lines, f"of {len(judged)} reports"])
+        cases = self._objective.ground.cases_name
+        return "; ".join([*lines, f"of {len(judged)} {cases}"])
 
     def _judge(self, version: PromptVersion, rows: Rows) -> list[_ScoredCase]:
         ground = self._objective.ground

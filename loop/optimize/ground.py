@@ -88,6 +88,9 @@ class SearchGround(ABC):
     score_name: ClassVar[str]
     """What is made better, higher being better: ``"macro-F1"``."""
 
+    cases_name: ClassVar[str]
+    """What a case is, for who reflects: ``"reports"``."""
+
     best: ClassVar[float]
     """Points of an answer that is right by everybody."""
 
@@ -231,6 +234,7 @@ class LabelGround(SearchGround):
     """
 
     score_name = "macro-F1"
+    cases_name = "reports"
     best = 1.0
     answers_apart = True
     lists = False

@@ -72,6 +72,7 @@ class CountGround(SearchGround):
     """
 
     score_name = "negative distance"
+    cases_name = "pairs"
     best = 0.0
     answers_apart = False
     lists = True
