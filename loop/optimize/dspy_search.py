@@ -378,7 +378,7 @@ class _Program:
         self.refused.setdefault(((refusal.component, where),), refusal.objection)
 
     def answer(self, case: str, label: str) -> str:
-        """Return the answer about one case or exemplar and label, as `is_right` reads it.
+        """Return the answer about one case or exemplar, as `is_right` reads it.
 
         Of a case that is what the answer is worth in points; of an exemplar what it
         says of the label.

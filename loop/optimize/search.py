@@ -30,6 +30,7 @@ from loop.optimize.dspy_search import (
 )
 from loop.optimize.estimate import estimate_nested
 from loop.optimize.gepa_search import gather_verdicts, search_gepa
+from loop.optimize.ground import LabelGround, SearchGround
 from loop.optimize.nearest import list_approved, search_nearest
 from loop.optimize.nested_search import (
     Conclusion,
@@ -38,7 +39,6 @@ from loop.optimize.nested_search import (
     WordingFinder,
     search_nested,
 )
-from loop.optimize.ground import LabelGround, SearchGround
 from loop.optimize.objective import Objective, open_objective
 from loop.optimize.proposals import (
     ProposalReader,

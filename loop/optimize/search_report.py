@@ -64,8 +64,8 @@ class SearchRequest:
     """What to search for, from what, and with what."""
 
     prompt: str
-    """An extractor or a judge: the newest version, ``"extractor"``, or a draft of it; with `study` any version,
-    for example ``"extractor@v1"``."""
+    """An extractor or a judge: the newest version, ``"extractor"``, or a draft of it;
+    with `study` any version, for example ``"extractor@v1"``."""
 
     cohort: str
     """Dev cohort."""

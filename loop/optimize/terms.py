@@ -39,8 +39,8 @@ from loop.engines.rules.sentence import Stance
 from loop.engines.rules.vocabulary import GAP, fold, guide_wordings
 from loop.evaluate.align import Codes
 from loop.labels.taxonomy import Label
-from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
 from loop.optimize.ground import LabelGround
+from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
 from loop.optimize.splits import Rows
 from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion

@@ -439,7 +439,8 @@ def distance_kappas(
     Examples
     --------
     >>> steps = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
-    >>> columns = distance_columns(np.array([0, 1, 2, 2]), np.eye(3)[[0, 1, 1, 2]], steps)
+    >>> others = np.eye(3)[[0, 1, 1, 2]]
+    >>> columns = distance_columns(np.array([0, 1, 2, 2]), others, steps)
     >>> round(float(distance_kappas(columns.sum(axis=0, keepdims=True), steps)[0]), 4)
     0.7143
     """

@@ -219,7 +219,9 @@ def propose_ruling(question):
 
 
 def _with(guide, *words):
-    rules = tuple(Clarification(phrase=one, value=ErrorWeight.NO_ERROR) for one in words)
+    rules = tuple(
+        Clarification(phrase=one, value=ErrorWeight.NO_ERROR) for one in words
+    )
     return replace(guide, clarifications=(*guide.clarifications, *rules))
 
 
@@ -234,5 +236,3 @@ class JudgeReflector(StubReflector):
             question = prompt.messages[-1].content
             JudgeReflector.asked = (*JudgeReflector.asked, question)
             yield index, Completion(propose_ruling(question))
-
-

@@ -234,6 +234,7 @@ def test_a_hostile_wording_is_text():
         calls=None,
         reflections=None,
         parts=dict.fromkeys(PARTS, PartScores(None, None)),
+        score="macro-F1",
         gain=Gain(None, None, None),
         proposals=(one,),
     )
