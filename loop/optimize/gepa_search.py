@@ -421,12 +421,12 @@ class _Adapter:
         """Return what an engine is shown to revise each component."""
         judged: list[_ScoredCase] = batch.trajectories
         read = self._reader.read(candidate)
-        if isinstance(read, RefusedProposal):  # it was scored, so it was read
-            raise ValueError(f"a candidate is refused: {read.objection}")
+        # What is refused was not asked, and has nothing to be reflected on.
+        version = self._reader.parent if isinstance(read, RefusedProposal) else read
         return {
             name: list(
                 self._records(
-                    read, judged, self._labels if name == INSTRUCTIONS else (name,)
+                    version, judged, self._labels if name == INSTRUCTIONS else (name,)
                 )
             )
             for name in components
