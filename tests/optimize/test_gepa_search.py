@@ -262,6 +262,7 @@ def test_the_counts_that_a_clinician_gives_are_told():
         circumstances=MADE_ON,
         created="",
         state=VerdictState.OPEN,
+        pairs=(("p1", "omission"),),
     )
     told = gather_verdicts([kept]).by_pair["p1", "omission"]
     assert told == "model wrong; right is 2 significant, 0 insignificant"

@@ -283,18 +283,18 @@ def test_one_reader_is_refused():
         krippendorff_alpha(np.full((3, 2), -2, dtype=np.int8))
 
 
-@pytest.mark.parametrize("weights", [None, "linear"])
-def test_kappa_by_distance_is_cohens_of_equal_values_and_of_steps(weights):
+@pytest.mark.parametrize("kind", [None, "linear"])
+def test_kappa_by_distance_is_cohens_of_equal_values_and_of_steps(kind):
     """Where distances are 0 and 1, Cohen's kappa; where they are steps, the linear."""
     rng = np.random.default_rng(5)
     one = rng.integers(0, 4, 80)
     two = np.clip(one + rng.integers(-1, 2, 80), 0, 3)
     steps = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    distances = steps if weights else np.minimum(steps, 1)
+    distances = np.minimum(steps, 1) if kind is None else steps
     sums = distance_columns(one, np.eye(4)[two], distances).sum(axis=0, keepdims=True)
     table = np.zeros((4, 4))
     np.add.at(table, (one, two), 1)
-    known = inter_rater.cohens_kappa(table, weights=weights, return_results=False)
+    known = inter_rater.cohens_kappa(table, wt=kind, return_results=False)
     assert distance_kappas(sums, distances)[0] == pytest.approx(known)
 
 
