@@ -315,11 +315,10 @@ def _print_agreement(found: AgreementGain | None) -> None:
         return
     say_wrapped(
         "",
-        f"{found.measure} of {found.score} with the {found.against} there: "
-        f"{share(found.parent.estimate)} {interval(found.parent)} to "
-        f"{share(found.found.estimate)} {interval(found.found)}, gain "
-        f"{signed(found.gain.estimate)} {signed_interval(found.gain)}; nothing is "
-        "chosen by it",
+        f"{found.measure} of {found.score} on these: {share(found.parent.estimate)} "
+        f"{interval(found.parent)} to {share(found.found.estimate)} "
+        f"{interval(found.found)}, gain {signed(found.gain.estimate)} "
+        f"{signed_interval(found.gain)}, with {found.against}; nothing is chosen by it",
     )
 
 

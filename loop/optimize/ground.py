@@ -56,7 +56,7 @@ class AgreementGain(NamedTuple):
     """Title of the judge's score that is held against the raters."""
 
     against: str
-    """What the raters said, for example ``"points of 3 raters"``."""
+    """What the raters said, for example ``"3 raters' points"``."""
 
     parent: Bootstrap
     found: Bootstrap

@@ -245,11 +245,12 @@ class CountGround(SearchGround):
         gain = compare_agreement(
             self.measure, sides[1], sides[0], theirs[both], **kept
         ).value
-        raters = len(self.ratings.raters)
+        several = len(self.ratings.raters) > 1
+        raters = f"{len(self.ratings.raters)} raters'" if several else "one rater's"
         return AgreementGain(
             measure=self.measure.words,
             score=self.score.title,
-            against=f"{self.ratings.against} of {raters} rater{'s'[: raters != 1]}",
+            against=f"{raters} {self.ratings.against}",
             parent=_without_width(parent),
             found=_without_width(found),
             gain=_without_width(gain),
