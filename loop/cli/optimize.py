@@ -383,7 +383,7 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
     if not report.drafts:
         say(report.words)
     estimate = report.findings.estimate
-    if not report.better and (estimate.gain.low or 0.0) > 0:
+    if not estimate.better and (estimate.gain.low or 0.0) > 0:
         say_wrapped(
             "",
             f"the gain in {estimate.score} alone is above 0: that in kappa is "
