@@ -36,6 +36,7 @@ from loop.documents.numbers import (
 )
 from loop.documents.templates import template_folder
 from loop.optimize.documents import part_rows, render_search, render_verdicts
+from loop.optimize.ground import AgreementGain
 from loop.optimize.refusals import refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_forecast import (
@@ -63,17 +64,21 @@ def register(app: typer.Typer) -> None:
 def optimize(
     prompt: Annotated[
         str,
-        typer.Argument(help="Prompt, e.g. extractor; with --study also extractor@v1."),
+        typer.Argument(
+            help="Extractor or judge, e.g. extractor; with --study also extractor@v1."
+        ),
     ],
     cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
     optimizer: Annotated[
-        Optimizer, typer.Option("--with", help="What proposes.")
+        Optimizer,
+        typer.Option("--with", help="What proposes; terms is for extractors."),
     ] = Optimizer.TERMS,
     labels: Annotated[
         str,
         typer.Option(
             "--labels",
-            help="Labels to search for, separated by commas; failing; or all.",
+            help="Labels to search for, or a judge's categories of errors, separated "
+            "by commas; failing; or all.",
             show_default="all for terms, failing for the others",
         ),
     ] = "",
@@ -145,6 +150,9 @@ def optimize(
     A dev cohort is split into search, select and estimate, several times. A draft is
     made only where the estimate lies above the parent's by more than chance; it is
     checked like any other, and a person commits it. Nothing better is a good result.
+
+    An extractor is scored by F1 against the reference, a judge by how far its counts of
+    errors are from the readers'; how it agrees with their ratings is told beside.
     """
     others = optimizer is not Optimizer.TERMS and (accept_all or refuse or verdicts)
     _refuse_options(
@@ -272,11 +280,12 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
         ],
     )
     say(
-        f"estimate, pooled over {count(estimate.cases)} cases: macro-F1 "
+        f"estimate, pooled over {count(estimate.cases)} cases: {estimate.score} "
         f"{share(estimate.parent.estimate)} to {share(estimate.found.estimate)} "
         f"{interval(estimate.found)}, gain {signed(estimate.gain.estimate)} "
         f"{signed_interval(estimate.gain)}"
     )
+    _print_agreement(estimate.agreement)
     tried = f"candidates tried: {count(findings.candidates)}"
     if findings.candidates > 1:
         tried += (
@@ -299,6 +308,19 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
     else:
         _print_labels(report)
     _print_end(report, accepted=accepted)
+
+
+def _print_agreement(found: AgreementGain | None) -> None:
+    """Print how a judge agrees with the raters, which it was not chosen by."""
+    if found is None:
+        return
+    say_wrapped(
+        "",
+        f"{found.measure} of {found.score} on these: {share(found.parent.estimate)} "
+        f"{interval(found.parent)} to {share(found.found.estimate)} "
+        f"{interval(found.found)}, gain {signed(found.gain.estimate)} "
+        f"{signed_interval(found.gain)}, with {found.against}; nothing is chosen by it",
+    )
 
 
 def _print_effort(report: SearchReport) -> None:
@@ -366,7 +388,7 @@ def _print_proposals(report: SearchReport) -> None:
 
 
 def _print_labels(report: SearchReport) -> None:
-    """Print the F1 of the labels that were searched for, on the estimate parts."""
+    """Print the scores of the labels that were searched for, on the estimate parts."""
     labels = report.findings.labels
     rows = [
         (one.label, count(one.positives), share(one.parent), share(one.found))
@@ -389,6 +411,15 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
         return
     if not report.drafts:
         say(report.words)
+    estimate = report.findings.estimate
+    if not estimate.better and (estimate.gain.low or 0.0) > 0:
+        say_wrapped(
+            "",
+            f"the gain in {estimate.score} alone is above 0: that in kappa is "
+            f"{signed(estimate.kappa_gain.estimate)} "
+            f"{signed_interval(estimate.kappa_gain)}, so it may come of "
+            f"{'counting fewer errors' if estimate.counts_errors else 'more findings'}",
+        )
     for one in report.drafts:
         for line in one.notes:
             note(line)

@@ -65,7 +65,7 @@ PARTS = ("search", "select", "estimate")
 
 
 class Gain(NamedTuple):
-    """Gain in macro-F1 on cases that were not searched; None where it is undefined."""
+    """Gain on cases that were not searched; None where it is undefined."""
 
     value: float | None
     low: float | None
@@ -133,7 +133,10 @@ class DraftSearch:
     """Cases that the optimizer scored; None where it does not count them."""
 
     parts: Mapping[str, PartScores]
-    """``search``, ``select`` and ``estimate``: mean macro-F1 over the splits."""
+    """``search``, ``select`` and ``estimate``: mean score over the splits."""
+
+    score: str
+    """What the scores are: ``"macro-F1"``, of a judge ``"negative distance"``."""
 
     gain: Gain
     """On the pooled estimate cases, with its interval."""
@@ -274,6 +277,7 @@ def _describe(
         ),
         calls=effort.calls or None,
         parts={part: estimate.mean(part) for part in PARTS},
+        score=estimate.score,
         gain=Gain(*estimate.gain[:3]),
         proposals=findings.proposals,
         guides=tuple(_list_guides(workspace, draft, spec, findings)),

@@ -27,8 +27,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError, EngineError, LoopError
-from loop.core.records import Exemplar, Item, ValueCode
-from loop.evaluate.align import read_answers
+from loop.core.records import Exemplar, Item, PromptTask, ValueCode
 from loop.optimize.nearest import fit_exemplars
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import (
@@ -42,6 +41,7 @@ from loop.optimize.splits import Rows, SeenCases
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.lint import fold_phrase
 from loop.prompts.version import PromptVersion
+from loop.run.task_fields import task_of
 
 MOST_DEMOS: Final = 3
 """Exemplars that a guide is given at most, besides those that it has."""
@@ -52,15 +52,26 @@ _HEAD: Final = "# YAML\n"
 """First line of instructions: DSPy takes away the indentation that all others share,
 as of a docstring, and that of a guide means something."""
 
-_TASK: Final = """\
+_TASKS: Final = {
+    PromptTask.EXTRACT: """\
 The instruction is the guide of one label of a prompt that reads radiology reports, as
 YAML; a clinician decides afterwards whether it is used. Propose the whole guide as
 YAML and nothing else, its first line the label. Keep name and definition. Its other
 fields are terms, exclusions, clarifications (a list of phrase, value and note), counts,
 does_not_count and uncertain_when. Write in your own words, no template code, no YAML
 tags, and no orders to the reader.
-"""
-"""Said to whatever proposes, before DSPy's own question."""
+""",
+    PromptTask.JUDGE: """\
+The instruction is the guide of one category of errors of a prompt that compares a
+candidate radiology report with a reference, as YAML; a clinician decides afterwards
+whether it is used. Propose the whole guide as YAML and nothing else, its first line the
+category. Keep name and definition. Its other fields are counts, does_not_count and
+clarifications (a list of phrase, value and note; a value is significant, insignificant
+or no_error). Write in your own words, no template code, no YAML tags, and no orders to
+the reader.
+""",
+}
+"""Said to whatever proposes, before DSPy's own question, by task of the prompt."""
 
 
 def search_bootstrap(
@@ -163,9 +174,8 @@ def search_mipro(
             for label, rows in pool.items()
             for number in range(len(rows))
         ] or [made.program.example(_CASE, "", int(row)) for row in cases.select]
-        asking = dspy.LM(
-            "ranloop/reflect", engine=_Asking(reflector, made), cache=False
-        )
+        proposes = _Asking(reflector, made, task_of(reader.parent))
+        asking = dspy.LM("ranloop/reflect", engine=proposes, cache=False)
         candidates = max(2, min(6, trials + 1))
         optimizer = dspy.MIPROv2(
             metric=made.program.is_right,
@@ -272,6 +282,9 @@ class _AskedExample(NamedTuple):
 _REFUSED: Final = "refused"
 """What a predictor answers whose instructions are no guide."""
 
+_OPEN: Final = "open"
+"""What one answers where nothing says what is right, or the engine failed."""
+
 
 class _Program:
     """The program that DSPy changes, and what its texts become."""
@@ -291,7 +304,7 @@ class _Program:
         self._pool = pool
         self._asked: dict[str, _AskedExample] = {}
         self._now: PromptVersion | None = None
-        self._exemplar_codes: dict[tuple[str, str, int], int] = {}
+        self._exemplar_values: dict[tuple[str, str, int], str] = {}
         self.error: LoopError | None = None
         self.calls = 0
         self.tried: dict[str, dict[str, str]] = {}
@@ -365,13 +378,17 @@ class _Program:
         self.refused.setdefault(((refusal.component, where),), refusal.objection)
 
     def answer(self, case: str, label: str) -> str:
-        """Return the word of `ValueCode` for one case or exemplar and label."""
+        """Return the answer about one case or exemplar, as `is_right` reads it.
+
+        Of a case that is what the answer is worth in points; of an exemplar what it
+        says of the label.
+        """
         self._raise_again()
         version = self._now
         if version is None:
             return _REFUSED
         try:
-            return ValueCode(self._code(version, self._asked[case], label)).name
+            return self._answer(version, self._asked[case], label)
         except LoopError as error:
             self.error = error
             raise
@@ -381,22 +398,37 @@ class _Program:
         if self.error is not None:
             raise self.error
 
-    def _code(self, version: PromptVersion, asked: _AskedExample, label: str) -> int:
-        ground = self._objective.ground
+    def _answer(self, version: PromptVersion, asked: _AskedExample, label: str) -> str:
         if asked.kind == _CASE:
-            # All at once: to ask an engine about each case by itself takes far longer.
-            place = self._cases.tolist().index(asked.number)
-            answers = self._objective.answers(version, self._cases)
-            return int(answers[place, ground.labels.index(label)])
+            return self._points(version, asked.number, label)
+        exemplar = self._pool[asked.label][asked.number]
+        if task_of(version) is PromptTask.JUDGE:
+            # It is a wording and no pair: nobody can be asked what is wrong in it.
+            return exemplar.value.name
         key = version.digest, asked.id, asked.number
-        if key not in self._exemplar_codes:
-            exemplar = self._pool[asked.label][asked.number]
-            self._exemplar_codes[key] = self._ask_exemplar(version, exemplar, label)
-        return self._exemplar_codes[key]
+        if key not in self._exemplar_values:
+            self._exemplar_values[key] = self._ask_exemplar(version, exemplar, label)
+        return self._exemplar_values[key]
+
+    def _points(self, version: PromptVersion, row: int, label: str) -> str:
+        """Return the points of a case; what the engine failed on has the parent's."""
+        ground = self._objective.ground
+        place, column = self._cases.tolist().index(row), ground.labels.index(label)
+        for one in (version, self._reader.parent):
+            # All at once: to ask an engine about each case by itself takes far longer.
+            answers = self._objective.answers(one, self._cases)
+            if not ground.lost(answers)[place]:
+                points = float(ground.points(answers, self._cases)[place, column])
+                if np.isnan(points):
+                    # What is decided, and left open by the answer, is not right.
+                    known = ground.truth[row, column] >= 0
+                    return repr(ground.worst) if known else _OPEN
+                return repr(points)
+        return _OPEN
 
     def _ask_exemplar(
         self, version: PromptVersion, exemplar: Exemplar, label: str
-    ) -> int:
+    ) -> str:
         ground = self._objective.ground
         name = version.inputs[-1]
         item = Item(
@@ -404,12 +436,11 @@ class _Program:
             variables=dict.fromkeys(version.inputs, "") | {name: exemplar.text},
             language=ground.cohort.language,
         )
-        told = self._objective.ask_items(version, [item])
-        codes = read_answers(told, ground.taxonomy)[item.id]
-        return int(codes[ground.taxonomy.ids.index(label)])
+        codes = ground.read(self._objective.ask_items(version, [item]))
+        return ValueCode(int(codes[0, ground.labels.index(label)])).name
 
     def is_right(self, example: Any, prediction: Any, trace: Any = None) -> float:
-        """Return DSPy's metric: the share of right answers; a bool while bootstrapping.
+        """Return DSPy's metric: the mean points; a bool while bootstrapping.
 
         What the engine failed on counts as it counts for the parent.
         """
@@ -418,30 +449,15 @@ class _Program:
         if asked.kind == _EXEMPLAR:
             value = self._pool[asked.label][asked.number].value.name
             return bool(prediction[asked.label] == value)
-        right = [
-            self._is_right(asked.number, label, prediction[label])
-            for label in self._labels
-        ]
-        known = [one for one in right if one is not None]
-        share = sum(known) / len(known) if known else 1.0
-        return share if trace is None else share >= 1.0
-
-    def _is_right(self, row: int, label: str, word: str) -> bool | None:
         ground = self._objective.ground
-        column = ground.labels.index(label)
-        truth = int(ground.truth[row, column])
-        if truth < 0:
-            return None
-        if word == _REFUSED:
-            return False
-        code = ValueCode[word]
-        if code is ValueCode.FAILED:
-            rows = np.array([row], dtype=np.intp)
-            parent = self._objective.answers(self._reader.parent, rows)
-            code = ValueCode(int(parent[0, column]))
-        answers = np.array([[code]], dtype=np.int8)
-        given = self._objective.decided(answers, np.array([[truth]], dtype=np.int8))
-        return bool(given[0, 0] == truth)
+        told = [prediction[label] for label in self._labels]
+        known = [
+            ground.worst if one == _REFUSED else float(one)
+            for one in told
+            if one != _OPEN
+        ]
+        mean = sum(known) / len(known) if known else ground.best
+        return mean if trace is None else mean >= ground.best
 
 
 def _with_exemplars(label: str, text: str, added: Sequence[Exemplar]) -> str:
@@ -608,10 +624,13 @@ class _Answering:
 class _Asking(_Answering):
     """The reflecting engine under DSPy's engine contract."""
 
-    def __init__(self, reflector: Reflector, made: _HeldProgram) -> None:
+    def __init__(
+        self, reflector: Reflector, made: _HeldProgram, task: PromptTask
+    ) -> None:
         super().__init__(made.program)
         self._reflector = reflector
         self._made = made
+        self._task = _TASKS[task]
 
     def complete(self, request: Any) -> Any:
         """Return what the engine proposes; nothing where it gives no answer."""
@@ -620,7 +639,7 @@ class _Asking(_Answering):
         system = request.system
         said = system if isinstance(system, str) else _joined(system)
         question = "\n\n".join(
-            (_TASK, said, *(message.text or "" for message in request.messages))
+            (self._task, said, *(message.text or "" for message in request.messages))
         )
         try:
             answer = self._reflector.ask(question)

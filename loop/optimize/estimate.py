@@ -10,26 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Unpack
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loop.core.records import ValueCode
-from loop.evaluate.align import Codes
+from loop.optimize.ground import (
+    AgreementGain,
+    Answers,
+    LabelGround,
+    PooledScores,
+)
 from loop.optimize.objective import Objective
 from loop.optimize.splits import NestedSplit, Rows
 from loop.prompts.version import PromptVersion
-from loop.stats.bootstrap import bootstrap_f1, bootstrap_f1_difference
-from loop.stats.confusion import count_confusions, kappas, pair_indicators
-from loop.stats.resampling import Bootstrap, DrawResampling, bootstrap
+from loop.stats.resampling import Bootstrap
 
 RESAMPLES: Final = 1000
 """Default number of resamples."""
 
 
 class PartScores(NamedTuple):
-    """Macro-F1 of the parent and of what was found, on one part of a split."""
+    """Scores of the parent and of what was found, on one part of a split."""
 
     parent: float | None
     found: float | None
@@ -54,7 +55,7 @@ class LabelGain(NamedTuple):
     """Whether these reach the protocol's minimum; else nothing is claimed of it."""
 
     parent: float | None
-    """F1 of the parent; None where undefined."""
+    """Score of the parent, F1 or less the distance; None where undefined."""
 
     found: float | None
 
@@ -65,17 +66,18 @@ class NestedEstimate:
 
     splits: tuple[SplitScores, ...]
     parent: Bootstrap
-    """Macro-F1 of the parent over the pooled estimate cases."""
+    """Score of the parent over the pooled estimate cases."""
 
     found: Bootstrap
-    """Macro-F1 of what was found in each split, over the same cases."""
+    """Score of what was found in each split, over the same cases."""
 
     gain: Bootstrap
     """The difference, on the same resamples."""
 
     kappa_gain: Bootstrap
-    """The same of the mean of Cohen's kappa over labels, 0 where it is undefined: a
-    wording that only answers "present" more often gains F1, and no kappa."""
+    """The same of the mean of a kappa over labels, 0 where it is undefined: Cohen's, of
+    counts weighted by distance. A wording that only answers "present" more often, or
+    only counts fewer errors, gains by its score and has no more kappa."""
 
     labels: tuple[LabelGain, ...]
     cases: int
@@ -85,14 +87,25 @@ class NestedEstimate:
     """Cases that the engine failed on, for the parent or for what was found."""
 
     unit: str
-    """What was resampled: ``"patient"`` or ``"case"``."""
+    """What was resampled: ``"patient"``, ``"case"`` or ``"reference"``."""
+
+    score: str = LabelGround.score_name
+    """What scores are: ``"macro-F1"``, or ``"negative distance"`` of a judge."""
+
+    agreement: AgreementGain | None = None
+    """Of a judge: with the raters, on the same cases; nothing is chosen by it."""
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether it is of a judge, whose counts are nearer or further."""
+        return self.score != LabelGround.score_name
 
     @property
     def better(self) -> bool:
         """Whether both gains are above 0 by more than chance.
 
-        Where every resample gives the same gain, whether the intervals of the two F1
-        are apart.
+        Where every resample gives the same gain, whether the intervals of the two
+        scores are apart.
         """
         if self.gain.low is None:
             limits = self.found.low, self.parent.high
@@ -137,7 +150,7 @@ def estimate_nested(
     ground = objective.ground
     parent = ground.version
     rows: list[Rows] = []
-    sides: list[tuple[Codes, Codes]] = []
+    sides: list[tuple[Answers, Answers]] = []
     scores: list[SplitScores] = []
     for split, wording in zip(splits, found, strict=True):
         scores.append(
@@ -152,100 +165,55 @@ def estimate_nested(
         )
     pooled = np.concatenate(rows)
     before, after = (np.concatenate(side) for side in zip(*sides, strict=True))
-    lost = ((before == ValueCode.FAILED) | (after == ValueCode.FAILED)).any(axis=1)
+    lost = ground.lost(before) | ground.lost(after)
     left_out = len(np.unique(pooled[lost]))
     pooled, before, after = pooled[~lost], before[~lost], after[~lost]
     cases = np.unique(pooled)
     positives = (ground.truth[cases] == 1).sum(axis=0)
     estimable = ground.scored & (positives >= ground.protocol.min_positives)
-    truth = ground.truth[pooled]
-    before, after = objective.decided(before, truth), objective.decided(after, truth)
-    units = ground.clusters.units[pooled]
     shown = np.flatnonzero(estimable)
-
-    def measure(answers: Codes) -> Bootstrap:
-        if not shown.size or not len(truth):
-            return Bootstrap(None, None, None, resamples, 0)
-        return bootstrap_f1(
-            truth[:, shown],
-            answers[:, shown],
-            units=units,
+    nothing = Bootstrap(None, None, None, resamples, 0)
+    measured = PooledScores(nothing, nothing, nothing, nothing)
+    if shown.size and pooled.size:
+        measured = ground.pool(
+            before,
+            after,
+            pooled,
+            shown,
+            units=ground.clusters.units[pooled],
             resamples=resamples,
             seed=seed,
         )
-
-    gain = kappa_gain = Bootstrap(None, None, None, resamples, 0)
-    if shown.size and len(truth):
-        kappa_gain = _kappa_gain(
-            truth[:, shown],
-            before[:, shown],
-            after[:, shown],
-            units=units,
-            resamples=resamples,
-            seed=seed,
-        )
-        gain = bootstrap_f1_difference(
-            truth[:, shown],
-            before[:, shown],
-            after[:, shown],
-            units=units,
-            resamples=resamples,
-            seed=seed,
-        )
+    known = [ground.total(side, pooled).by_label for side in (before, after)]
     return NestedEstimate(
         splits=tuple(scores),
-        parent=measure(before),
-        found=measure(after),
-        gain=gain,
-        kappa_gain=kappa_gain,
+        parent=measured.parent,
+        found=measured.found,
+        gain=measured.gain,
+        kappa_gain=measured.kappa_gain,
         labels=tuple(
-            LabelGain(label, int(count), bool(known), was, now)
-            for label, count, known, was, now in zip(
-                ground.labels,
-                positives,
-                estimable,
-                _f1(truth, before),
-                _f1(truth, after),
-                strict=True,
+            LabelGain(label, int(count), bool(shown), _defined(was), _defined(now))
+            for label, count, shown, was, now in zip(
+                ground.labels, positives, estimable, *known, strict=True
             )
         ),
         cases=len(cases),
         left_out=left_out,
         unit=ground.clusters.unit,
+        score=ground.score_name,
+        agreement=measured.agreement,
     )
 
 
-def _kappa_gain(
-    truth: Codes, before: Codes, after: Codes, **resampling: Unpack[DrawResampling]
-) -> Bootstrap:
-    """Return the gain in the mean kappa over labels, with its interval."""
-    sides = (pair_indicators(truth, answers) for answers in (before, after))
-    columns = np.hstack(
-        [side.reshape(len(truth), -1).astype(np.int8) for side in sides]
-    )
-
-    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        tables = sums.reshape(len(sums), 2, -1, 4)
-        mean = np.nan_to_num(kappas(tables)).mean(axis=2)
-        return np.asarray(mean[:, 1] - mean[:, 0])
-
-    return bootstrap(columns, statistic, **resampling)[0]
+def _defined(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _score_part(objective: Objective, found: PromptVersion, rows: Rows) -> PartScores:
-    """Return the macro-F1 of both on some cases, those of failures left out."""
+    """Return the scores of both on some cases, those of failures left out."""
     before = objective.answers(objective.ground.version, rows)
     after = objective.answers(found, rows)
     return PartScores(
-        objective.score(before, rows, beside=after).macro_f1,
-        objective.score(after, rows, beside=before).macro_f1,
+        objective.score(before, rows, beside=after).value,
+        objective.score(after, rows, beside=before).value,
     )
-
-
-def _f1(truth: Codes, answers: Codes) -> list[float | None]:
-    counts: NDArray[np.int64] = count_confusions(truth, answers)
-    weight = 2 * counts[:, 0] + counts[:, 1] + counts[:, 2]
-    return [
-        float(2 * hits / whole) if whole else None
-        for hits, whole in zip(counts[:, 0], weight, strict=True)
-    ]

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import EngineError
-from loop.core.records import ValueCode
+from loop.core.records import Outcome, PromptTask
+from loop.optimize.ground import Answers
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import (
     INSTRUCTIONS,
@@ -39,6 +40,7 @@ from loop.prompts.guides import dump_guides
 from loop.prompts.version import PromptVersion
 from loop.review.status import KeptVerdict, VerdictState
 from loop.review.verdict import Judgement, Verdict
+from loop.run.task_fields import task_of
 
 MINIBATCH: Final = 6
 """Cases that the engine reflects on at a time; a proposal is tried on the same."""
@@ -96,15 +98,63 @@ instructions between lines of ``` and nothing else.
 """
 
 
-def question_templates(components: Sequence[str]) -> dict[str, str]:
+_JUDGE_GUIDE_TASK: Final = """\
+You revise the guide of one category of errors of a prompt that compares a candidate
+radiology report with a reference. The guide is YAML, and a clinician decides afterwards
+whether it is used. This is the guide:
+
+```yaml
+<curr_param>
+```
+
+These are pairs of reports that were judged with it, how many errors of the category
+were counted in the candidate, how many most readers count, and what clinicians said:
+
+<side_info>
+
+Work out which differences are counted and are no error for the readers, which ones the
+readers count and the guide misses, and which are weighed otherwise, and change the
+guide so that the counts are theirs. Keep what works and change little. Its fields are:
+- name, definition: leave them as they are.
+- counts, does_not_count: a few words each.
+- clarifications: a list of phrase, value (significant, insignificant or no_error) and
+  note. A phrase such as "small for trace" is about candidates that say the words before
+  "for" where the reference says those after it.
+
+Write in your own words. Never copy a sentence of a report, and never write anything of
+one patient: no names, dates or numbers. Write no template code, no YAML tags, and no
+orders to the reader. Give the whole guide, its first line the category, as YAML between
+lines of ``` and nothing else.
+"""
+
+_JUDGE_INSTRUCTIONS_TASK: Final = (
+    _INSTRUCTIONS_TASK.replace(
+        "a prompt that reads radiology reports",
+        "a prompt that compares a candidate\nradiology report with a reference",
+    )
+    .replace("These are reports that were read with them", "These are pairs judged")
+    .replace("what was answered", "how many errors were\ncounted")
+    .replace("rule of reading", "rule of comparing")
+    .replace("for all labels", "for all categories")
+)
+
+
+def question_templates(
+    components: Sequence[str], task: PromptTask = PromptTask.EXTRACT
+) -> dict[str, str]:
     """Return for each component how an engine is asked to revise it.
 
     ``<curr_param>`` stands for the text and ``<side_info>`` for the cases.
+
+    Parameters
+    ----------
+    task
+        Of the prompt: guides of a judge are about errors.
     """
-    return {
-        name: _INSTRUCTIONS_TASK if name == INSTRUCTIONS else _GUIDE_TASK
-        for name in components
-    }
+    judges = task is PromptTask.JUDGE
+    guide = _JUDGE_GUIDE_TASK if judges else _GUIDE_TASK
+    words = _JUDGE_INSTRUCTIONS_TASK if judges else _INSTRUCTIONS_TASK
+    return {name: words if name == INSTRUCTIONS else guide for name in components}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +212,9 @@ def _summary(verdict: Verdict, *, comments: bool) -> Iterator[str]:
         yield f"hard because of {verdict.context.value.replace('_', ' ')}"
     if verdict.correct_value is not None:
         yield f"right is {verdict.correct_value}"
+    if verdict.correct_counts is not None:
+        significant, other = verdict.correct_counts
+        yield f"right is {significant} significant, {other} insignificant"
     if comments and verdict.comment.strip():
         yield f"comment: {verdict.comment.strip()}"
 
@@ -217,7 +270,8 @@ def search_gepa(
     if not adapter.wrong:
         return Proposed((), 0)
     names = [*labels, *([INSTRUCTIONS] if _reads_words(objective, reader) else [])]
-    proposing = _Proposing(reader, reflector, question_templates(names))
+    task = task_of(reader.parent)
+    proposing = _Proposing(reader, reflector, question_templates(names, task))
     result = gepa.optimize(
         seed_candidate={name: reader.components[name] for name in names},
         trainset=cases.search.tolist(),
@@ -227,8 +281,8 @@ def search_gepa(
         module_selector=_ByNeed(tuple(labels), INSTRUCTIONS in names),
         batch_sampler=_Minibatches(cases.search, adapter.wrong, seed),
         reflection_strategy=proposing,
-        # A score is a share of right answers: 1.0 is perfect.
-        perfect_score=1.0,
+        # Right everywhere, and of counts by every reader.
+        perfect_score=objective.ground.best,
         max_metric_calls=budget,
         stop_callbacks=lambda _: proposing.error is not None or not adapter.wrong,
         logger=_Silence(),
@@ -270,11 +324,15 @@ class _ScoredCase(NamedTuple):
     """How one candidate answered one case."""
 
     row: int
-    answers: NDArray[np.int8]
-    """Codes of the searched labels."""
+    answers: Answers
+    points: NDArray[np.float64]
+    """Of the searched labels; NaN where nothing decides."""
 
-    right: NDArray[np.bool_]
-    decided: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    """Which of these labels are wrong."""
+
+    lost: bool = False
+    """Whether the engine failed."""
 
 
 class _Adapter:
@@ -301,6 +359,7 @@ class _Adapter:
         self._columns = [ground.labels.index(one) for one in labels]
         self._parent: dict[int, float] = {}
         self._searched: frozenset[int] = frozenset()
+        self._best, self._worst = ground.best, ground.worst
         self.wrong: dict[int, None] = {}
         """Cases of the search that the candidate asked last answered wrongly, each by
         its place in the cohort, in the order in which that was seen."""
@@ -309,12 +368,12 @@ class _Adapter:
         """Ask the parent about the cases of a search."""
         judged = self._judge(self._reader.parent, rows)
         self._searched = frozenset(rows.tolist())
-        self._parent = {one.row: _share(one) for one in judged if not _is_lost(one)}
+        self._parent = {one.row: self._mean(one) for one in judged if not one.lost}
         self._note(judged)
 
     def _note(self, judged: Sequence[_ScoredCase]) -> None:
         for one in judged:
-            if (one.decided & ~one.right).any():
+            if one.wrong.any():
                 self.wrong.setdefault(one.row)
             else:
                 self.wrong.pop(one.row, None)
@@ -332,7 +391,7 @@ class _Adapter:
         if isinstance(read, RefusedProposal):  # nothing was asked, and nothing is spent
             return EvaluationBatch(
                 outputs=[None] * len(batch),
-                scores=[0.0] * len(batch),
+                scores=[self._worst] * len(batch),
                 trajectories=[],
                 num_metric_calls=0,
             )
@@ -342,15 +401,15 @@ class _Adapter:
             outputs=[None] * len(batch),
             # What the engine failed on is no gain and no loss against the parent.
             scores=[
-                self._parent.get(one.row, 1.0) if _is_lost(one) else _share(one)
+                self._parent.get(one.row, self._best) if one.lost else self._mean(one)
                 for one in judged
             ],
             trajectories=judged if capture_traces else None,
             objective_scores=[
                 {
-                    label: float(one.right[place])
+                    label: float(one.points[place])
                     for place, label in enumerate(self._labels)
-                    if one.decided[place]
+                    if not np.isnan(one.points[place])
                 }
                 for one in judged
             ],
@@ -361,50 +420,61 @@ class _Adapter:
     ) -> dict[str, list[dict[str, Any]]]:
         """Return what an engine is shown to revise each component."""
         judged: list[_ScoredCase] = batch.trajectories
+        read = self._reader.read(candidate)
+        # What is refused was not asked, and has nothing to be reflected on.
+        version = self._reader.parent if isinstance(read, RefusedProposal) else read
         return {
             name: list(
-                self._records(judged, self._labels if name == INSTRUCTIONS else (name,))
+                self._records(
+                    version, judged, self._labels if name == INSTRUCTIONS else (name,)
+                )
             )
             for name in components
         }
 
     def _records(
-        self, judged: Sequence[_ScoredCase], labels: Sequence[str]
+        self,
+        version: PromptVersion,
+        judged: Sequence[_ScoredCase],
+        labels: Sequence[str],
     ) -> Iterator[dict[str, Any]]:
         ground = self._objective.ground
         yield {"Counts": self._confusions(judged, labels)}
         rules = [rule for label in labels for rule in self._said.rules.get(label, ())]
         if rules:
             yield {"Asked for by clinicians": "\n".join(rules[:_MOST_RULES])}
-        for one in judged:
-            item = ground.items[one.row]
-            wrong = {
-                label: self._confusion(one, label)
-                for label in labels
-                if self._is_wrong(one, label)
-            }
-            if not wrong:
-                continue
-            record: dict[str, Any] = {"Report": "\n\n".join(item.variables.values())}
-            record |= {f"Answer about {label}": told for label, told in wrong.items()}
+        rows = [
+            one for one in judged if any(self._is_wrong(one, name) for name in labels)
+        ]
+        answered: tuple[Outcome | None, ...] = (None,) * len(rows)
+        if ground.lists:
+            items = [ground.items[one.row] for one in rows]
+            # The answers that were scored: an engine with chance has them stored.
+            answered = self._objective.ask_items(version, items)
+        for one, outcome in zip(rows, answered, strict=True):
+            case = ground.items[one.row].id
+            wrong = [name for name in labels if self._is_wrong(one, name)]
+            record: dict[str, Any] = {**ground.texts(one.row)}
+            record |= {f"Answer about {it}": self._confusion(one, it) for it in wrong}
+            if outcome is not None:
+                for name in wrong:
+                    said = ground.listed(outcome, name)
+                    record |= {f"Listed as {name}": "\n".join(said)} if said else {}
             heard = [
-                self._said.by_pair[item.id, label]
-                for label in wrong
-                if (item.id, label) in self._said.by_pair
+                self._said.by_pair[case, name]
+                for name in wrong
+                if (case, name) in self._said.by_pair
             ]
             if heard:
                 record["Said by clinicians"] = "\n".join(heard)
             yield record
 
     def _is_wrong(self, one: _ScoredCase, label: str) -> bool:
-        place = self._labels.index(label)
-        return bool(one.decided[place] and not one.right[place])
+        return bool(one.wrong[self._labels.index(label)])
 
     def _confusion(self, one: _ScoredCase, label: str) -> str:
-        place = self._labels.index(label)
-        truth = self._objective.ground.truth[one.row, self._columns[place]]
-        answer = ValueCode(int(one.answers[place])).words
-        return f"{answer}; right is {'present' if truth == 1 else 'absent'}"
+        column = self._columns[self._labels.index(label)]
+        return self._objective.ground.tell(one.answers, one.row, column)
 
     def _confusions(self, judged: Sequence[_ScoredCase], labels: Sequence[str]) -> str:
         told = Counter(
@@ -414,35 +484,32 @@ class _Adapter:
             if self._is_wrong(one, label)
         )
         lines = [f"{count} answered {what}" for what, count in told.most_common()]
-        return "; ".join([*lines, f"of {len(judged)} reports"])
+        cases = self._objective.ground.cases_name
+        return "; ".join([*lines, f"of {len(judged)} {cases}"])
 
     def _judge(self, version: PromptVersion, rows: Rows) -> list[_ScoredCase]:
         ground = self._objective.ground
-        answers = self._objective.answers(version, rows)[:, self._columns]
-        truth = ground.truth[rows][:, self._columns]
-        given = self._objective.decided(answers, truth)
-        decided = (truth >= 0) & (answers != ValueCode.FAILED)
+        answers = self._objective.answers(version, rows)
+        points = ground.points(answers, rows)[:, self._columns]
+        wrong = ground.wrong(answers, rows)[:, self._columns]
+        lost = ground.lost(answers)
         for place, row in enumerate(rows):
             for column, label in enumerate(self._labels):
                 if (ground.items[row].id, label) in self._said.disputed:
-                    decided[place, column] = False
+                    points[place, column] = np.nan
         # An answer that the protocol leaves out is neither right nor wrong.
-        decided &= given >= 0
-        right = decided & (given == truth)
+        wrong &= ~np.isnan(points)
         return [
-            _ScoredCase(int(row), answers[place], right[place], decided[place])
-            for place, row in enumerate(rows)
+            _ScoredCase(int(row), *told)
+            for row, *told in zip(
+                rows, answers, points, wrong, lost.tolist(), strict=True
+            )
         ]
 
-
-def _is_lost(one: _ScoredCase) -> bool:
-    return bool((one.answers == ValueCode.FAILED).any())
-
-
-def _share(one: _ScoredCase) -> float:
-    """Return the share of right answers among decided ones; 1 without any."""
-    decided = int(one.decided.sum())
-    return float(one.right.sum() / decided) if decided else 1.0
+    def _mean(self, one: _ScoredCase) -> float:
+        """Return the mean points of decided answers; the best without any."""
+        known = one.points[~np.isnan(one.points)]
+        return float(known.mean()) if known.size else self._best
 
 
 class _Proposing:
@@ -525,7 +592,7 @@ class _ByNeed:
         wrong = [
             label
             for place, label in enumerate(self._labels)
-            if any(one.decided[place] and not one.right[place] for one in trajectories)
+            if any(one.wrong[place] for one in trajectories)
         ]
         names = wrong or list(self._labels)
         if self._words and len(wrong) > 1:

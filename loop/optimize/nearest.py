@@ -162,7 +162,7 @@ def search_nearest(
     """
     ground, parent = objective.ground, reader.parent
     answers = objective.answers(parent, search)
-    wrong = objective.wrong(answers, ground.truth[search])
+    wrong = ground.wrong(answers, search)
     texts: dict[str, str] = {}
     refused: dict[Objection, int] = {}
     for label in labels:

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.core.records import ValueCode
 from loop.optimize.estimate import NestedEstimate, estimate_nested
-from loop.optimize.objective import Objective
+from loop.optimize.objective import CandidateScore, Objective
 from loop.optimize.proposals import INSTRUCTIONS, Proposed
 from loop.optimize.reflect import Reflector
 from loop.optimize.splits import NestedSplit, Rows, SeenCases
@@ -36,7 +35,7 @@ class AcceptedScore(NamedTuple):
 
     accepted: int
     search: float | None
-    """Macro-F1 on all cases, with the proposals mined on them."""
+    """Score on all cases, with the proposals mined on them."""
 
     estimate: float | None
     """The same over the pooled estimate cases, with the proposals of each split."""
@@ -91,7 +90,7 @@ class GuideEffect(NamedTuple):
     """The other way round."""
 
     before: float | None
-    """F1 of the label, or the mean of these labels; None where it is undefined."""
+    """Score of the label, or the mean of these labels; None where it is undefined."""
 
     after: float | None
 
@@ -246,15 +245,15 @@ def rank_candidates(
 ) -> tuple[PromptVersion, ...]:
     """Return the candidates that beat the parent on `select`, the best first.
 
-    By macro-F1 on `select`; where several are best there, on `search`. Among equals
+    By the score on `select`; where several are best there, on `search`. Among equals
     the one found first. A case that the engine failed on is left out of both sides.
     """
     parent = objective.ground.version
 
     def gain(candidate: PromptVersion, rows: Rows) -> float:
         before, after = (objective.answers(one, rows) for one in (parent, candidate))
-        old = objective.score(before, rows, beside=after).macro_f1
-        new = objective.score(after, rows, beside=before).macro_f1
+        old = objective.score(before, rows, beside=after).value
+        new = objective.score(after, rows, beside=before).value
         return 0.0 if new is None else new - (old or 0.0)
 
     gains = [(gain(one, cases.select), one) for one in dict.fromkeys(candidates)]
@@ -272,16 +271,15 @@ def put_back(
     """Return `candidate` with the parent's guide for each label that loses by its own.
 
     A label loses if fewer of its answers, or of its answers to positive cases, are
-    right on `rows`: a check of the draft would object to it.
+    right on `rows`, or if its counts are further from the readers': a check of the
+    draft would object to it.
     """
     parent = objective.ground.version
     before, after = (objective.answers(one, rows) for one in (parent, candidate))
-    old = objective.score(before, rows, beside=after).counts
-    new = objective.score(after, rows, beside=before).counts
-    # Counts are true and false positives, false and true negatives.
-    loses = (new[:, [0, 3]].sum(axis=1) < old[:, [0, 3]].sum(axis=1)) | (
-        new[:, 0] < old[:, 0]
-    )
+    old = objective.score(before, rows, beside=after)
+    new = objective.score(after, rows, beside=before)
+    loses = _sum_points(new) < _sum_points(old)
+    loses |= _sum_points(new, positive=True) < _sum_points(old, positive=True)
     losing = {
         label
         for label, lost in zip(objective.ground.labels, loses, strict=True)
@@ -297,19 +295,31 @@ def put_back(
     )
 
 
+def _sum_points(
+    score: CandidateScore, *, positive: bool = False
+) -> NDArray[np.float64]:
+    """Return the points of each label, of all cases or of those with a finding."""
+    counted = np.nan_to_num(score.points)
+    if positive:
+        counted = np.where(score.truth == 1, counted, 0.0)
+    # Points are fractions where readers differ: what rounding adds is no loss.
+    return np.asarray(counted.sum(axis=0).round(9))
+
+
 def find_pareto(
     objective: Objective, candidates: Sequence[PromptVersion], rows: Rows
 ) -> tuple[PromptVersion, ...]:
     """Return the candidates that no other one equals or beats on every label.
 
-    Labels are compared by F1 on `rows`, those that are not scored left out. Of equals
+    Labels are compared by their scores on `rows`, those not scored left out. Of equals
     the first is kept; the order stays.
     """
-    scored = objective.ground.scored
+    scored, best = objective.ground.scored, objective.ground.best
     points: list[NDArray[np.float64]] = [
         # Undefined is the F1 of nothing to find and nothing found: none is better.
         np.nan_to_num(
-            objective.score(objective.answers(one, rows), rows).f1[scored], nan=1.0
+            objective.score(objective.answers(one, rows), rows).by_label[scored],
+            nan=best,
         )
         for one in candidates
     ]
@@ -335,10 +345,11 @@ def find_effects(
     ground = objective.ground
     parent, labels = ground.version, ground.labels
     before, after = (objective.answers(one) for one in (parent, candidate))
-    was, now = (objective.wrong(one, ground.truth) for one in (before, after))
-    kept = ~(np.hstack((before, after)) == ValueCode.FAILED).any(axis=1)
-    old = objective.score(before, beside=after).f1
-    new = objective.score(after, beside=before).f1
+    every = np.arange(len(ground.items))
+    was, now = (ground.wrong(one, every) for one in (before, after))
+    kept = ~(ground.lost(before) | ground.lost(after))
+    old = objective.score(before, beside=after).by_label
+    new = objective.score(after, beside=before).by_label
     changed = [
         guide.label
         for guide in candidate.guides
@@ -351,8 +362,8 @@ def find_effects(
             place for place, one in enumerate(labels) if one not in changed
         ]
 
-    def mean(f1: NDArray[np.float64]) -> float | None:
-        known = f1[~np.isnan(f1)]
+    def mean(scores: NDArray[np.float64]) -> float | None:
+        known = scores[~np.isnan(scores)]
         return float(known.mean()) if known.size else None
 
     def cases(found: NDArray[np.bool_]) -> tuple[str, ...]:

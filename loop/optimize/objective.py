@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,25 +20,14 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
-from loop.core.records import (
-    Guide,
-    Item,
-    Outcome,
-    PromptTask,
-    UncertainAnswers,
-    ValueCode,
-)
-from loop.evaluate.align import (
-    Codes,
-    count_uncertain,
-    decided_reference,
-    read_answers,
-)
-from loop.evaluate.measure import Clusters, comparable_labels, resampling_units
-from loop.evaluate.protocol import Protocol, read_protocol
-from loop.labels.cohort import Cohort, iter_items
-from loop.labels.reference import Reference, read_reference
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.core.records import Guide, Item, Outcome, PromptTask
+from loop.evaluate.align import Codes, decided_reference
+from loop.evaluate.measure import comparable_labels, resampling_units
+from loop.evaluate.protocol import read_protocol
+from loop.labels.cohort import iter_items
+from loop.labels.reference import read_reference
+from loop.labels.taxonomy import read_taxonomy
+from loop.optimize.ground import Answers, LabelGround, SearchGround
 from loop.optimize.splits import Rows
 from loop.prompts.catalog import read_version
 from loop.prompts.version import CallPlan, PromptVersion
@@ -50,7 +39,6 @@ from loop.run.pool_shots import with_shots
 from loop.run.runner import PromptRunner, RunnerOptions
 from loop.run.store import Store, open_store
 from loop.run.task_fields import task_of
-from loop.stats.confusion import count_confusions, mean_f1
 
 MAX_FAILED: Final = 0.05
 """Largest share of the cases asked that the engine may fail on; above, it stops."""
@@ -61,66 +49,27 @@ _EXAMPLES = 3
 class CandidateScore(NamedTuple):
     """How one candidate did on some cases."""
 
-    macro_f1: float | None
-    """Mean F1 over the labels that are scored; None where none is defined."""
+    value: float | None
+    """Over the labels that are scored, see `SearchGround.score_name`; None where none
+    is defined."""
 
-    f1: NDArray[np.float64]
+    by_label: NDArray[np.float64]
     """Of each label, NaN where undefined, shape ``(n_labels,)``."""
 
-    accuracy: NDArray[np.float64]
-    """Of each label over the decided cases, NaN without any, shape ``(n_labels,)``."""
+    points: NDArray[np.float64]
+    """Of each case that was scored, see `SearchGround.points`; shape
+    ``(n_cases, n_labels)``."""
 
-    counts: NDArray[np.int64]
-    """TP, FP, FN, TN of each label, shape ``(n_labels, 4)``."""
-
-    cases: int
-    """Cases that were scored."""
+    truth: Codes
+    """Of the same cases: whether there is something to find."""
 
     left_out: int
     """Cases that the engine failed on, here or in the answers beside."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchGround:
-    """What candidates are scored on."""
-
-    version: PromptVersion
-    """What the search began with: the parent of every candidate."""
-
-    cohort: Cohort
-    reference: Reference
-    taxonomy: Taxonomy
-    protocol: Protocol
-    items: tuple[Item, ...]
-    """The cases with their texts: private."""
-
-    labels: tuple[str, ...]
-    """Labels that the version asks for and the reference can judge."""
-
-    truth: Codes
-    """The reference as 1, 0, or -1 where open, shape ``(n_cases, n_labels)``."""
-
-    clusters: Clusters
-    """Unit of each case: its patient, or itself."""
-
     @property
-    def case_ids(self) -> tuple[str, ...]:
-        """Ids of the cases, in the order of every array here."""
-        return tuple(item.id for item in self.items)
-
-    @property
-    def positives(self) -> NDArray[np.int64]:
-        """Decided positives of each label, shape ``(n_labels,)``."""
-        return np.asarray((self.truth == 1).sum(axis=0))
-
-    @property
-    def scored(self) -> NDArray[np.bool_]:
-        """Which labels have the protocol's minimum of positives, ``(n_labels,)``.
-
-        The others are not estimable: no search may claim to improve them, and they
-        are in no mean.
-        """
-        return self.positives >= self.protocol.min_positives
+    def cases(self) -> int:
+        """Cases that were scored."""
+        return len(self.points)
 
 
 class Objective:
@@ -143,7 +92,7 @@ class Objective:
         self._engine = engine
         self._store = store
         self._keep = engine.name.partition(":")[0] != "rules"
-        self._known: dict[str, dict[int, NDArray[np.int8]]] = {}
+        self._known: dict[str, dict[int, Answers]] = {}
         self._lost = 0
         self.asked = 0
         """Cases of candidates that were asked or found in the store; those remembered
@@ -181,8 +130,8 @@ class Objective:
         made = with_guides(version, guides)
         return made if system is None else replace(made, system=system)
 
-    def answers(self, candidate: PromptVersion, rows: Rows | None = None) -> Codes:
-        """Return what `candidate` answers about cases, as codes of `ValueCode`.
+    def answers(self, candidate: PromptVersion, rows: Rows | None = None) -> Answers:
+        """Return what `candidate` answers about cases, in the form of the ground.
 
         Where the version asks about each label in a call of its own, only labels whose
         guide differs from the parent's are asked.
@@ -194,8 +143,8 @@ class Objective:
 
         Returns
         -------
-        Codes
-            Shape ``(n_rows, n_labels)``. `ValueCode.FAILED` where the engine failed.
+        Answers
+            One row a case, see `SearchGround.read`.
 
         Raises
         ------
@@ -209,20 +158,24 @@ class Objective:
         wanted = range(len(ground.items)) if rows is None else rows.tolist()
         known = self._known.setdefault(candidate.digest, {})
         missing = [row for row in wanted if row not in known]
-        failed: dict[int, NDArray[np.int8]] = {}
+        failed: dict[int, Answers] = {}
         if missing:
             found = self._ask(candidate, missing)
-            bad = (found == ValueCode.FAILED).any(axis=1)
+            bad = ground.lost(found)
             self._refuse_failures(np.array(missing)[bad])
-            for row, codes, lost in zip(missing, found, bad, strict=True):
-                (failed if lost else known)[row] = codes
+            for row, told, lost in zip(missing, found, bad, strict=True):
+                (failed if lost else known)[row] = told
         table = [known[row] if row in known else failed[row] for row in wanted]
-        return np.array(table, dtype=np.int8).reshape(-1, len(ground.labels))
+        return np.array(table) if table else ground.read(())
 
     def score(
-        self, answers: Codes, rows: Rows | None = None, *, beside: Codes | None = None
+        self,
+        answers: Answers,
+        rows: Rows | None = None,
+        *,
+        beside: Answers | None = None,
     ) -> CandidateScore:
-        """Return how answers did; uncertain ones count as the protocol says.
+        """Return how answers did.
 
         What could not be read is wrong, so that no candidate gains by it. A case that
         the engine failed on, here or `beside`, is left out of both.
@@ -234,58 +187,20 @@ class Objective:
         beside
             Answers of the other candidate that these are compared with.
         """
-        truth = self.ground.truth if rows is None else self.ground.truth[rows]
-        lost = (answers == ValueCode.FAILED).any(axis=1)
+        ground = self.ground
+        rows = np.arange(len(ground.items)) if rows is None else rows
+        lost = ground.lost(answers)
         if beside is not None:
-            lost |= (beside == ValueCode.FAILED).any(axis=1)
-        truth, answers = truth[~lost], answers[~lost]
-        counts = count_confusions(truth, self.decided(answers, truth))
-        found, weight = 2 * counts[:, 0], 2 * counts[:, 0] + counts[:, 1] + counts[:, 2]
-        scored = self.ground.scored
-        macro = mean_f1(found[scored], weight[scored])
-        with np.errstate(invalid="ignore"):
-            f1 = found / weight
-            accuracy = (counts[:, 0] + counts[:, 3]) / counts.sum(axis=1)
+            lost |= ground.lost(beside)
+        answers, rows = answers[~lost], rows[~lost]
+        total = ground.total(answers, rows)
         return CandidateScore(
-            macro_f1=None if np.isnan(macro) else float(macro),
-            f1=f1,
-            accuracy=accuracy,
-            counts=counts,
-            cases=int((~lost).sum()),
+            value=total.value,
+            by_label=total.by_label,
+            points=ground.points(answers, rows),
+            truth=ground.truth[rows],
             left_out=int(lost.sum()),
         )
-
-    def decided(self, answers: Codes, truth: Codes) -> Codes:
-        """Return answers as 1, 0, or -1 for none, by the protocol's policy.
-
-        What could not be read, or was not answered, is wrong where the reference
-        decides; what the engine failed on is no answer.
-
-        Parameters
-        ----------
-        answers
-            Codes of `ValueCode`.
-        truth
-            The reference of the same cases and labels as 1, 0 or -1.
-        """
-        policy: UncertainAnswers = self.ground.protocol.policy
-        decided = count_uncertain(answers, truth, policy)
-        unread = np.isin(answers, (ValueCode.UNPARSED, ValueCode.NOT_ASKED))
-        return np.where(unread & (truth >= 0), 1 - truth, decided).astype(np.int8)
-
-    def wrong(self, answers: Codes, truth: Codes) -> NDArray[np.bool_]:
-        """Return where answers are not what the reference decides.
-
-        What the engine failed on is not wrong.
-
-        Parameters
-        ----------
-        answers, truth
-            As for `decided`.
-        """
-        given = self.decided(answers, truth)
-        lost = answers == ValueCode.FAILED
-        return np.asarray((truth >= 0) & (given != truth) & ~lost)
 
     def ask_items(
         self, version: PromptVersion, items: Sequence[Item]
@@ -317,8 +232,8 @@ class Objective:
             used=summary.used,
         )
 
-    def _ask(self, candidate: PromptVersion, rows: Sequence[int]) -> Codes:
-        """Return codes of the cases at `rows`, asking no more than what differs."""
+    def _ask(self, candidate: PromptVersion, rows: Sequence[int]) -> Answers:
+        """Return answers to the cases at `rows`, asking no more than what differs."""
         ground = self.ground
         parent, asked = ground.version, candidate
         changed = tuple(
@@ -326,16 +241,14 @@ class Objective:
         )
         same_words = (candidate.system, candidate.user) == (parent.system, parent.user)
         alone = candidate.plan is not CallPlan.JOINT and same_words
-        if alone and 0 < len(changed) < len(candidate.guides):
+        if ground.answers_apart and alone and 0 < len(changed) < len(candidate.guides):
             asked = replace(candidate, guides=changed)
         items = [ground.items[row] for row in rows]
-        told = read_answers(self.ask_items(asked, items), ground.taxonomy)
-        columns = [ground.taxonomy.ids.index(label) for label in ground.labels]
-        found = np.array([told[item.id] for item in items], dtype=np.int8)[:, columns]
+        found = ground.read(self.ask_items(asked, items))
         if asked is not candidate:
             new = np.array([label in asked.labels for label in ground.labels])
             old = self.answers(parent, np.array(rows, dtype=np.intp))
-            found = np.where(new, found, old).astype(np.int8)
+            found = np.where(new, found, old).astype(found.dtype)
         return found
 
     def _refuse_failures(self, failed: NDArray[np.int64]) -> None:
@@ -374,13 +287,17 @@ def open_objective(
     engine
         Engine name; it is opened by the first question.
     reference
-        Number of the reference version; None for the newest.
+        Number of the version of the reference, of a judge that of the ratings; None for
+        the newest.
 
     Raises
     ------
     DataError
-        The version does not label one text, the cohort is not for development, has no
-        reference or no texts here, or shares no label with the version.
+        The version neither labels texts nor counts errors of pairs, the cohort is not
+        for development, has no reference, or no errors that readers marked, or no texts
+        here, or shares no label with the version.
+    OverlapError
+        A pair of the cohort shares its reference, patient or id with a shot.
     EngineError
         There is no such engine.
     """
@@ -406,12 +323,20 @@ def read_search_ground(
     ------
     DataError
         As `open_objective` says.
+    OverlapError
+        A pair of the cohort shares its reference, patient or id with a shot.
     """
     members = require_dev(workspace, cohort)
-    if task_of(version) is not PromptTask.EXTRACT:
+    task = task_of(version)
+    if task is PromptTask.JUDGE:
+        # Heavy, and of no use where no judge is searched for.
+        from loop.optimize.judge_ground import read_count_ground
+
+        return read_count_ground(workspace, version, members, reference)
+    if task is not PromptTask.EXTRACT:
         raise DataError(
-            f"{version.ref} does not label one text: only prompts that extract labels "
-            "can be searched for. Name an extractor."
+            f"{version.ref} neither labels texts nor judges pairs: nothing says which "
+            "of its answers are right. Name an extractor or a judge."
         )
     taxonomy = read_taxonomy(workspace.labels)
     standard = read_reference(workspace, members.name, reference)
@@ -430,7 +355,7 @@ def read_search_ground(
             f"{version.ref} asks for. Name another cohort."
         )
     patients = {case.case_id: case.patient for case in members.cases}
-    return SearchGround(
+    return LabelGround(
         version=version,
         cohort=members,
         reference=standard,

@@ -21,6 +21,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import protocol_digest
+from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.reference import read_reference
 from loop.optimize.dspy_search import (
     require_optuna,
@@ -29,6 +30,7 @@ from loop.optimize.dspy_search import (
 )
 from loop.optimize.estimate import estimate_nested
 from loop.optimize.gepa_search import gather_verdicts, search_gepa
+from loop.optimize.ground import LabelGround, SearchGround
 from loop.optimize.nearest import list_approved, search_nearest
 from loop.optimize.nested_search import (
     Conclusion,
@@ -38,7 +40,7 @@ from loop.optimize.nested_search import (
     find_effects,
     search_nested,
 )
-from loop.optimize.objective import Objective, SearchGround, open_objective
+from loop.optimize.objective import Objective, open_objective
 from loop.optimize.proposals import (
     ProposalReader,
     Proposed,
@@ -223,7 +225,7 @@ def search_prompt(
             ground.clusters.total, max(1, findings.candidates), ground.protocol.accuracy
         ),
         remembered=remembered,
-        stale=_name_changes(workspace, spec, request),
+        stale=_name_changes(workspace, spec, ground, request),
         drafts=drafts,
     )
 
@@ -247,6 +249,24 @@ def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersio
             f"{base.ref}."
         )
     return find_start(workspace, request.prompt).base
+
+
+def require_labels_of_text(ground: SearchGround) -> LabelGround:
+    """Return the ground of an extractor, the one on which terms can be mined.
+
+    Raises
+    ------
+    DataError
+        It is that of a judge; names the optimizers that work for it.
+    """
+    if isinstance(ground, LabelGround):
+        return ground
+    others = [one.value for one in Optimizer if one is not Optimizer.TERMS]
+    raise DataError(
+        f"terms are wordings that name a label in a text, and {ground.version.ref} "
+        f"judges pairs: nothing can be mined. Choose --with {', '.join(others[:-1])} "
+        f"or {others[-1]}."
+    )
 
 
 def split_ground(
@@ -288,8 +308,8 @@ def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
         said = ""
     else:
         said = (
-            f"; macro-F1 {gain.estimate:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) on "
-            f"cases of {request.cohort} that it had not seen"
+            f"; {findings.estimate.score} {gain.estimate:+.3f} ({gain.low:+.3f} to "
+            f"{gain.high:+.3f}) on cases of {request.cohort} that it had not seen"
         )
     labels = findings.labels
     about = ", ".join(labels) if len(labels) <= _FEW else f"{len(labels)} labels"
@@ -325,7 +345,7 @@ class _Searched(NamedTuple):
 def _prepare_terms(
     workspace: WorkspacePaths, request: SearchRequest, objective: Objective
 ) -> _Prepared:
-    ground = objective.ground
+    ground = require_labels_of_text(objective.ground)
     refused = sorted(
         one for one in read_refusals(workspace, ground.version.name) if not _whole(one)
     )
@@ -499,14 +519,20 @@ def _read_findings(folder: SearchFolder) -> _Searched:
 
 
 def _name_changes(
-    workspace: WorkspacePaths, spec: SearchSpec, request: SearchRequest
+    workspace: WorkspacePaths,
+    spec: SearchSpec,
+    ground: SearchGround,
+    request: SearchRequest,
 ) -> tuple[str, ...]:
     """Return what has changed since the search began."""
     changes: list[str] = []
-    reference = read_reference(workspace, spec.cohort)
-    if reference.digest != spec.reference_digest:
+    judges = isinstance(ground.reference, ExpertRatings)
+    right = (read_ratings_of if judges else read_reference)(workspace, spec.cohort)
+    if right.digest != spec.reference_digest:
+        what = "ratings" if judges else "reference"
+        were = "were" if judges else "was"
         changes.append(
-            f"the reference of {spec.cohort} was revised to version {reference.number}"
+            f"the {what} of {spec.cohort} {were} revised to version {right.number}"
         )
     if not request.study:
         base = read_version(workspace, spec.prompt)

@@ -10,16 +10,23 @@ import numpy as np
 from loop.core.config import ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
+from loop.optimize.ground import SearchGround
 from loop.optimize.nested_search import MOST_KEPT
-from loop.optimize.objective import SearchGround, read_search_ground
+from loop.optimize.objective import read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
-from loop.optimize.search import find_base, not_estimable, split_ground
+from loop.optimize.search import (
+    find_base,
+    not_estimable,
+    require_labels_of_text,
+    split_ground,
+)
 from loop.optimize.search_labels import require_labels
 from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.optimize.splits import NestedSplit
 from loop.optimize.terms import LEVELS
 from loop.optimize.terms_search import CURVE_POINTS
 from loop.run.cost import DryRun, asked_model, estimate_run
+from loop.run.task_fields import task_of
 from loop.run.tokens import find_counter
 
 _MOST_MIPRO: Final = 6
@@ -97,6 +104,8 @@ def forecast_search(
     base = find_base(workspace, request)
     ground = read_search_ground(workspace, base, request.cohort)
     require_labels(ground, request.wanted)
+    if request.optimizer is Optimizer.TERMS:
+        require_labels_of_text(ground)
     splits = split_ground(ground, request)
     run = estimate_run(workspace, base, request.cohort, engine=request.engine)
     scored = ground.scored
@@ -182,8 +191,10 @@ def _reflecting(
         names = [one for one in ground.labels if one in components]
     counter = find_counter(asked_model(request.reflect))
     guide = max(counter.count(components[name]) for name in names)
-    task = max(map(counter.count, question_templates([*names, INSTRUCTIONS]).values()))
-    texts = [text for item in ground.items for text in item.variables.values()]
+    asked = question_templates([*names, INSTRUCTIONS], task_of(ground.version))
+    task = max(map(counter.count, asked.values()))
+    rows = range(len(ground.items))
+    texts = [text for row in rows for text in ground.texts(row).values()]
     text = sum(map(counter.count, texts)) / len(ground.items)
     if request.optimizer is Optimizer.GEPA:
         questions = searches * (request.limit // MINIBATCH + 1)

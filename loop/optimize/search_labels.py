@@ -8,12 +8,8 @@ from typing import Final
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.core.records import Status
-from loop.evaluate.align import AlignedPairs
-from loop.evaluate.gates import GateVerdict
-from loop.evaluate.measure import measure_labels
-from loop.evaluate.results import Method
-from loop.optimize.objective import Objective, SearchGround
+from loop.optimize.ground import SearchGround
+from loop.optimize.objective import Objective
 
 FAILING: Final = "failing"
 """In place of labels: those that fail their gate now."""
@@ -57,24 +53,9 @@ def choose_labels(objective: Objective, wanted: Sequence[str]) -> tuple[str, ...
     ground = objective.ground
     named = require_labels(ground, wanted)
     answers = objective.answers(ground.version)
-    pairs = AlignedPairs(
-        case_ids=ground.case_ids,
-        labels=ground.labels,
-        # 1, 0 and -1 are the codes of present, absent and uncertain.
-        reference=ground.truth,
-        predicted=answers,
-        statuses={Status.ANSWERED: len(answers)},
-        not_run=0,
-    )
-    results = measure_labels(
-        pairs,
-        ground.taxonomy,
-        ground.protocol,
-        Method(units=len(np.unique(ground.clusters.units))),
-        ground.clusters.units,
-    )
-    wrong = objective.wrong(answers, ground.truth).sum(axis=0)
-    fails = [one.gate.verdict is GateVerdict.FAIL for one in results]
+    everything = np.arange(len(ground.items))
+    wrong = ground.wrong(answers, everything).sum(axis=0)
+    fails = ground.failing(answers)
     order = sorted(
         range(len(ground.labels)), key=lambda one: (not fails[one], -int(wrong[one]))
     )

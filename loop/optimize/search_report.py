@@ -69,8 +69,8 @@ class SearchRequest:
     """What to search for, from what, and with what."""
 
     prompt: str
-    """The newest version, ``"extractor"``, or a draft of it; with `study` any version,
-    for example ``"extractor@v1"``."""
+    """An extractor or a judge: the newest version, ``"extractor"``, or a draft of it;
+    with `study` any version, for example ``"extractor@v1"``."""
 
     cohort: str
     """Dev cohort."""
@@ -301,7 +301,7 @@ class SearchReport:
     def data(self) -> dict[str, Any]:
         """The report as JSON data."""
         findings, estimate = self.findings, self.findings.estimate
-        effort = findings.effort
+        effort, agreement = findings.effort, estimate.agreement
         return {
             "prompt": self.spec.prompt,
             "cohort": self.spec.cohort,
@@ -322,6 +322,7 @@ class SearchReport:
                 part: estimate.mean(part)._asdict()
                 for part in ("search", "select", "estimate")
             },
+            "score": estimate.score,
             "estimate": {
                 "parent": estimate.parent._asdict(),
                 "found": estimate.found._asdict(),
@@ -329,6 +330,13 @@ class SearchReport:
                 "kappa_gain": estimate.kappa_gain._asdict(),
                 "cases": estimate.cases,
                 "left_out": estimate.left_out,
+            },
+            "agreement": None
+            if agreement is None
+            else agreement._asdict()
+            | {
+                name: getattr(agreement, name)._asdict()
+                for name in ("parent", "found", "gain")
             },
             "per_label": [one._asdict() for one in estimate.labels],
             "curve": [one._asdict() for one in findings.curve],

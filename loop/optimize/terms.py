@@ -45,8 +45,8 @@ from loop.engines.rules.sentence import Stance
 from loop.engines.rules.vocabulary import GAP, fold, guide_wordings, has_cjk
 from loop.evaluate.align import Codes
 from loop.labels.taxonomy import Label
+from loop.optimize.ground import LabelGround
 from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
-from loop.optimize.objective import SearchGround
 from loop.optimize.splits import Rows
 from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
@@ -175,7 +175,7 @@ class TermMiner:
     def __init__(
         self,
         workspace: WorkspacePaths,
-        ground: SearchGround,
+        ground: LabelGround,
         answers: Codes,
         *,
         refused: Collection[str] = (),
@@ -787,7 +787,7 @@ def _relate(
 
 
 def _label_mentions(
-    workspace: WorkspacePaths, ground: SearchGround, table: MentionTable
+    workspace: WorkspacePaths, ground: LabelGround, table: MentionTable
 ) -> list[list[tuple[int, int, int]]]:
     """Return per label where the version finds it now: sentence, start and end."""
     guides = ground.version.guides

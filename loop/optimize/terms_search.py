@@ -67,7 +67,7 @@ class TermFinder:
         for level in LEVELS:
             made = self._with(self._mine(cases.search, level))
             answers = objective.answers(made, cases.select)
-            score = objective.score(answers, cases.select).macro_f1
+            score = objective.score(answers, cases.select).value
             scores.append(-1 if score is None else score)
         self._selected.append(scores)
         chain = self._mine(cases.known, LEVELS[int(np.argmax(scores))])
@@ -117,8 +117,8 @@ class TermFinder:
             points.append(
                 AcceptedScore(
                     accepted,
-                    objective.score(objective.answers(whole)).macro_f1,
-                    objective.score(np.concatenate(parts), pooled).macro_f1,
+                    objective.score(objective.answers(whole)).value,
+                    objective.score(np.concatenate(parts), pooled).value,
                 )
             )
         return tuple(points)

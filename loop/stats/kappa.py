@@ -385,3 +385,65 @@ def _mean_over(
 
 def _pairs(ratings: NDArray[np.int8]) -> NDArray[np.intp]:
     return np.array(list(combinations(range(check_readers(ratings)), 2)), dtype=np.intp)
+
+
+def distance_columns(
+    own: NDArray[np.intp], others: NDArray[np.float64], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what each case adds to the sums of `distance_kappas`.
+
+    Parameters
+    ----------
+    own
+        Place of one rater's value among the rows of `distances`, shape ``(n_cases,)``.
+    others
+        Share of the other raters who give each value, shape ``(n_cases, n_others)``;
+        each row sums to 1.
+    distances
+        How far values are apart, at least 0, shape ``(n_own, n_others)``.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(n_cases, 1 + n_own + n_others)``: the case's mean distance, which value
+        is its own, and the shares.
+    """
+    observed = (others * distances[own]).sum(axis=1, keepdims=True)
+    return np.hstack([observed, np.eye(len(distances))[own], others])
+
+
+def distance_kappas(
+    sums: NDArray[np.float64], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return kappa weighted by distance, of summed `distance_columns`.
+
+    One less the observed distance over the one of values paired at random: 1 for equal
+    values everywhere, 0 for values that have nothing to do with each other.
+
+    Parameters
+    ----------
+    sums
+        Shape ``(n, 1 + n_own + n_others)``.
+    distances
+        As for `distance_columns`.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(n,)``, at most 1; NaN where values at random are never apart.
+
+    References
+    ----------
+    Cohen J. Weighted kappa. Psychol Bull 1968;70:213-220.
+
+    Examples
+    --------
+    >>> steps = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    >>> others = np.eye(3)[[0, 1, 1, 2]]
+    >>> columns = distance_columns(np.array([0, 1, 2, 2]), others, steps)
+    >>> round(float(distance_kappas(columns.sum(axis=0, keepdims=True), steps)[0]), 4)
+    0.7143
+    """
+    observed, own, others = np.split(sums, [1, 1 + len(distances)], axis=1)
+    expected = np.einsum("na,ab,nb->n", own, distances, others)
+    return 1 - divide(observed[:, 0] * own.sum(axis=1), expected)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import EngineError
-from loop.core.records import Clarification, Completion, Value
+from loop.core.records import Clarification, Completion, ErrorWeight, PromptTask, Value
 from loop.engines import base
 from loop.engines.rules.engine import RulesEngine
 from loop.optimize import gepa_search
@@ -16,9 +16,9 @@ from loop.optimize.objective import open_objective
 from loop.optimize.proposals import INSTRUCTIONS, Objection, ProposalReader
 from loop.optimize.reflect import Reflector
 from loop.optimize.splits import split_cases
-from loop.review.status import read_kept
+from loop.review.status import KeptVerdict, VerdictState, read_kept
 from loop.review.submit import save_verdicts
-from loop.review.verdict import Context, Edits, Judgement
+from loop.review.verdict import Context, Edits, ErrorVerdict, Judgement
 from loop.run.asking import hold_engine
 from loop.run.store import open_store
 from tests.optimize.made_task import Notes, propose_term
@@ -192,6 +192,13 @@ def test_each_component_has_its_own_question():
         assert "<side_info>" in text
     assert "as YAML" in made["edema"]
     assert "YAML" not in made[INSTRUCTIONS]
+    judging = question_templates(["omission", INSTRUCTIONS], PromptTask.JUDGE)
+    assert "no_error" in judging["omission"]
+    assert "terms" not in judging["omission"]
+    assert "a candidate\nradiology report" in judging[INSTRUCTIONS]
+    for before, now in zip(made.values(), judging.values(), strict=True):
+        assert max(map(len, now.splitlines())) <= 90
+        assert before != now
 
 
 def kept_verdicts(workspace):
@@ -242,6 +249,25 @@ def test_what_clinicians_said_is_told(improvable):
     assert "comment: told by the ward" in full.by_pair["c1", EFFUSION]
 
 
+def test_the_counts_that_a_clinician_gives_are_told():
+    """A verdict on a judge says what is right as counts."""
+    kinds = (ErrorWeight.SIGNIFICANT, ErrorWeight.NO_ERROR, ErrorWeight.SIGNIFICANT)
+    errors = tuple(
+        ErrorVerdict(words="x", said=ErrorWeight.SIGNIFICANT, right=one)
+        for one in kinds
+    )
+    kept = KeptVerdict(
+        id="v",
+        verdict=verdict("p1", label="omission", errors=errors),
+        circumstances=MADE_ON,
+        created="",
+        state=VerdictState.OPEN,
+        pairs=(("p1", "omission"),),
+    )
+    told = gather_verdicts([kept]).by_pair["p1", "omission"]
+    assert told == "model wrong; right is 2 significant, 0 insignificant"
+
+
 def test_questions_carry_what_clinicians_said(improvable, objective):
     """The rules they asked for stand in every question about the label."""
     asked = Asked()
@@ -264,8 +290,8 @@ def test_labels_that_fail_come_first():
     choose = gepa_search._ByNeed(("a", "b"), words=True)
 
     def case(*right):
-        decided = np.array([True, True])
-        return gepa_search._ScoredCase(0, np.zeros(2), np.array(right), decided)
+        points = np.array(right, dtype=float)
+        return gepa_search._ScoredCase(0, np.zeros(2), points, points < 1)
 
     both, second = [case(False, False)], [case(True, False)]
     assert choose(None, both, [], 0, {}) == ["a"]

@@ -112,8 +112,8 @@ def test_a_guide_by_which_its_label_loses_is_put_back(objective):
 def test_a_wording_stays_unless_another_one_is_as_good_everywhere(points, kept):
     """Of equals the first."""
     objective = SimpleNamespace(
-        ground=SimpleNamespace(scored=np.array([True, True])),
+        ground=SimpleNamespace(scored=np.array([True, True]), best=1.0),
         answers=lambda one, rows: one,
-        score=lambda one, rows: SimpleNamespace(f1=np.array(points[one])),
+        score=lambda one, rows: SimpleNamespace(by_label=np.array(points[one])),
     )
     assert find_pareto(objective, tuple(points), np.arange(3)) == kept

@@ -30,7 +30,8 @@ def test_scores_are_those_of_a_run(taught):
         guides = guide_with(objective.ground.version, EFFUSION, "collection")
         score = objective.score(objective.answers(objective.candidate(guides)))
     for place, label in enumerate(objective.ground.labels):
-        assert tuple(score.counts[place]) == known[label].confusion
+        assert score.by_label[place] == known[label].confusion.f1
+        assert np.nansum(score.points[:, place]) == known[label].confusion.correct
 
 
 def test_nothing_asked_is_a_run(taught):
@@ -143,7 +144,7 @@ def test_what_cannot_be_read_is_wrong(taught):
     with open_objective(taught.workspace, "tiny", "dev") as objective:
         truth = np.array([[1, 0, -1]], np.int8)
         unread = np.full((1, 3), ValueCode.UNPARSED, np.int8)
-        assert objective.decided(unread, truth).tolist() == [[0, 1, -1]]
+        assert objective.ground.decided(unread, truth).tolist() == [[0, 1, -1]]
 
 
 @pytest.mark.parametrize("role", ["external", "taxonomy"])

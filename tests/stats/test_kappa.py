@@ -14,6 +14,8 @@ from loop.stats.confusion import Confusion
 from loop.stats.kappa import (
     bounded_kappa,
     cohen_kappa,
+    distance_columns,
+    distance_kappas,
     leave_one_out,
     mean_pairwise_kappa,
     pairwise_kappas,
@@ -279,3 +281,30 @@ def test_one_reader_is_refused():
         fleiss_kappa(readers()[:, :1])
     with pytest.raises(ValueError, match="got -2"):
         krippendorff_alpha(np.full((3, 2), -2, dtype=np.int8))
+
+
+@pytest.mark.parametrize("kind", [None, "linear"])
+def test_kappa_by_distance_is_cohens_of_equal_values_and_of_steps(kind):
+    """Where distances are 0 and 1, Cohen's kappa; where they are steps, the linear."""
+    rng = np.random.default_rng(5)
+    one = rng.integers(0, 4, 80)
+    two = np.clip(one + rng.integers(-1, 2, 80), 0, 3)
+    steps = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    distances = np.minimum(steps, 1) if kind is None else steps
+    sums = distance_columns(one, np.eye(4)[two], distances).sum(axis=0, keepdims=True)
+    table = np.zeros((4, 4))
+    np.add.at(table, (one, two), 1)
+    known = inter_rater.cohens_kappa(table, wt=kind, return_results=False)
+    assert distance_kappas(sums, distances)[0] == pytest.approx(known)
+
+
+def test_kappa_by_distance_of_a_constant_is_zero_or_undefined():
+    """Who always says the same agrees by chance alone, however near it is."""
+    others = np.eye(2)[[0, 0, 0, 1]]
+    for distances, expected in (
+        (np.array([[0.0, 1.0]]), 0.0),
+        (np.zeros((1, 2)), np.nan),
+    ):
+        columns = distance_columns(np.zeros(4, dtype=np.intp), others, distances)
+        found = distance_kappas(columns.sum(axis=0, keepdims=True), distances)
+        assert found == pytest.approx([expected], nan_ok=True)

@@ -233,6 +233,7 @@ def test_a_hostile_wording_is_text():
         engines=(),
         calls=None,
         parts=dict.fromkeys(PARTS, PartScores(None, None)),
+        score="macro-F1",
         gain=Gain(None, None, None),
         proposals=(one,),
     )
