@@ -182,7 +182,7 @@ def test_a_form_that_was_begun_is_there_after_a_reload(context):
     shown = look(context).clusters
     assert shown.count("data-begun") == 1
     assert "Not yet</textarea>" in shown
-    assert "<script>" not in shown and "49" not in HOSTILE
+    assert "<script>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}" in shown
     events.begin(visit(context, right=Right.JUDGE, form="", id=name), "", "made")
     assert "data-begun" not in look(context).clusters

@@ -187,9 +187,9 @@ def find_phrases(cluster, word):
         (rename_cluster, ["肺炎", SPINE[1]], "no id can be made"),
         (rename_cluster, ["Fracture!", SPINE[1]], "the id 'fracture' already"),
         (merge_cluster, ["nowhere"], "no cluster has that phrase"),
-        (merge_cluster, ["scoliosis"], "is the cluster itself"),
+        (merge_cluster, ["Scoliosis ... spine"], "is the cluster itself"),
         (split_cluster, [[]], "tick the phrases"),
-        (split_cluster, [["scoliosis"]], "not all of them"),
+        (split_cluster, [["scoliosis ... spine"]], "not all of them"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(place, edit, given, words):
