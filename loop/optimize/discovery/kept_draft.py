@@ -46,12 +46,14 @@ from loop.optimize.discovery.taxonomy_draft import (
     read_taxonomy_draft,
 )
 
+_OPEN: Final = ClusterDecision.UNDECIDED
+
 KEY: Final = 16
 """Digits of a digest that tell one cluster from another."""
 
 Counts = TypeVar("Counts", bound=BaseModel)
 
-Edit = Callable[[TaxonomyDraft, Taxonomy], TaxonomyDraft]
+ClusterEdit = Callable[[TaxonomyDraft, Taxonomy], TaxonomyDraft]
 """What a decision makes of a draft, with the labels there are."""
 
 
@@ -95,8 +97,8 @@ def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisi
 
     Where the same phrases were found, every cluster stays as it was put together. Where
     they are others, clusters of the same phrases stay decided. A new label that is in
-    the taxonomy by now is one that its clusters are mapped to. The file that was there
-    stays in the folder ``before``, under a name with its digest.
+    the taxonomy by now is one that its clusters are mapped to. A file in which anything
+    was decided stays in the folder ``before``, under a name with its digest.
 
     Raises
     ------
@@ -113,8 +115,11 @@ def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisi
         before = read_kept_draft(workspace, found.cohort)
         if before is not None:
             made, carried = _carry_over(before.draft, made, found.taxonomy)
-            old = path.parent / "before" / f"{path.stem}-{before.digest[:12]}.yaml"
-            write_atomic(old, read_text(path), mode=0o600)
+            if any(
+                one.by or one.decision is not _OPEN for one in before.draft.clusters
+            ):
+                old = path.parent / "before" / f"{path.stem}-{before.digest[:12]}.yaml"
+                write_atomic(old, read_text(path), mode=0o600)
         write_atomic(path, dump_taxonomy_draft(made), mode=0o600)
     return carried
 
@@ -122,22 +127,24 @@ def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisi
 def _carry_over(
     before: TaxonomyDraft, made: TaxonomyDraft, taxonomy: Taxonomy
 ) -> tuple[TaxonomyDraft, CarriedDecisions]:
-    found = {cluster_key(one): one.found for one in made.clusters}
-    old = {cluster_key(one): one for one in before.clusters}
     if before.phrases_digest == made.phrases_digest:
+        found = {one.found["phrases_digest"]: one.found for one in made.clusters}
         clusters = [
-            one.model_copy(update={"found": found.get(key, one.found)})
-            for key, one in old.items()
+            one.model_copy(
+                update={"found": found.get(str(one.found.get("phrases_digest")), {})}
+            )
+            for one in before.clusters
         ]
     else:
+        old = {cluster_key(one): one for one in before.clusters}
         clusters = [
-            old[key].model_copy(update={"found": one.found}) if key in old else one
-            for key, one in zip(found, made.clusters, strict=True)
+            old.get(cluster_key(one), one).model_copy(update={"found": one.found})
+            for one in made.clusters
         ]
     described = {fold_name(one.name) for one in before.labels}
     clusters = [_settle(one, described, taxonomy) for one in clusters]
-    decided = sum(one.decision is not ClusterDecision.UNDECIDED for one in clusters)
-    was = sum(one.decision is not ClusterDecision.UNDECIDED for one in before.clusters)
+    decided = sum(one.decision is not _OPEN for one in clusters)
+    was = sum(one.decision is not _OPEN for one in before.clusters)
     draft = made.model_copy(
         update={"clusters": tuple(clusters), "labels": before.labels}
     )
@@ -164,7 +171,7 @@ def edit_kept_draft(
     workspace: WorkspacePaths,
     cohort: str,
     key: str,
-    edit: Edit,
+    edit: ClusterEdit,
     actor: Actor,
     *,
     now: Clock = utc_now,
@@ -296,17 +303,17 @@ def _read(data: object, model: type[Counts]) -> Counts | None:
         return None
 
 
-def leave_cluster(key: str) -> Edit:
+def leave_cluster(key: str) -> ClusterEdit:
     """Return the decision to decide nothing, in place of what was decided."""
     return lambda draft, taxonomy: _put(draft, key, _undecided)
 
 
-def drop_cluster(key: str) -> Edit:
+def drop_cluster(key: str) -> ClusterEdit:
     """Return the decision that a cluster is no finding, or shall be no label."""
     return lambda draft, taxonomy: _decide(draft, key, ClusterDecision.DROP)
 
 
-def map_cluster(key: str, label: str) -> Edit:
+def map_cluster(key: str, label: str) -> ClusterEdit:
     """Return the decision that a cluster belongs to a label of the taxonomy.
 
     Parameters
@@ -327,7 +334,9 @@ def map_cluster(key: str, label: str) -> Edit:
     return edit
 
 
-def rename_cluster(key: str, name: str, definition: str, group: str = "") -> Edit:
+def rename_cluster(
+    key: str, name: str, definition: str, group: str = ""
+) -> ClusterEdit:
     """Return the decision that a cluster becomes a new label, or a part of it.
 
     A label of that name that the draft has already is described anew.
@@ -371,7 +380,7 @@ def rename_cluster(key: str, name: str, definition: str, group: str = "") -> Edi
     return edit
 
 
-def merge_cluster(key: str, other: str) -> Edit:
+def merge_cluster(key: str, other: str) -> ClusterEdit:
     """Return the decision that a cluster is one with another.
 
     A decided one gives its decision; into one that is undecided the phrases are moved.
@@ -399,7 +408,7 @@ def merge_cluster(key: str, other: str) -> Edit:
             )
         if cluster_key(into) == key:
             raise DataError("that is the cluster itself. Choose another one.")
-        if into.decision is not ClusterDecision.UNDECIDED:
+        if into.decision is not _OPEN:
             return _decide(draft, key, into.decision, into.label)
         moved = next(one for one in draft.clusters if cluster_key(one) == key)
         joined = into.model_copy(update={"phrases": (*into.phrases, *moved.phrases)})
@@ -411,7 +420,7 @@ def merge_cluster(key: str, other: str) -> Edit:
     return edit
 
 
-def split_cluster(key: str, phrases: Sequence[str]) -> Edit:
+def split_cluster(key: str, phrases: Sequence[str]) -> ClusterEdit:
     """Return the decision that some phrases are a cluster of their own, undecided."""
 
     def edit(draft: TaxonomyDraft, taxonomy: Taxonomy) -> TaxonomyDraft:
@@ -467,7 +476,7 @@ def _decide(
 
 
 def _undecided(cluster: DraftCluster) -> DraftCluster:
-    made = {"decision": ClusterDecision.UNDECIDED, "label": ""}
+    made = {"decision": _OPEN, "label": ""}
     return cluster.model_copy(update=made)
 
 

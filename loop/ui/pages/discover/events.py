@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import gradio as gr
 
@@ -10,7 +11,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.records import PromptTask
 from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.kept_draft import (
-    Edit,
+    ClusterEdit,
     drop_cluster,
     edit_kept_draft,
     keep_discovery,
@@ -28,6 +29,7 @@ from loop.ui.html import notice
 from loop.ui.pages.base import SAME
 from loop.ui.pages.discover.state import (
     FORMS,
+    NO_FORM,
     ClusterFilter,
     ClusterForm,
     discover_key,
@@ -155,11 +157,14 @@ def decide(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutp
         # What the page shows is not there any more: shown afresh, with the reason.
         text = notice(str(error), kind="error", title="Not done")
         return show_page(visit, name, text)
-    drop_form(visit, name)
-    return show_state(read_state(visit, name), said)._replace(said="", why=SAME)
+    state = read_state(visit, name)
+    if state.begun.cluster == form.cluster:
+        drop_form(visit, name)
+        state = replace(state, begun=NO_FORM)
+    return show_state(state, said)._replace(said="", why=SAME)
 
 
-def _edit(form: ClusterForm) -> tuple[Edit, str]:
+def _edit(form: ClusterForm) -> tuple[ClusterEdit, str]:
     """Return what was decided, and how that is said."""
     key = form.cluster
     match form.form:

@@ -67,7 +67,6 @@ class DiscoverOutputs(NamedTuple):
     change: Any = SAME
     deciding: Any = SAME
     why: Any = SAME
-    take: Any = SAME
 
 
 class PhraseRow(NamedTuple):
@@ -135,7 +134,7 @@ def show_page(visit: Visit, cohort: str | None, said: str = "") -> DiscoverOutpu
         state = read_state(visit, cohort)
     except LoopError as error:
         text = visit.context.without_root(str(error))
-        return _closed(notice(text, title=f"Nothing is discovered in {cohort}"))
+        return _closed(notice(text, title=f"Cohort {cohort}"))
     return show_state(state)._replace(said=said)
 
 
@@ -154,10 +153,10 @@ def show_state(state: DiscoverState, told: str = "") -> DiscoverOutputs:
         head=show_head(state),
         clusters=show_clusters(state, told),
     )
-    return with_change(outputs, state)
+    return _with_change(outputs, state)
 
 
-def with_change(outputs: DiscoverOutputs, state: DiscoverState) -> DiscoverOutputs:
+def _with_change(outputs: DiscoverOutputs, state: DiscoverState) -> DiscoverOutputs:
     """Return `outputs` with what taking the draft would do, and its button."""
     change: TaxonomyChange | None = None
     trouble = ""
