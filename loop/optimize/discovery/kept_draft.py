@@ -212,8 +212,8 @@ def edit_kept_draft(
             )
         if all(cluster_key(one) != key for one in before.clusters):
             raise ConflictError(
-                "somebody split or merged this cluster since it was shown here. The "
-                "list is fresh when the page is opened again."
+                "somebody split or merged this cluster meanwhile. Look at the list "
+                "again, and decide then."
             )
         after = _without_idle(edit(before, taxonomy))
         known = {_mark(one) for one in before.clusters}

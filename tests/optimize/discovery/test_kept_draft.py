@@ -185,7 +185,7 @@ def find_phrases(cluster, word):
         (rename_cluster, ["Spine", "Too short."], "fewer than 20 characters"),
         (rename_cluster, ["", SPINE[1]], "give the new label a name"),
         (rename_cluster, ["肺炎", SPINE[1]], "no id can be made"),
-        (rename_cluster, ["Fracture!", SPINE[1]], "the id 'fracture' already"),
+        (rename_cluster, ["Fracturé", SPINE[1]], "the id 'fracture' already"),
         (merge_cluster, ["nowhere"], "no cluster has that phrase"),
         (merge_cluster, ["Scoliosis ... spine"], "is the cluster itself"),
         (split_cluster, [[]], "tick the phrases"),

@@ -174,7 +174,7 @@ def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[A
     people = [ALL, *((name, name) for name in names)]
     who = filters.reviewer if filters.reviewer in names else ""
     drawn = list_samples(visit.context.workspace, place.cohort)
-    samples = [ALL, *((f"Cases of {name}", name) for name in drawn)]
+    samples = [ALL, *((name, name) for name in drawn)]
     shown: dict[str, Any] = {
         **filters._asdict(),
         "sample": gr.Dropdown(
