@@ -202,7 +202,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(place, edit, given, 
 
 def test_a_label_that_is_not_there_is_named_with_the_closest_one(place):
     """A name is typed by hand."""
-    with pytest.raises(UnknownLabelError, match="fracture"):
+    with pytest.raises(UnknownLabelError, match="Fracture"):
         decide(place, "scoliosis", map_cluster, "fractur")
 
 
