@@ -1,6 +1,7 @@
 """The page Discover without a browser: what is shown, who may decide, what is kept."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,15 @@ def discovered(tmp_path_factory, first_version):
     place = WorkspacePaths(Path(shutil.copytree(first_version.root, root)))
     add_cohort(place, reports())
     add_cohort(place, [f"Other {one}" for one in reports(6)], name="x", role="external")
-    keep_discovery(place, discover_findings(place, "made"))
-    return place
+    found = discover_findings(place, "made")
+    keep_discovery(place, found)
+    return place, found
 
 
 @pytest.fixture
 def context(tmp_path, discovered):
     """Serve a copy of it without a browser."""
-    root = shutil.copytree(discovered.root, tmp_path.resolve() / "ws")
+    root = shutil.copytree(discovered[0].root, tmp_path.resolve() / "ws")
     with opened(WorkspacePaths(Path(root))) as context:
         yield context
 
@@ -191,7 +193,7 @@ def test_a_form_that_was_begun_is_there_after_a_reload(context):
     assert "data-begun" not in look(context).clusters
 
 
-def test_the_draft_is_taken_as_it_was_seen(context):
+def test_the_draft_is_taken_as_it_was_seen(context, discovered, monkeypatch):
     """With a reason that was kept while it was typed, under the name of the editor."""
     decide(context, "degenerative", "name", **SPINE)
     seen = look(context, UserRole.EDITOR)
@@ -212,6 +214,8 @@ def test_the_draft_is_taken_as_it_was_seen(context):
     entry = read_ledger(context.workspace.ledger)[-1]
     assert (entry.action, entry.actor) == ("taxonomy_revised", "Dr Ed")
     assert state.find_why(editor, "made") == ""
+    now = replace(discovered[1], taxonomy=read_taxonomy(context.workspace.labels))
+    monkeypatch.setattr(events, "discover_findings", lambda *_, **__: now)
     again(context)
     shown = look(context, UserRole.EDITOR)
     assert "counts as Degenerative Spine" in shown.clusters

@@ -1,6 +1,7 @@
 """The draft that several people decide on: each decision is kept, nothing is lost."""
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from loop.cli import discover as cli
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError, UnknownLabelError
 from loop.core.ledger import read_ledger
@@ -242,8 +244,8 @@ def test_discovering_again_keeps_what_was_decided(place, ready):
     decide(place, "tortuous", map_cluster, "mediastinal other")
     old = read_kept_draft(place, "made").digest
     take_kept_draft(place, "made", old, WHO, why="taken")
-    carried = keep_discovery(place, discover_findings(place, "made"))
-    assert carried == (3, 0)
+    now = replace(ready[1], taxonomy=read_taxonomy(place.labels))
+    assert keep_discovery(place, now) == (3, 0)
     spine = find(place, "degenerative")
     assert (spine.decision, spine.label) == (ClusterDecision.MAP, SPINE[0])
     assert spine.by == WHO.name
@@ -253,17 +255,20 @@ def test_discovering_again_keeps_what_was_decided(place, ready):
     assert [one.name for one in folder.iterdir()] == [f"made-{old[:12]}.yaml"]
 
 
-def test_other_phrases_lose_only_what_is_not_there_any_more(place):
+def test_other_phrases_lose_only_what_is_not_there_any_more(place, ready):
     """The others stay decided; what is lost is counted, and stays in the file."""
     decide(place, "scoliosis", drop_cluster)
     decide(place, "tortuous", map_cluster, "mediastinal other")
-    found = discover_findings(place, "made", min_reports=7)
+    left = [one for one in ready[1].clusters if "tortuous" not in one.name]
+    found = replace(ready[1], clusters=tuple(left))
     assert keep_discovery(place, found) == (1, 1)
+    assert all("tortuous" not in p for c in draft_of(place).clusters for p in c.phrases)
     assert find(place, "scoliosis").decision is ClusterDecision.DROP
 
 
-def test_the_verb_keeps_clusters_for_the_page(place):
+def test_the_verb_keeps_clusters_for_the_page(place, ready, monkeypatch):
     """Where something was decided, too."""
+    monkeypatch.setattr(cli, "discover_findings", lambda *_, **__: ready[1])
     decide(place, "scoliosis", drop_cluster)
     words = ["discover", "made", "--keep", "-w", str(place.root)]
     done = CliRunner().invoke(app, words)
