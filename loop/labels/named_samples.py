@@ -61,6 +61,8 @@ def check_sample_name(name: str) -> str:
 def keep_review_sample(workspace: WorkspacePaths, sample: ReviewSample) -> None:
     """Keep cases that were drawn for review; the same ones once more change nothing.
 
+    One of a cohort that was imported again since gives its name away.
+
     Raises
     ------
     DataError
@@ -73,15 +75,14 @@ def keep_review_sample(workspace: WorkspacePaths, sample: ReviewSample) -> None:
     with locked(path.with_suffix(".lock")):
         if path.exists():
             known = _read(path)
-            if (known.case_ids, known.cohort_digest) == (
-                sample.case_ids,
-                sample.cohort_digest,
-            ):
+            here = known.cohort_digest == sample.cohort_digest
+            if here and known.case_ids == sample.case_ids:
                 return
-            raise DataError(
-                f"other cases of cohort {sample.cohort} have the name "
-                f"{quoted(sample.name)}. Give another one."
-            )
+            if here:
+                raise DataError(
+                    f"other cases of cohort {sample.cohort} have the name "
+                    f"{quoted(sample.name)}. Give another one."
+                )
         write_atomic(path, sample.model_dump_json(indent=1) + "\n", mode=0o600)
 
 

@@ -11,6 +11,8 @@ from loop.cli import agreement, evaluate, failures, plan, reading, sample
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.labels.cohort import read_cohort
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.labels.named_samples import list_samples, read_sampled_cases
 from loop.labels.value_sample import newest_sample
 from loop.optimize.sample import draw_cases
@@ -196,7 +198,10 @@ def test_a_list_for_review_is_kept_under_a_name(call, pool):
     assert "cannot be the name" in str(call(*draw, "../x").exception)
     reading = call("sample", "pool", "--for", "reading", "--name", "worth")
     assert reading.exit_code == 2
-    add_cohort(pool, pool.root.parent, "pool", 30, 9, labels=False, role="external")
+    path = pool.root.parent / "again.csv"
+    path.write_text("case_id,text\na,Clear.\n")
+    options = ImportOptions(name="pool", role="external", replace=True)
+    import_cohort(pool, path, options, actor=EDITOR)
     with pytest.raises(DataError, match="imported again"):
         read_sampled_cases(pool, "pool", "worth")
 
