@@ -346,7 +346,7 @@ def test_cases_of_a_sample_are_listed_alone(ann, context):
     assert [value for _, value in sample_menu(ann).choices] == ["", "worth"]
     place = on(ann, "f1")
     shown = ann.act(events.narrow, place, Filters(sample="worth"))
-    assert shown["place"].pair == ("c1", "cardiomegaly")
+    assert shown["place"].case == "c1"
     assert "1</b> of 3 pairs" in shown["queue"]
     assert sample_menu(ann).value == "worth"
     # What is not there, or not any more, lets all through.
