@@ -38,6 +38,7 @@ from loop.optimize.discovery.documents import (
     render_discovery_csv,
     render_discovery_html,
 )
+from loop.optimize.discovery.kept_draft import keep_discovery
 from loop.optimize.discovery.taxonomy_change import (
     TaxonomyChange,
     check_taxonomy_draft,
@@ -69,6 +70,12 @@ def discover(
         Path | None,
         typer.Option("--draft", help="Write a taxonomy draft (YAML) to edit."),
     ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Keep the clusters for the page Discover of the workbench."
+        ),
+    ] = False,
     take: Annotated[
         Path | None,
         typer.Option("--take", help="Take an edited draft into labels/taxonomy.yaml."),
@@ -113,11 +120,15 @@ def discover(
     --draft writes the clusters as a file in which you drop, merge, split and name
     them; --take adds what you decided to labels/taxonomy.yaml and records it in the
     ledger. With --dry-run it says which prompts and references would no longer fit.
+    The page Discover of the workbench does the same for several people: --keep gives it
+    the clusters, and what was decided there stays.
     """
     if (cohort is None) == (take is None):
         raise typer.BadParameter("name a cohort, or a draft with --take")
     place = open_workspace(workspace)
     if take is not None:
+        if keep:
+            raise typer.BadParameter("--keep goes with a cohort")
         _take(place, take, dry_run=dry_run, why=why, actor=actor, as_json=as_json)
         return
     if dry_run or why:
@@ -146,10 +157,16 @@ def discover(
             lambda: format_taxonomy_draft(place, found),
         ),
     )
+    carried = keep_discovery(place, found) if keep else None
     if as_json:
         print_json(discovery_data(found))
-    else:
-        show_discovery(found)
+        return
+    show_discovery(found)
+    if carried is not None:
+        say(
+            "kept for the page Discover; clusters decided as they were: "
+            f"{carried.kept}, decided and not there any more: {carried.lost}"
+        )
 
 
 def show_discovery(found: Discovery) -> None:

@@ -26,12 +26,14 @@ from loop.cli.console import (
 from loop.cli.reading import plans_data
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import NOT_ESTIMABLE, percent, share
+from loop.labels.named_samples import check_sample_name
 from loop.optimize.sample import (
     EVEN,
     CaseSample,
     PartWorth,
     SamplePurpose,
     draw_cases,
+    keep_drawn_list,
     keep_reading_sample,
 )
 from loop.optimize.sample_documents import (
@@ -95,6 +97,14 @@ def sample(
             "default: all.",
         ),
     ] = None,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            help="With --for review: keep the cases under this name; the page Review "
+            "can list them alone.",
+        ),
+    ] = "",
     replace: Annotated[
         bool,
         typer.Option(
@@ -129,16 +139,11 @@ def sample(
 
     For reading, the draw is recorded: a reference that decides its cases, and not the
     whole cohort, is weighted by `ranloop evaluate` and never read as a random one. For
-    review it is a list, and nothing is kept.
+    review it is a list, which is kept only under a --name.
     """
     place = open_workspace(workspace)
     reading = purpose is SamplePurpose.READING
-    if not reading and (reader or overlap is not None or replace):
-        raise typer.BadParameter(
-            "--reader, --overlap and --replace are for --for reading"
-        )
-    if overlap is not None and not reader:
-        raise typer.BadParameter("--overlap is for readers: name them with --reader")
+    _check_options(reading, name, reader or (), overlap, replace=replace)
     for path in (html, csv, listed):
         if path is not None:
             own_output(path, place)
@@ -161,6 +166,8 @@ def sample(
             overlap=overlap,
             replace=replace,
         )
+    if name and not dry_run:
+        keep_drawn_list(place, found, name, actor=acting(actor, role))
     write_documents(
         (html, csv, listed),
         (
@@ -179,9 +186,37 @@ def sample(
         say("dry run: nothing was kept")
     elif reading:
         say_recorded(place, found, number, plans)
-        name = shlex.quote(plans[0].reader) if plans else "NAME"
+        who = shlex.quote(plans[0].reader) if plans else "NAME"
         again = f"assign {cohort} --sample" if not plans else f"next {cohort}"
-        say(f"next: ranloop reading {again} --reader {name}")
+        say(f"next: ranloop reading {again} --reader {who}")
+    else:
+        _say_review(found, name)
+
+
+def _check_options(
+    reading: bool,
+    name: str,
+    readers: Sequence[str],
+    overlap: int | None,
+    *,
+    replace: bool,
+) -> None:
+    """Refuse options that are for the other purpose."""
+    if not reading and (readers or overlap is not None or replace):
+        raise typer.BadParameter(
+            "--reader, --overlap and --replace are for --for reading"
+        )
+    if name and reading:
+        raise typer.BadParameter("--name is for --for review: this one has a number")
+    if name:
+        check_sample_name(name)
+    if overlap is not None and not readers:
+        raise typer.BadParameter("--overlap is for readers: name them with --reader")
+
+
+def _say_review(found: CaseSample, name: str) -> None:
+    if name:
+        say(f"kept as {name}: choose it under Sample on the page Review")
     else:
         say(
             f"next: ranloop failures {found.weighed.run} --cases-file FILE, written "

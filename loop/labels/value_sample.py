@@ -168,6 +168,25 @@ def newest_sample(workspace: WorkspacePaths, cohort_name: str) -> KeptSample | N
     return _read(workspace, record, number) if number else None
 
 
+def read_sample(workspace: WorkspacePaths, cohort_name: str, number: int) -> KeptSample:
+    """Return one value sample of a cohort.
+
+    Raises
+    ------
+    DataError
+        It was never drawn; or as `newest_sample`.
+    LedgerError
+        The ledger is broken.
+    """
+    record = read_record(workspace, cohort_name)
+    if number not in record.samples:
+        raise DataError(
+            f"cohort {cohort_name} has no value sample {number}. Draw one with "
+            f"`ranloop sample {cohort_name} --for reading`."
+        )
+    return _read(workspace, record, number)
+
+
 def find_sample(
     workspace: WorkspacePaths, record: CohortRecord, reference: int
 ) -> KeptSample | None:

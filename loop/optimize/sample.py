@@ -28,6 +28,7 @@ from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.sampled import failing_rows, judged_labels
 from loop.labels.cohort import Cohort, read_cohort, read_record, require_reports
+from loop.labels.named_samples import ReviewSample, keep_review_sample
 from loop.labels.value_sample import DrawnCase, ValueSample, keep_sample
 from loop.optimize.unread import PARTS, choose_runs, label_weights, measure_parts
 from loop.review.reading.assignment import (
@@ -64,7 +65,7 @@ class SamplePurpose(StrEnum):
     """Readers label the cases blind, and the reference keeps their chances."""
 
     REVIEW = "review"
-    """A list of cases to look at with the answers; nothing is kept."""
+    """A list of cases to look at with the answers; kept where it gets a name."""
 
 
 class PartWorth(NamedTuple):
@@ -342,6 +343,31 @@ def keep_reading_sample(
         return number, ()
     with open_store(workspace) as store:
         return number, assign_cases(store, assignment, wanted, actor)
+
+
+def keep_drawn_list(
+    workspace: WorkspacePaths, found: CaseSample, name: str, *, actor: Actor
+) -> None:
+    """Keep a drawn sample for review under a name, as a filter of the page Review.
+
+    Raises
+    ------
+    DataError
+        The name cannot be used, or other cases of the cohort have it.
+    WriteError
+        The workspace cannot be written.
+    """
+    cohort = found.weighed.cohort
+    sample = ReviewSample(
+        name=name,
+        cohort=cohort.name,
+        cohort_digest=cohort.digest,
+        run=found.weighed.run,
+        seed=found.seed,
+        by=actor.name,
+        case_ids=tuple(one.case_id for one in found.drawn),
+    )
+    keep_review_sample(workspace, sample)
 
 
 def _deal(

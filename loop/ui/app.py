@@ -22,6 +22,7 @@ from loop.ui.html import show
 from loop.ui.loading import SlimBlocks
 from loop.ui.pages import overview
 from loop.ui.pages.base import SAME, Page
+from loop.ui.pages.discover import page as discover
 from loop.ui.pages.files import page as files
 from loop.ui.pages.judges import page as judges
 from loop.ui.pages.judges.events import holds_pairs, open_on_case
@@ -43,6 +44,7 @@ BUILDERS: tuple[Callable[[EventRegistry, PageHeader], Page], ...] = (
     review.build,
     readers.build,
     judges.build,
+    discover.build,
     revise.build,
     versions.build,
     runs.build,

@@ -87,13 +87,15 @@ def form_panel(value: str = "", *, elem_id: str) -> gr.HTML:
 def proposals_panel(*, elem_id: str) -> gr.HTML:
     """Return an area of server-made HTML with proposals that are decided one by one.
 
-    Its events are ``act`` and ``decide`` (with the id, and what was written).
+    Its events are ``act``, ``decide`` (with the id, and what was written), and
+    ``begin``, with a form as far as it is filled.
     """
     return gr.HTML(
         "",
         # Gradio looks for the names of events in the script.
         js_on_load=(
-            "// 'act', 'decide'\nwindow.ranloopProposals(element, trigger, watch);"
+            "// 'act', 'decide', 'begin'\n"
+            "window.ranloopProposals(element, trigger, watch);"
         ),
         elem_id=elem_id,
         apply_default_css=False,

@@ -124,6 +124,25 @@ _REVISE = (
     ("r", f"{_PROPOSAL} [data-open=refuse]", "refuse it, with a reason"),
 )
 
+_CLUSTER = "#discover-clusters .proposal.is-current"
+
+_DISCOVER = (
+    ("j", "#discover-clusters [data-move=next]", "next cluster"),
+    ("k", "#discover-clusters [data-move=previous]", "cluster before"),
+    ("n", f"{_CLUSTER} [data-open=name]", "name it: a new label, or a part of one"),
+    ("m", f"{_CLUSTER} [data-open=map]", "map it to a label"),
+    ("g", f"{_CLUSTER} [data-open=merge]", "merge it with another cluster"),
+    ("s", f"{_CLUSTER} [data-open=split]", "split phrases off"),
+    ("d", f"{_CLUSTER} [data-decide=drop]", "drop it"),
+    ("u", f"{_CLUSTER} [data-decide=leave]", "undecided again"),
+    (
+        "ctrl+Enter",
+        f"{_CLUSTER} form:not([hidden]) [type=submit]",
+        "do what the form says, also while typing",
+    ),
+    ("W", "#discover-why textarea", "write the reason"),
+)
+
 _OVERVIEW = (
     ("u", "#overview-unanswered", "unparsed and failed cases of this run, by cause"),
 )
@@ -142,6 +161,7 @@ _GROUPS = (
     ("Label", _LABEL),
     ("Adjudicate", _ADJUDICATE),
     ("Judges", _JUDGES),
+    ("Discover", _DISCOVER),
     ("Revise", _REVISE),
     ("Runs", _RUNS),
 )

@@ -11,6 +11,9 @@ from loop.cli import agreement, evaluate, failures, plan, reading, sample
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.labels.cohort import read_cohort
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.named_samples import list_samples, read_sampled_cases
 from loop.labels.value_sample import newest_sample
 from loop.optimize.sample import draw_cases
 from tests.optimize.conftest import pool as pool
@@ -174,6 +177,44 @@ def test_documents_are_never_written_over_the_workspace(call, pool):
     found = call("sample", "pool", "--for", "review", "--csv", str(target))
     assert isinstance(found.exception, DataError)
     assert target.read_bytes() == before
+
+
+def test_a_list_for_review_is_kept_under_a_name(call, pool):
+    """For the page Review; another draw needs another name, and none has a number's."""
+    draw = ("sample", "pool", "--for", "review", "-n", "12", "--name")
+    dry = call(*draw, "worth", "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert list_samples(pool, "pool") == ()
+    found = call(*draw, "worth")
+    assert "kept as worth" in found.output
+    assert list_samples(pool, "pool") == ("worth",)
+    drawn = draw_cases(pool, "pool", size=12).drawn
+    kept = read_sampled_cases(pool, "pool", "worth")
+    assert kept == tuple(one.case_id for one in drawn)
+    assert call(*draw, "worth").exit_code == 0
+    other = call(*draw, "worth", "--seed", "2")
+    assert "Give another one" in str(other.exception)
+    assert "those of value samples" in str(call(*draw, "sample1").exception)
+    assert "cannot be the name" in str(call(*draw, "../x").exception)
+    reading = call("sample", "pool", "--for", "reading", "--name", "worth")
+    assert reading.exit_code == 2
+    path = pool.root.parent / "again.csv"
+    path.write_text("case_id,text\na,Clear.\n")
+    options = ImportOptions(name="pool", role="external", replace=True)
+    import_cohort(pool, path, options, actor=EDITOR)
+    with pytest.raises(DataError, match="imported again"):
+        read_sampled_cases(pool, "pool", "worth")
+
+
+def test_a_value_sample_goes_by_its_number(call, pool):
+    """The newest first; one that was never drawn is refused."""
+    found = call("sample", "pool", "--for", "reading", "-n", "12", *VERSIONS)
+    assert found.exit_code == 0, found.output
+    assert list_samples(pool, "pool") == ("sample1",)
+    cases = read_sampled_cases(pool, "pool", "sample1")
+    assert set(cases) == set(newest_sample(pool, "pool").sample.chances)
+    with pytest.raises(DataError, match="has no value sample 2"):
+        read_sampled_cases(pool, "pool", "sample2")
 
 
 def test_failing_cases_are_narrowed_to_the_list(call, pool, tmp_path):

@@ -37,7 +37,7 @@ from tests.ui.test_review_browser import MARK
 
 PAGES = (
     *("Overview", "Review", "Readers", "Judges"),
-    *("Revise", "Versions", "Runs", "Files"),
+    *("Discover", "Revise", "Versions", "Runs", "Files"),
 )
 PHONE = {"width": 400, "height": 800}
 PAIR = "[data-case=demo-dev-037][data-label=interstitial_lung_disease]"

@@ -12,9 +12,10 @@ from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.core.records import Mark, Value
 from loop.evaluate.protocol import register_protocol
 from loop.labels.reference import read_reference
+from loop.labels.value_sample import DrawnCase, ValueSample, keep_sample
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case, keep_comment
-from loop.review.reading.assignment import read_assignment
+from loop.review.reading.assignment import read_assignment, read_plans
 from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
 from loop.ui.pages.readers import (
@@ -447,6 +448,41 @@ def assign(context, *form, act=assignment_form.give, roles=(UserRole.EDITOR,)):
     act(who, "read", assignment_form.PlanForm(*form))
 
 
+def draw(context, *cases):
+    """Record a value sample of these cases."""
+    cohort = asked_by(context).cohort
+    sample = ValueSample(
+        cohort=cohort.name,
+        cohort_digest=cohort.digest,
+        population=len(cohort.cases),
+        seed=1,
+        even=0.25,
+        run="r1",
+        between=("tiny@v1",),
+        fitted_on="dev",
+        drawn=tuple(DrawnCase(case_id=one, chance=0.5) for one in cases),
+    )
+    return keep_sample(context.workspace, cohort, sample, actor=EDITOR, replace=True)
+
+
+def test_an_assignment_draws_from_the_value_sample_that_counts(context):
+    """With its chances; one that was replaced since the page was opened is none."""
+    draw(context, "c1", "c3")
+    _, _, sample = assignment_form.show_assigning(
+        visit(context, UserRole.EDITOR), "read"
+    )
+    assert [value for _, value in sample.choices] == ["", "1"]
+    assign(context, ["Dr B"], "", "", "random", "", "", "1")
+    plan = read_plans(context.store, asked_by(context))["Dr B"]
+    assert set(plan.case_ids) == {"c1", "c3"}
+    assert plan.chances == (0.5, 0.5)
+    with pytest.raises(DataError, match="no value sample"):
+        assign(context, ["Dr B"], "", "", "random", "", "c2", "1")
+    draw(context, "c2", "c3")
+    with pytest.raises(DataError, match="another value sample was drawn"):
+        assign(context, ["Dr B"], "", "", "random", "", "", "1")
+
+
 def test_an_editor_gives_readers_their_cases(context):
     """Progress against them is shown to whoever publishes, without an answer."""
     both = ["Dr B", "Dr C"]
@@ -458,10 +494,11 @@ def test_an_editor_gives_readers_their_cases(context):
     assert "2 of 2" in publishable(context, UserRole.ADMIN)[0]
     assign(context, both, "", "", "", "", "", act=assignment_form.clear)
     assert "shared" not in publishable(context, UserRole.EDITOR)[0]
-    box, readers = assignment_form.show_assigning(
+    box, readers, sample = assignment_form.show_assigning(
         visit(context, UserRole.EDITOR), "read"
     )
     assert box.visible is True
+    assert sample.visible is False
     assert {name for name, _ in readers.choices} == set(both)
     assert assignment_form.show_assigning(visit(context, UserRole.REVIEWER), "read")[
         0

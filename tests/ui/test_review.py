@@ -12,6 +12,8 @@ from loop.core.errors import DataError, EngineError
 from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.core.records import Completion
 from loop.engines import base
+from loop.labels.cohort import read_cohort
+from loop.labels.named_samples import ReviewSample, keep_review_sample
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.revise.phrases import GuidePart, PhraseTryout, TriedChange, TriedPart
 from loop.review.status import VerdictState, read_kept
@@ -314,6 +316,57 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
         count = 1 if filters.status != "reserved" and not filters.reviewer else 0
         found = ann.act(events.narrow, place, filters)["queue"]
         assert f"<b>{count}</b> of 3 pairs" in found
+
+
+def keep_list(context, name, *case_ids):
+    """Keep cases of the cohort under a name."""
+    cohort = read_cohort(context.workspace, "dev")
+    sample = ReviewSample(
+        name=name,
+        cohort="dev",
+        cohort_digest=cohort.digest,
+        run="r1",
+        seed=1,
+        by="Dr B",
+        case_ids=case_ids,
+    )
+    keep_review_sample(context.workspace, sample)
+
+
+def sample_menu(ann):
+    """Return the menu of samples as the page opens with it."""
+    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    return values[Filters._fields.index("sample")]
+
+
+def test_cases_of_a_sample_are_listed_alone(ann, context):
+    """The menu is there where something was drawn, and comes back as it was chosen."""
+    assert sample_menu(ann).visible is False
+    keep_list(context, "worth", "c1", "n1")
+    assert [value for _, value in sample_menu(ann).choices] == ["", "worth"]
+    place = on(ann, "f1")
+    shown = ann.act(events.narrow, place, Filters(sample="worth"))
+    assert shown["place"].case == "c1"
+    assert "1</b> of 3 pairs" in shown["queue"]
+    assert sample_menu(ann).value == "worth"
+    # What is not there, or not any more, lets all through.
+    every = ann.act(events.narrow, place, Filters(sample="gone"))["queue"]
+    assert "3</b> of 3 pairs" in every
+
+
+def test_a_sample_that_was_damaged_is_said_and_hinders_nobody(ann, context):
+    """The page opens without the filter that was left on."""
+    keep_list(context, "worth", "c1")
+    ann.act(events.narrow, on(ann, "f1"), Filters(sample="worth"))
+    (path,) = (context.workspace.private / "samples" / "dev").glob("*.json")
+    path.write_text("{}", "utf-8")
+    context.cache._slots.clear()
+    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    assert values[Filters._fields.index("sample")].value == ""
+    shown = dict(zip(SHOWN, values[len(Filters._fields) :], strict=True))
+    assert "is damaged" in shown["status"]
+    with pytest.raises(DataError, match="is damaged"):
+        ann.act(events.narrow, on(ann, "f1"), Filters(sample="worth"))
 
 
 def test_what_was_searched_for_is_not_stored(ann, context):

@@ -93,6 +93,30 @@ class ShownPhrase(NamedTuple):
     """Labels that have a wording for it which leaves them uncertain."""
 
 
+def name_cluster(phrases: Sequence[tuple[str, int]]) -> str:
+    """Return what a cluster is called: its most frequent phrase, or a longer one.
+
+    A longer one that nearly as many cases assert says more.
+
+    Parameters
+    ----------
+    phrases
+        Each with the number of cases that assert it, at least one.
+
+    Examples
+    --------
+    >>> name_cluster([("hernia", 10), ("hiatal hernia", 9)])
+    'hiatal hernia'
+    """
+    first, most = max(phrases, key=lambda one: one[1])
+    longer = [
+        text
+        for text, asserted in phrases
+        if set(first.split()) < set(text.split()) and asserted >= NEARLY * most
+    ]
+    return max(longer or [first], key=lambda text: len(text.split()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingCluster:
     """Phrases that seem to name one finding, and the cases that hold them.
@@ -130,18 +154,8 @@ class FindingCluster:
 
     @property
     def name(self) -> str:
-        """The most frequent phrase, or a longer one that nearly as many cases assert.
-
-        "hiatal hernia" says more than "hernia".
-        """
-        first = self.phrases[0]
-        longer = [
-            one
-            for one in self.phrases[1:]
-            if set(first.text.split()) < set(one.text.split())
-            and one.asserted >= NEARLY * first.asserted
-        ]
-        return max(longer or [first], key=lambda one: len(one.text.split())).text
+        """As `name_cluster` has it."""
+        return name_cluster([(one.text, one.asserted) for one in self.phrases])
 
     @property
     def covered(self) -> tuple[str, ...]:

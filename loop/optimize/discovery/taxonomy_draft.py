@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -24,7 +25,7 @@ from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 from loop.labels.label_list import GROUP
 from loop.labels.taxonomy import SHORTEST, taxonomy_digest
 from loop.optimize.discovery.discover import Discovery
-from loop.optimize.discovery.documents import EXAMPLES, FOUND
+from loop.optimize.discovery.documents import EXAMPLES, FOUND, discovery_notes
 
 LARGEST: Final = 5_000_000
 """Characters of a draft at most."""
@@ -38,8 +39,8 @@ _HOW: Final = """\
 # Merge clusters by giving them the same `label`. Split one by moving phrases to an
 # entry of their own. Every phrase stays somewhere, once. Under `labels` describe each
 # new label: name and definition, and if you like id and group. What stands under
-# `found` is not read. Check the file with `ranloop discover --take FILE --dry-run`, and
-# take it without --dry-run.
+# `found` and `counted` is not read. Check the file with
+# `ranloop discover --take FILE --dry-run`, and take it without --dry-run.
 """
 
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -61,8 +62,55 @@ class DraftCluster(BaseModel):
 
     decision: ClusterDecision = ClusterDecision.UNDECIDED
     label: str = ""
+    by: str = ""
+    """Who decided it on the page Discover; empty for what was decided in a file."""
+
+    time: str = ""
+    """When they did, UTC, ISO 8601."""
+
     phrases: Annotated[tuple[_Words, ...], Field(min_length=1)]
     found: Mapping[str, Any] = {}
+    """What was found of the cluster as it was discovered, see `ClusterFound`."""
+
+
+class PhraseCounts(BaseModel):
+    """What reports say of one phrase, and which labels have a wording for it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    asserted: int = Field(ge=0)
+    """Cases."""
+
+    hedged: int = Field(ge=0)
+    denied: int = Field(ge=0)
+    labels: tuple[str, ...] = ()
+    """Ids of the labels that it makes present."""
+
+    uncertain: tuple[str, ...] = ()
+    """Ids of the labels that it leaves uncertain."""
+
+
+class ClusterFound(BaseModel):
+    """What was found of a cluster as it was discovered; the form of ``found``."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    phrases_digest: str = ""
+    """Of the phrases that were in it."""
+
+    asserted: int = Field(ge=0)
+    """Cases."""
+
+    hedged: int = Field(ge=0)
+    denied: int = Field(ge=0)
+    where: Mapping[str, int]
+    near: str = ""
+    """Name of the cluster that is most like it."""
+
+    labels_found: Mapping[str, int]
+    no_label_found: int = Field(ge=0)
+    examples: tuple[str, ...]
+    """Ids of cases."""
 
 
 class DraftLabel(BaseModel):
@@ -89,41 +137,54 @@ class TaxonomyDraft(BaseModel):
     prompt: str
     prompt_digest: str
     made_with: Mapping[str, Any]
+    cases: int = 0
+    """Cases that were read; 0 in a draft of before this was kept."""
+
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the numbers."""
+
     phrases: int
     phrases_digest: str
     labels: tuple[DraftLabel, ...] = ()
     clusters: tuple[DraftCluster, ...]
+    counted: Mapping[str, Any] = {}
+    """Each phrase with its `PhraseCounts`."""
 
 
 def format_taxonomy_draft(workspace: WorkspacePaths, found: Discovery) -> str:
-    """Return the draft of what was discovered, with every cluster undecided.
+    """Return the draft of what was discovered as a file, with no cluster decided.
 
     It holds phrases, counts and ids, and no other text of a case.
     """
+    return dump_taxonomy_draft(make_taxonomy_draft(workspace, found))
+
+
+def make_taxonomy_draft(workspace: WorkspacePaths, found: Discovery) -> TaxonomyDraft:
+    """Return the draft of what was discovered, with every cluster undecided."""
     names = {one.id: one.name for one in found.clusters}
-    phrases = [phrase.text for one in found.clusters for phrase in one.phrases]
-    data = {
-        "cohort": found.cohort,
-        "cohort_digest": found.cohort_digest,
-        "taxonomy_digest": taxonomy_digest(workspace.labels),
-        "prompt": found.prompt,
-        "prompt_digest": found.prompt_digest,
-        "made_with": {
+    phrases = [phrase for one in found.clusters for phrase in one.phrases]
+    return TaxonomyDraft(
+        cohort=found.cohort,
+        cohort_digest=found.cohort_digest,
+        taxonomy_digest=taxonomy_digest(workspace.labels),
+        prompt=found.prompt,
+        prompt_digest=found.prompt_digest,
+        made_with={
             "min_reports": found.min_reports,
             "longest": found.longest,
             "cut": found.cut,
             "words": found.words_digest,
             "cues": dict(found.cues),
         },
-        "phrases": len(phrases),
-        "phrases_digest": _phrases_digest(phrases),
-        "labels": [],
-        "clusters": [
-            {
-                "decision": ClusterDecision.UNDECIDED.value,
-                "label": "",
-                "phrases": [phrase.text for phrase in one.phrases],
-                "found": {
+        cases=found.cases,
+        notes=tuple(discovery_notes(found)),
+        phrases=len(phrases),
+        phrases_digest=digest_phrases(one.text for one in phrases),
+        clusters=tuple(
+            DraftCluster(
+                phrases=tuple(phrase.text for phrase in one.phrases),
+                found={
+                    "phrases_digest": digest_phrases(p.text for p in one.phrases),
                     "asserted": len(one.asserted),
                     "hedged": one.hedged,
                     "denied": one.denied,
@@ -135,10 +196,29 @@ def format_taxonomy_draft(workspace: WorkspacePaths, found: Discovery) -> str:
                     "no_label_found": one.unlabelled,
                     "examples": list(one.asserted[:EXAMPLES]),
                 },
-            }
+            )
             for one in found.clusters
-        ],
-    }
+        ),
+        counted={
+            one.text: {
+                "asserted": one.asserted,
+                "hedged": one.hedged,
+                "denied": one.denied,
+                **({"labels": list(one.labels)} if one.labels else {}),
+                **({"uncertain": list(one.unsettled)} if one.unsettled else {}),
+            }
+            for one in phrases
+        },
+    )
+
+
+def dump_taxonomy_draft(draft: TaxonomyDraft) -> str:
+    """Return a draft as a file that `read_taxonomy_draft` reads."""
+    data = draft.model_dump(mode="json")
+    for cluster in data["clusters"]:
+        for name in ("by", "time"):
+            if not cluster[name]:
+                del cluster[name]
     return _HOW + dump_yaml(data)
 
 
@@ -152,6 +232,12 @@ def read_taxonomy_draft(path: Path) -> tuple[TaxonomyDraft, str]:
         there exactly once.
     """
     text = read_text(path)
+    return _parse_draft(text, path), digest_text(text)
+
+
+@lru_cache(maxsize=4)
+def _parse_draft(text: str, path: Path) -> TaxonomyDraft:
+    """Return a draft; kept, since a page reads it again and again."""
     if len(text) > LARGEST:
         raise DataError(
             f"{path} has more than {LARGEST:,} characters, so it is no draft of "
@@ -165,14 +251,15 @@ def read_taxonomy_draft(path: Path) -> tuple[TaxonomyDraft, str]:
             f"{path}: the phrase {quoted(twice[0])} stands more than once. Keep every "
             "phrase in one cluster."
         )
-    if _phrases_digest(phrases) != draft.phrases_digest:
+    if digest_phrases(phrases) != draft.phrases_digest:
         raise DataError(
             f"{path}: has {len(phrases)} phrases, and not exactly the {draft.phrases} "
             "that were discovered. Put each one back as it was written: a phrase may "
             "move, and is dropped by `decision: drop`."
         )
-    return draft, digest_text(text)
+    return draft
 
 
-def _phrases_digest(phrases: Iterable[str]) -> str:
+def digest_phrases(phrases: Iterable[str]) -> str:
+    """Return the sha256 of a set of phrases, in whatever order they come."""
     return digest_json(sorted(phrases))

@@ -47,10 +47,14 @@ window.ranloopForm = (element, tell, watch) => {
   });
 };
 
-// Proposals of an optimizer, one of which is current; each is decided where it stands.
+// Proposals of an optimizer, or clusters, one of which is current; each is decided where
+// it stands. Of a form that is begun the server hears as far as it is filled.
 window.ranloopProposals = (element, trigger, watch) => {
   const PATIENCE_MS = 8000;
+  const TYPING_MS = 400;
   let at = null;
+  let place = 0;
+  let typing = 0;
   let sent = false;
 
   const rows = () => [...element.querySelectorAll('.proposal')];
@@ -64,6 +68,7 @@ window.ranloopProposals = (element, trigger, watch) => {
       if (row === chosen) row.setAttribute('aria-current', 'true'); else row.removeAttribute('aria-current');
     }
     at = chosen ? chosen.dataset.id : null;
+    place = all.indexOf(chosen);
   };
 
   const show = (row) => {
@@ -77,9 +82,16 @@ window.ranloopProposals = (element, trigger, watch) => {
     for (const form of row.querySelectorAll('[data-form]')) {
       form.hidden = true;
       // A box keeps what was typed when the server writes its row anew.
-      for (const box of form.querySelectorAll('input, textarea')) box.value = box.defaultValue;
+      form.reset();
     }
     for (const one of row.querySelectorAll('[data-open]')) one.setAttribute('aria-expanded', 'false');
+  };
+
+  const giveUp = (row) => {
+    close(row);
+    clearTimeout(typing);
+    trigger('begin', {form: '', id: row.dataset.id, fields: {}});
+    row.focus();
   };
 
   const open = (row, name) => {
@@ -92,6 +104,7 @@ window.ranloopProposals = (element, trigger, watch) => {
     const box = form.querySelector('input, textarea');
     box.focus();
     if (box.matches('input')) box.select();
+    form.scrollIntoView({block: 'nearest'});
   };
 
   // Until the server has answered, a key is not meant for what stands there.
@@ -104,16 +117,25 @@ window.ranloopProposals = (element, trigger, watch) => {
     sent = false;
   };
 
-  const decide = (row, how, text) => {
+  const fieldsOf = (form) => {
+    const found = {};
+    for (const [name, value] of form ? new FormData(form) : []) (found[name] ||= []).push(value);
+    return found;
+  };
+
+  const decide = (row, how, form) => {
     if (sent) return;
     sent = true;
+    clearTimeout(typing);
     at = row.dataset.id;
     mark();
     for (const one of document.querySelectorAll('.refusal')) one.remove();
     element.querySelector('.proposals').classList.add('is-moving');
     watcher.observe(document.body, {subtree: true, childList: true});
     timer = setTimeout(settle, PATIENCE_MS);
-    trigger('decide', {decide: how, id: row.dataset.id, seen: row.dataset.seen || '', text});
+    const text = form ? form.querySelector('input, textarea').value : '';
+    const seen = row.dataset.seen || '';
+    trigger('decide', {decide: how, id: row.dataset.id, seen, text, fields: fieldsOf(form)});
   };
 
   element.addEventListener('click', (event) => {
@@ -125,34 +147,47 @@ window.ranloopProposals = (element, trigger, watch) => {
     else if (move) {
       const all = rows();
       const next = all.indexOf(current()) + (move === 'next' ? 1 : -1);
-      show(all[Math.min(Math.max(next, 0), all.length - 1)]);
-    } else if (how) decide(row, how, '');
+      if (all[next]) show(all[next]);
+      else element.querySelector(`[data-turn=${move}]`)?.click();
+    } else if (how) decide(row, how, null);
     else if (name) open(row, name);
-    else if (shut !== undefined) { close(row); row.focus(); }
+    else if (shut !== undefined) giveUp(row);
   });
 
   element.addEventListener('submit', (event) => {
     event.preventDefault();
-    decide(event.target.closest('.proposal'), event.target.dataset.form, event.target.querySelector('input, textarea').value);
+    decide(event.target.closest('.proposal'), event.target.dataset.form, event.target);
+  });
+
+  element.addEventListener('input', (event) => {
+    const form = event.target.closest('[data-form]');
+    const row = event.target.closest('.proposal');
+    clearTimeout(typing);
+    typing = setTimeout(() => trigger('begin', {form: form.dataset.form, id: row.dataset.id, fields: fieldsOf(form)}), TYPING_MS);
   });
 
   element.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !event.target.closest('[data-form]')) return;
-    const row = event.target.closest('.proposal');
-    close(row);
-    row.focus();
+    giveUp(event.target.closest('.proposal'));
   });
 
-  mark();
+  const resume = () => {
+    mark();
+    const form = element.querySelector('[data-begun]');
+    if (form) open(form.closest('.proposal'), form.dataset.form);
+  };
+
+  resume();
   watch('value', () => {
     const decided = sent;
     settle();
     for (const row of rows()) close(row);
     const all = rows();
-    const place = all.findIndex((row) => row.dataset.id === at);
-    if (!decided || place < 0) { mark(); return; }
+    if (!decided || !all.length) { resume(); return; }
     // What was decided stays in view; the next that is open takes its turn.
     const isOpen = (row) => !row.classList.contains('is-decided');
-    show([...all.slice(place + 1), ...all].find(isOpen) || all[place]);
+    const known = all.findIndex((row) => row.dataset.id === at);
+    const after = known < 0 ? place : known + 1;
+    show([...all.slice(after), ...all].find(isOpen) || all[Math.min(Math.max(known, 0), all.length - 1)]);
   });
 };

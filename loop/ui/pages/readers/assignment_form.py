@@ -11,12 +11,14 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.core.people.roster import read_users
 from loop.core.people.users import Right
+from loop.labels.cohort import read_record
 from loop.review.reading.answer_files import split_case_ids
 from loop.review.reading.assignment import (
     Assignment,
     CaseOrder,
     PlanRequest,
     assign_cases,
+    assign_sample,
     clear_plans,
     read_order,
     read_plans,
@@ -26,6 +28,8 @@ from loop.ui.header import PageHeader
 from loop.ui.pages.base import SAME
 from loop.ui.pages.readers.state import open_assignment
 from loop.ui.wiring import EventRegistry, Visit
+
+EVERY_CASE = ("every case of the cohort, or those listed below", "")
 
 
 class PlanForm(NamedTuple):
@@ -37,6 +41,8 @@ class PlanForm(NamedTuple):
     order: str | None
     seed: str | None
     among: str | None
+    sample: str | None = None
+    """Name of the value sample to draw from; empty for none."""
 
     @property
     def wanted(self) -> PlanRequest:
@@ -64,18 +70,19 @@ class AssignmentComponents:
     box: gr.Accordion
     readers: gr.Dropdown
     fields: tuple[Any, ...]
+    sample: gr.Dropdown
     give: gr.Button
     clear: gr.Button
 
     @property
     def outputs(self) -> list[Any]:
         """What `show_assigning` fills."""
-        return [self.box, self.readers]
+        return [self.box, self.readers, self.sample]
 
     @property
     def inputs(self) -> list[Any]:
         """The fields of `PlanForm`."""
-        return [self.readers, *self.fields]
+        return [self.readers, *self.fields, self.sample]
 
 
 def build() -> AssignmentComponents:
@@ -100,6 +107,13 @@ def build() -> AssignmentComponents:
             cases = _text("Cases of each reader", "assign-cases", "all")
             overlap = _text("Of these, shared by all", "assign-overlap", "all")
             seed = _text("Seed of the draw", "assign-seed", "1")
+        sample = gr.Dropdown(
+            [EVERY_CASE],
+            value="",
+            label="Draw from",
+            elem_id="assign-sample",
+            visible=False,
+        )
         among = gr.Textbox(
             label="Draw from these case ids, one a line",
             placeholder="every case of the cohort",
@@ -114,6 +128,7 @@ def build() -> AssignmentComponents:
         box=box,
         readers=readers,
         fields=(cases, overlap, order, seed, among),
+        sample=sample,
         give=give,
         clear=clear,
     )
@@ -159,15 +174,26 @@ def connect(
 def show_assigning(visit: Visit, cohort: str | None) -> list[Any]:
     """Return the form with everybody who may read, for whoever may assign."""
     if not visit.user.may(Right.IMPORT):
-        return [gr.Accordion(visible=False), SAME]
+        return [gr.Accordion(visible=False), SAME, SAME]
     try:
         assignment = open_assignment(visit, cohort)
     except DataError:
-        return [gr.Accordion(visible=False), SAME]
+        return [gr.Accordion(visible=False), SAME, SAME]
+    drawn = _newest_sample(visit, assignment)
+    choices = [EVERY_CASE, (f"value sample {drawn}, chances kept", str(drawn))]
     return [
         gr.Accordion(visible=True),
         gr.Dropdown(choices=_known(visit, assignment), value=None, multiselect=True),
+        gr.Dropdown(
+            choices=choices if drawn else [EVERY_CASE], value="", visible=bool(drawn)
+        ),
     ]
+
+
+def _newest_sample(visit: Visit, assignment: Assignment) -> int:
+    """Return the number of the value sample that counts; 0 where none was drawn."""
+    record = read_record(visit.context.workspace, assignment.cohort.name)
+    return max(record.samples, default=0)
 
 
 def give(visit: Visit, cohort: str | None, form: PlanForm) -> None:
@@ -176,12 +202,19 @@ def give(visit: Visit, cohort: str | None, form: PlanForm) -> None:
     Raises
     ------
     DataError
-        A reader is unknown, a number is none, or there are not enough cases; nothing
-        was changed.
+        A reader is unknown, a number is none, there are not enough cases, or another
+        value sample was drawn since; nothing was changed.
     """
     assignment = _require_known(visit, cohort, form)
-    context = visit.context
-    assign_cases(context.store, assignment, form.wanted, visit.actor, context.now)
+    context, wanted = visit.context, form.wanted
+    if form.sample:
+        if form.sample != str(_newest_sample(visit, assignment)):
+            raise DataError(
+                "another value sample was drawn since this page was opened. Load it "
+                "again, and choose that one."
+            )
+        wanted = assign_sample(context.workspace, assignment, wanted)
+    assign_cases(context.store, assignment, wanted, visit.actor, context.now)
 
 
 def clear(visit: Visit, cohort: str | None, form: PlanForm) -> None:

@@ -56,6 +56,7 @@ from loop.ui.pages.review.state import (
     place_kept,
     place_on,
     read_state,
+    sampled_cases,
     step,
     taxonomy_of,
     verdicts_on,
@@ -150,7 +151,7 @@ class Resumed(NamedTuple):
     place: Place
     filters: Filters
     said: str
-    """That a link named what is not there, or nothing."""
+    """That a link or a filter named what is not there, or nothing."""
 
 
 def _resume(visit: Visit, newest: Place) -> Resumed:
@@ -164,13 +165,17 @@ def _resume(visit: Visit, newest: Place) -> Resumed:
         begun = form and read_working(visit.context.store, visit.actor, form.subject)
         before = older if older and begun else newest
         before = before._replace(blind=newest.blind)
-    state = read_state(visit, before, kept.filters)
+    filters, said = kept.filters, ""
+    try:
+        sampled_cases(visit.context, before, filters.sample)
+    except DataError as error:
+        filters, said = filters._replace(sample=""), str(error)
+    state = read_state(visit, before, filters)
     meant = state.queue.find(kept.case, kept.label)
-    said = ""
     if kept.linked and meant is None:
         said = "The pair that the link names is not among the failing ones here."
     item = meant or next_open(state.items, None) or next(iter(state.items), None)
-    return Resumed(before.at(item), kept.filters, said)
+    return Resumed(before.at(item), filters, said)
 
 
 def _replaced(place: Place, case: str, label: str) -> Place:

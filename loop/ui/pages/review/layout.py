@@ -203,12 +203,24 @@ def _build_filters() -> dict[str, Any]:
             "section": _menu("Section", SECTIONS, "review-section"),
             "status": _menu("Status", STATUSES, "review-progress"),
             "reviewer": _menu("Reviewer", [ALL], "review-reviewer"),
+            "sample": _menu("Sample", [ALL], "review-sample", visible=False),
         }
 
 
-def _menu(label: str, choices: Sequence[tuple[str, str]], elem_id: str) -> gr.Dropdown:
+def _menu(
+    label: str,
+    choices: Sequence[tuple[str, str]],
+    elem_id: str,
+    *,
+    visible: bool = True,
+) -> gr.Dropdown:
     return gr.Dropdown(
-        list(choices), value="", label=label, elem_id=elem_id, min_width=0
+        list(choices),
+        value="",
+        label=label,
+        elem_id=elem_id,
+        min_width=0,
+        visible=visible,
     )
 
 

@@ -13,6 +13,7 @@ from loop.core.records import Guide, Span
 from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import read_cohort, read_record
+from loop.labels.named_samples import list_samples, read_sampled_cases
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.review.queue.build import Queue, build_queue
@@ -135,6 +136,8 @@ class Filters(NamedTuple):
     section: str = ""
     status: str = ""
     reviewer: str = ""
+    sample: str = ""
+    """Name of drawn cases, see `loop.labels.named_samples`."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Filters:
@@ -142,9 +145,16 @@ class Filters(NamedTuple):
         known = (value if isinstance(value, str) else "" for value in values)
         return cls(*(value[:LONGEST_FILTER] for value in known))
 
-    def wanted(self) -> QueueFilter:
-        """Return the filter of the queue; what it does not know lets all through."""
+    def wanted(self, cases: frozenset[str] = frozenset()) -> QueueFilter:
+        """Return the filter of the queue; what it does not know lets all through.
+
+        Parameters
+        ----------
+        cases
+            Ids of the cases of the sample; empty for none.
+        """
         return QueueFilter(
+            cases=cases,
             labels=frozenset(filter(None, [self.label])),
             kinds=frozenset(
                 kind for kind in (*FailureKind, *RightKind) if kind == self.kind
@@ -375,10 +385,28 @@ def read_state(visit: Visit, place: Place, filters: Filters) -> ReviewState:
     queue = marks.mark(kept, reserved)
     if place.blind:
         queue = hide_others(queue, visit.user.name)
-    items = queue.filtered(filters.wanted())
+    drawn = sampled_cases(context, place, filters.sample)
+    items = queue.filtered(filters.wanted(drawn))
     item = queue.find(*place.pair) if place.case else None
     judged = item is not None and visit.user.name in item.reviewers
     return ReviewState(queue, items, item, kept, reserved, place.blind and not judged)
+
+
+def sampled_cases(context: AppContext, place: Place, name: str) -> frozenset[str]:
+    """Return the cases that were drawn under a name; none where there is no such name.
+
+    Raises
+    ------
+    DataError
+        Its file was damaged, or the cohort was imported again since.
+    """
+    workspace, cohort = context.workspace, place.cohort
+    if not name or name not in list_samples(workspace, cohort):
+        return frozenset()
+    return context.cache.get(
+        ("sample", place.run, cohort, name),
+        lambda: frozenset(read_sampled_cases(workspace, cohort, name)),
+    )
 
 
 def _key(what: str, place: Place) -> tuple[object, ...]:

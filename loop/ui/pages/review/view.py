@@ -13,6 +13,7 @@ from loop.core.people.users import Right
 from loop.core.records import Guide, Span, Value
 from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.language import guess_language
+from loop.labels.named_samples import list_samples
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.catalog import parse_ref
 from loop.review.queue.build import Queue
@@ -172,8 +173,15 @@ def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[A
     names = sorted({name for one in queue.items for name in one.reviewers})
     people = [ALL, *((name, name) for name in names)]
     who = filters.reviewer if filters.reviewer in names else ""
+    drawn = list_samples(visit.context.workspace, place.cohort)
+    samples = [ALL, *((name, name) for name in drawn)]
     shown: dict[str, Any] = {
         **filters._asdict(),
+        "sample": gr.Dropdown(
+            choices=samples,
+            value=filters.sample if filters.sample in drawn else "",
+            visible=bool(drawn),
+        ),
         "label": gr.Dropdown(choices=labels, value=filters.label),
         "reviewer": gr.Dropdown(choices=people, value=who),
     }

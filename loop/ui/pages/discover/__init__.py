@@ -1,0 +1,1 @@
+"""The page Discover: clusters of what reports assert, and labels made of them."""

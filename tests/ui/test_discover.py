@@ -1,0 +1,259 @@
+"""The page Discover without a browser: what is shown, who may decide, what is kept."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import read_ledger
+from loop.core.paths import WorkspacePaths
+from loop.core.people.users import Right, UserRole
+from loop.labels.taxonomy import read_taxonomy
+from loop.optimize.discovery.discover import discover_findings
+from loop.optimize.discovery.kept_draft import (
+    cluster_key,
+    keep_discovery,
+    read_kept_draft,
+)
+from loop.optimize.discovery.taxonomy_draft import PhraseCounts
+from loop.ui.pages.discover import events, state
+from tests.optimize.discovery.made_reports import add_cohort, reports
+from tests.ui.visits import opened, until, visit
+
+HOSTILE = '"><script>alert(1)</script>{{7*7}}'
+SPINE = {
+    "name": ["Degenerative Spine"],
+    "definition": ["Wear of the spine: discs, end plates, joints."],
+    "group": ["bone"],
+}
+
+
+@pytest.fixture(scope="module")
+def discovered(tmp_path_factory, first_version):
+    """Make a workspace in which a cohort was discovered, and one of claims."""
+    root = tmp_path_factory.mktemp("page") / "ws"
+    place = WorkspacePaths(Path(shutil.copytree(first_version.root, root)))
+    add_cohort(place, reports())
+    add_cohort(place, [f"Other {one}" for one in reports(6)], name="x", role="external")
+    found = discover_findings(place, "made")
+    keep_discovery(place, found)
+    return place, found
+
+
+@pytest.fixture
+def context(tmp_path, discovered):
+    """Serve a copy of it without a browser."""
+    root = shutil.copytree(discovered[0].root, tmp_path.resolve() / "ws")
+    with opened(WorkspacePaths(Path(root))) as context:
+        yield context
+
+
+def find(context, word):
+    """Return the cluster that has a phrase with that word."""
+    draft = read_kept_draft(context.workspace, "made").draft
+    return next(c for c in draft.clusters if any(word in p for p in c.phrases))
+
+
+def decide(context, word, how, role=UserRole.REVIEWER, **fields):
+    """Let somebody decide on the cluster with that word."""
+    data = {"decide": how, "id": cluster_key(find(context, word)), "fields": fields}
+    return events.decide(
+        visit(context, role, right=Right.JUDGE, **data), "extractor", "made"
+    )
+
+
+def look(context, role=UserRole.REVIEWER):
+    """Return the page as somebody opens it."""
+    return events.refresh(visit(context, role), "extractor", "made")
+
+
+def take(context, opened, why, role=UserRole.EDITOR):
+    """Let somebody take the draft that they saw."""
+    who = visit(context, role, right=Right.REVISE, name="Dr Ed")
+    return events.take(who, "extractor", "made", opened, why)
+
+
+def test_the_clusters_are_listed_with_what_is_known_of_them(context):
+    """Names, counts, rates, cases, and what the taxonomy says; no text of a case."""
+    shown = look(context)
+    for words in ("30</b>", "extractor@v1", "no label names it", "scoliosis"):
+        assert words in shown.head + shown.clusters
+    assert "named by Pleural Effusion" in shown.clusters
+    assert "denied 73 %" in shown.clusters
+    assert "Cases: r0, r1, r2" in shown.clusters
+    assert "azygos" not in shown.clusters.lower()
+    assert "lungs are clear" not in shown.clusters.lower()
+
+
+def test_whoever_may_not_decide_gets_no_forms(context):
+    """An approver looks; a reviewer decides; an editor takes."""
+    seen = look(context, UserRole.APPROVER).clusters
+    assert "data-decide" not in seen and "<form" not in seen
+    seen = look(context)
+    assert "data-decide" in seen.clusters
+    assert 'data-act="discover"' not in seen.head
+    assert 'data-act="discover"' in look(context, UserRole.EDITOR).head
+    decide(context, "degenerative", "name", **SPINE)
+    assert look(context).deciding.visible is False
+    assert "The role editor may take it" in look(context).change
+    assert look(context, UserRole.EDITOR).deciding.visible is True
+
+
+def test_a_cohort_of_claims_or_a_holdout_is_refused(context):
+    """Also to whoever asks by hand."""
+    shown = events.refresh(visit(context), "extractor", "x")
+    assert "has the role external" in shown.said
+    assert shown.clusters == ""
+    for act in (events.decide, events.start):
+        with pytest.raises(DataError, match="has the role external"):
+            act(visit(context, decide="drop", act="discover", id="1"), "", "x")
+    with pytest.raises(DataError, match="no cohort is chosen"):
+        events.look(visit(context, act="show"), "", None)
+    assert "No cohort yet" in events.refresh(visit(context), None, None).said
+
+
+def test_each_decision_is_shown_with_what_it_would_do_and_break(context):
+    """At once, for everybody."""
+    shown = decide(context, "degenerative", "name", **SPINE)
+    assert "Part of a new label" in shown.clusters
+    assert "new label Degenerative Spine" in shown.clusters
+    assert "does not ask for degenerative_spine" in shown.change
+    assert "Dr A" in look(context, UserRole.APPROVER).clusters
+    first = find(context, "degenerative").phrases[0]
+    shown = decide(context, "scoliosis", "merge", other=[first])
+    assert shown.clusters.count("new label Degenerative Spine") == 2
+    shown = decide(context, "tortuous", "map", label=["mediastinal other"])
+    assert "counts as" in shown.clusters and "aorta tortuous" in shown.change
+    shown = decide(context, "scoliosis", "drop")
+    assert "dropped" in shown.clusters
+    shown = decide(context, "scoliosis", "leave")
+    assert "Undecided again." in shown.clusters
+    with pytest.raises(DataError, match="no such decision"):
+        decide(context, "scoliosis", "<b>")
+
+
+def test_a_split_cluster_says_what_is_still_known(context):
+    """The cases of each phrase, and of several at least so many."""
+    first = find(context, "degenerative").phrases[0]
+    decide(context, "scoliosis", "merge", other=[first])
+    shown = look(context).clusters
+    assert "at least 12 cases" in shown
+    assert "It was split or merged here" in shown
+    assert find(context, "scoliosis") == find(context, "degenerative")
+    shown = decide(context, "scoliosis", "split", phrase=[first])
+    assert "Split. The part stands below it." in shown.clusters
+    assert "at least" not in shown.clusters
+
+
+def test_whoever_comes_second_sees_the_list_afresh(context):
+    """Nothing of theirs is done."""
+    gone = cluster_key(find(context, "scoliosis"))
+    first = find(context, "degenerative").phrases[0]
+    decide(context, "scoliosis", "merge", other=[first])
+    who = visit(context, right=Right.JUDGE, decide="drop", id=gone)
+    shown = events.decide(who, "extractor", "made")
+    assert "split or merged this cluster" in shown.said
+    assert "degenerative" in shown.clusters
+
+
+def test_the_list_is_narrowed_and_turned_page_by_page(context, monkeypatch):
+    """It is so again after a reload; what is no number begins anew."""
+    shown = events.look(visit(context, act="show", show="unnamed"), "", "made")
+    assert "named by" not in shown.clusters
+    assert look(context).clusters.count("no label names it") > 1
+    decide(context, "scoliosis", "drop")
+    shown = events.look(visit(context, act="show", show="decided"), "", "made")
+    assert shown.clusters.count('class="proposal ') == 1
+    monkeypatch.setattr("loop.ui.pages.discover.view.PAGE_SIZE", 2)
+    events.look(visit(context, act="show", show="all"), "", "made")
+    shown = events.look(visit(context, act="page", start="2"), "", "made")
+    assert "3 to 4" in shown.clusters
+    for wrong in ("x", "99999999999", "-3"):
+        events.look(visit(context, act="page", start=wrong), "", "made")
+        assert look(context).clusters.count('<li class="proposal') in (1, 2)
+
+
+def test_a_form_that_was_begun_is_there_after_a_reload(context):
+    """Until it is handed in or closed; hostile text stays text."""
+    name = cluster_key(find(context, "scoliosis"))
+    fields = {"name": [HOSTILE], "definition": ["Not yet"], "x": "y"}
+    begun = visit(context, right=Right.JUDGE, form="name", id=name, fields=fields)
+    events.begin(begun, "", "made")
+    shown = look(context).clusters
+    assert shown.count("data-begun") == 1
+    assert "Not yet</textarea>" in shown
+    assert "<script>" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}" in shown
+    events.begin(visit(context, right=Right.JUDGE, form="", id=name), "", "made")
+    assert "data-begun" not in look(context).clusters
+    events.begin(begun, "", "made")
+    decide(context, "scoliosis", "drop")
+    assert "data-begun" not in look(context).clusters
+
+
+def test_the_draft_is_taken_as_it_was_seen(context, discovered, monkeypatch):
+    """With a reason that was kept while it was typed, under the name of the editor."""
+    decide(context, "degenerative", "name", **SPINE)
+    seen = look(context, UserRole.EDITOR)
+    editor = visit(context, UserRole.EDITOR, right=Right.REVISE, name="Dr Ed")
+    events.type_why(editor, "made", "the readers")
+    assert state.find_why(editor, "made") == "the readers"
+    with pytest.raises(DataError, match="give a reason"):
+        take(context, seen.opened, " ")
+    decide(context, "scoliosis", "drop")
+    with pytest.raises(ConflictError, match="decided something since"):
+        take(context, seen.opened, "the readers")
+    seen = look(context, UserRole.EDITOR)
+    shown = take(context, seen.opened, "the readers asked")
+    assert "New label: degenerative_spine" in shown.said
+    assert "is not what these clusters were held against" in shown.head
+    assert "data-decide" not in shown.clusters
+    assert read_taxonomy(context.workspace.labels).knows("Degenerative Spine")
+    entry = read_ledger(context.workspace.ledger)[-1]
+    assert (entry.action, entry.actor) == ("taxonomy_revised", "Dr Ed")
+    assert state.find_why(editor, "made") == ""
+    now = replace(discovered[1], taxonomy=read_taxonomy(context.workspace.labels))
+    monkeypatch.setattr(events, "discover_findings", lambda *_, **__: now)
+    again(context)
+    shown = look(context, UserRole.EDITOR)
+    assert "counts as Degenerative Spine" in shown.clusters
+    assert "data-decide" in shown.clusters
+
+
+def again(context):
+    """Discover once more, as the button does."""
+    who = visit(context, UserRole.EDITOR, right=Right.REVISE, act="discover")
+    shown = events.start(who, "extractor", "made")
+    assert shown.timer.active is True
+    key = state.discover_key("made")
+    until(lambda: context.jobs.progress_of(key).finished)
+    shown = events.poll(who, "extractor", "made")
+    assert "decided as they were" in shown.said
+    assert shown.timer.active is False
+    assert context.jobs.progress_of(key) is None
+
+
+def test_what_cannot_be_discovered_says_why(context, monkeypatch):
+    """Until somebody tries again."""
+
+    def fail(*_, **__):
+        raise DataError("no case is in that language.")
+
+    monkeypatch.setattr(events, "discover_findings", fail)
+    who = visit(context, UserRole.EDITOR, right=Right.REVISE, act="discover")
+    events.start(who, None, "made")
+    key = state.discover_key("made")
+    until(lambda: context.jobs.progress_of(key).finished)
+    for shown in (events.poll(who, None, "made"), look(context)):
+        assert "no case is in that language" in shown.head
+    nothing = visit(context, UserRole.EDITOR, right=Right.REVISE, act="go")
+    assert events.start(nothing, None, "made").head == events.DiscoverOutputs().head
+
+
+def test_counts_that_are_none_are_not_shown_as_numbers(context, monkeypatch):
+    """A draft of an earlier version has none."""
+    assert PhraseCounts(asserted=1, hedged=0, denied=0).labels == ()
+    monkeypatch.setattr("loop.ui.pages.discover.view.count_phrase", lambda *_: None)
+    assert "not counted" in look(context).clusters
