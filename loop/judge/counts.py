@@ -184,8 +184,9 @@ class JudgeScore(NamedTuple):
     @property
     def best(self) -> float:
         """What a candidate equal to its reference scores."""
-        lower = self.direction is Direction.LOWER or self.high is None
-        return self.low if lower else float(self.high or 0.0)
+        if self.direction is Direction.LOWER or self.high is None:
+            return self.low
+        return self.high
 
 
 GREEN: Final = JudgeScore(

@@ -45,6 +45,7 @@ def test_one_bad_label_does_not_squeeze_the_others():
     evaluation = with_accuracies((20, 100), *[(95, 100)] * 19)
     axis = accuracy_axis(evaluation)
     assert axis.low == 0.9
+    assert axis.ticks == (0.9, 0.95, 1.0)
     first, second = (accuracy_mark(row, axis, 0.95) for row in evaluation.labels[:2])
     assert first.off
     assert not second.off

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, StoreError
 from loop.core.ledger import GENESIS, Event, append_event, read_ledger
 from loop.core.records import Mark, UncertainAnswers
 from loop.evaluate.evaluation import evaluate_run
@@ -180,6 +180,20 @@ def test_intervals_come_from_runs_that_are_still_there(told):
     assert (filled[0].low, filled[0].high) == evaluation.macro.score[1:3]
     assert filled[1].low is None
     told.workspace.store.unlink()
+    with open_store(told.workspace) as store:
+        assert with_intervals(told.workspace, store, scores) == scores
+
+
+def test_without_readable_answers_recorded_scores_are_shown_all_the_same(
+    told, monkeypatch
+):
+    """A store that cannot be read is no reason to hide the history."""
+
+    def unreadable(*_):
+        raise StoreError("the store is torn")
+
+    scores = score_history(told.workspace, "tiny", "dev")
+    monkeypatch.setattr("loop.evaluate.recording._measure", unreadable)
     with open_store(told.workspace) as store:
         assert with_intervals(told.workspace, store, scores) == scores
 

@@ -286,6 +286,7 @@ def test_the_command_holds_judges_and_metrics_against_pairs(workspace, tmp_path)
     assert "3 significant and 2 harmless pairs of 2 references" in done.output
     assert "flagged where it counts a significant error" in done.output
     assert "flagged below 0.6, as named" in done.output
+    assert "| green@v1 | 1.000 | 1.000 |" in page.read_text()
     for text in (page.read_text(), figure.read_text(), done.output):
         assert "ffusion" not in text and "mass" not in text
     data = json.loads(

@@ -200,13 +200,13 @@ def test_a_server_that_answers_nonsense_is_a_column_without_a_number(rated, tmp_
 def test_an_engine_that_is_not_there_keeps_its_column(rated):
     """With the reason, and the exit code says so."""
     done = call(
-        rated, *("matrix", "mine", "--cohort", "rp", "-e", "rules", "-e"),
-        "openai:tiny@http://127.0.0.1:9/v1", "--json",
+        rated, *("matrix", "mine", "--cohort", "rp", "-e"),
+        "openai:tiny@http://127.0.0.1:9/v1", "-e", "rules", "--json",
     )  # fmt: skip
     assert done.exit_code == 1
     data = json.loads(done.stdout)
-    assert data["columns"][1]["failure"] and data["columns"][1]["run"] is None
-    assert data["columns"][0]["outcomes"]["answered"] == 8
+    assert data["columns"][0]["failure"] and data["columns"][0]["run"] is None
+    assert data["columns"][1]["outcomes"]["answered"] == 8
 
 
 def test_documents_hold_no_text_and_every_column(rated, tmp_path):

@@ -212,6 +212,13 @@ def test_a_rubric_says_what_each_number_means(tmp_path, text, message):
         read_rubric(path)
 
 
+def test_spaces_around_words_of_a_rubric_are_not_part_of_it(tmp_path):
+    """Else two rubrics that read alike would have two digests."""
+    path = tmp_path / "rubric.yaml"
+    path.write_text(RUBRIC.replace("name: Brevity", 'name: " Brevity "'))
+    assert read_rubric(path).name == "Brevity"
+
+
 def test_a_judge_without_a_rubric_takes_none(tmp_path):
     """Categories of errors are no criterion."""
     path = tmp_path / "rubric.yaml"

@@ -62,6 +62,11 @@ def guide_text(**changes):
     return dump_guides([replace(EFFUSION, **changes)])
 
 
+def noted(note, phrase="pleural fluid"):
+    """Return a clarification with a note."""
+    return Clarification(phrase=phrase, value=Value.PRESENT, note=note)
+
+
 def objection_to(text, component="pleural_effusion", **private):
     """Return why `text` is refused; None where it is read."""
     read = reader(**private).read({component: text})
@@ -135,6 +140,8 @@ def test_instructions_change_outside_frozen_blocks_only():
         (guide_text(terms=("fluid \u2f54",)), Objection.LOOK_ALIKE),
         (guide_text(definition="Fluid.\u202eecaps"), Objection.UNSEEN),
         (guide_text(terms=("pleural\u200b effusion",)), Objection.UNSEEN),
+        (guide_text(clarifications=(noted("Fluid.\u202eecaps"),)), Objection.UNSEEN),
+        (guide_text(clarifications=(noted("", phrase="of the"),)), Objection.NO_TERM),
         (guide_text() + "  \ud83d: x", Objection.SURROGATE),
         (
             guide_text(exclusions=("pleural effusion",)),

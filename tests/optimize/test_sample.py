@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.records import Mark, Value
@@ -473,6 +474,17 @@ def test_without_its_chances_nothing_is_said(pool, read_sample, change):
         evaluate_run(pool, read_sample.weighed.run)
     with pytest.raises(DataError, match="Restore it"):
         evaluate_sample(pool, read_sample.weighed.run)
+
+
+def test_a_sample_in_a_form_that_nobody_knows_is_refused(pool, monkeypatch):
+    """Its digest holds, and still it is no sample."""
+    keep_reading_sample(pool, draw_cases(pool, "pool", size=12), actor=EDITOR)
+    path = sample_path(pool, "pool", 1)
+    digest = digest_bytes(path.read_bytes())
+    path.write_text("{}")
+    monkeypatch.setattr("loop.labels.value_sample.digest_bytes", lambda raw: digest)
+    with pytest.raises(DataError, match=r"is no value sample. Restore it"):
+        newest_sample(pool, "pool")
 
 
 def test_the_documents_hold_ids_and_numbers(pool):
