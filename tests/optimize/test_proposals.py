@@ -140,7 +140,12 @@ def test_instructions_change_outside_frozen_blocks_only():
         (guide_text(terms=("fluid \u2f54",)), Objection.LOOK_ALIKE),
         (guide_text(definition="Fluid.\u202eecaps"), Objection.UNSEEN),
         (guide_text(terms=("pleural\u200b effusion",)), Objection.UNSEEN),
-        (guide_text(clarifications=(noted("Fluid.\u202eecaps"),)), Objection.UNSEEN),
+        (
+            guide_text(clarifications=(noted("Water."),)).replace(
+                "Water.", '"Water.\\u202eecaps"'
+            ),
+            Objection.UNSEEN,
+        ),
         (guide_text(clarifications=(noted("", phrase="of the"),)), Objection.NO_TERM),
         (guide_text() + "  \ud83d: x", Objection.SURROGATE),
         (
