@@ -7,6 +7,7 @@ from loop.core.records import Guide, Value
 from loop.optimize.mentions import find_wordings, read_mentions, read_sentences
 from loop.optimize.objective import open_objective
 from loop.optimize.terms import (
+    LEVELS,
     ProposalKind,
     TermMiner,
     TermProposal,
@@ -15,14 +16,22 @@ from loop.optimize.terms import (
 from tests.optimize.scenes import EFFUSION, FILLERS, LESION, learnable
 
 
-def mined(bench, prompt="tiny", *, refused=(), labels=(EFFUSION, LESION), **options):
+def mined(
+    bench,
+    prompt="tiny",
+    *,
+    refused=(),
+    labels=(EFFUSION, LESION),
+    least_gain=0.01,
+    **options,
+):
     """Return what is proposed by all cases of the cohort."""
     with open_objective(bench.workspace, prompt, "dev") as objective:
         ground = objective.ground
         answers = objective.answers(ground.version)
         miner = TermMiner(bench.workspace, ground, answers, refused=refused)
         rows = options.pop("rows", np.arange(len(ground.items)))
-        return miner.mine(rows, labels, least_gain=0.01)
+        return miner.mine(rows, labels, least_gain=least_gain)
 
 
 def by_label(found):
@@ -149,6 +158,22 @@ def test_another_labels_name_is_not_proposed(bench):
     bench.cohort(rows)
     proposed = by_label(mined(bench)).get(LESION, [])
     assert not any("effusion" in one for one in proposed)
+
+
+def test_what_the_guide_does_not_speak_of_must_promise_the_most(bench):
+    """Of two wordings with equal counts, at the lower level, only the related one."""
+    said = ["nodule"] * 280 + ["tumor"] * 4 + ["spicule"] * 4
+    rows = [
+        [f"c{n}", "", f"A {word} is seen. Film {n}.", 0, 1]
+        for n, word in enumerate(said)
+    ]
+    rows += [[f"d{n}", "", f"Clear lungs. Film {n}.", 0, 0] for n in range(60)]
+    bench.cohort(rows)
+    bench.version(2, **{LESION: ["nodule"]})
+    low, high = (mined(bench, "tiny@v2", least_gain=one) for one in reversed(LEVELS))
+    assert by_label(low) == {LESION: ["tumor"]}
+    assert 0.005 <= low.proposals[0].gain < 0.01
+    assert by_label(high) == {}
 
 
 def test_part_of_a_name_is_not_proposed(bench):
