@@ -161,8 +161,8 @@ def test_another_labels_name_is_not_proposed(bench):
 
 
 def test_what_the_guide_does_not_speak_of_must_promise_the_most(bench):
-    """Of two wordings with equal counts, at the lower level, only the related one."""
-    said = ["nodule"] * 280 + ["tumor"] * 4 + ["spicule"] * 4
+    """Of two wordings at the lower level only the one that it speaks of."""
+    said = ["nodule"] * 280 + ["tumor"] * 4 + ["spicule"] * 6
     rows = [
         [f"c{n}", "", f"A {word} is seen. Film {n}.", 0, 1]
         for n, word in enumerate(said)
