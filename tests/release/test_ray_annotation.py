@@ -256,7 +256,9 @@ def test_a_driver_that_ray_ends_has_last_words(corpus, tmp_path):
             os.kill(child, signal.SIGKILL)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1 and PLANTED not in said
-    assert "error: this process ended before its work" in said
+    # Of a node that died Ray tells the driver, or ends it: whichever is first.
+    ended = "this process ended before its work" in said
+    assert ended or "nodes or workers were lost" in " ".join(said.split())
     made = len(shards(out))
     told, _ = annotate(source, out, "--release", RELEASE, "--rows", 50)
     assert told["rows"] == 2_000 and told["shards_made"] == 40 - made

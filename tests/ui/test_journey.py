@@ -112,7 +112,7 @@ def judge_five(page, workspace):
 def commit_by_keyboard(page):
     """Go to Revise, make a draft of all verdicts, check and commit it."""
     keys = page.keyboard
-    press(page, "]", "]", "]")
+    press(page, "]", "]", "]", "]")
     page.wait_for_selector("[data-all=wording]")
     tab_to(page, "[data-all=wording]")
     keys.press("Space")
