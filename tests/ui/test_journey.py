@@ -11,6 +11,7 @@ from loop.cli.main import app
 from loop.core.paths import bundled
 from loop.core.people.roster import disable_user
 from loop.labels.cohort import iter_items, read_cohort
+from loop.ui.app import BUILDERS
 from tests.ui.conftest import PASSWORD, open_tab, press, sign_in
 from tests.ui.test_review_browser import case_of, press_on, verdicts
 
@@ -56,8 +57,7 @@ def test_a_clinician_makes_the_next_version_by_keyboard(demo, served, new_page):
     assert [one.label for one in kept] == ["cardiomegaly"] * 5
     assert {one.reviewer for one in kept} == {"Dr Editor"}
     commit_by_keyboard(page)
-    for _ in range(4):
-        press(page, "[")
+    turn_to(page, "Overview", "[")
     page.wait_for_selector("#overview .eyebrow:has-text('extractor@v2')")
     after = gate_row(page)
     assert after != before
@@ -112,7 +112,7 @@ def judge_five(page, workspace):
 def commit_by_keyboard(page):
     """Go to Revise, make a draft of all verdicts, check and commit it."""
     keys = page.keyboard
-    press(page, "]", "]", "]", "]")
+    turn_to(page, "Revise", "]")
     page.wait_for_selector("[data-all=wording]")
     tab_to(page, "[data-all=wording]")
     keys.press("Space")
@@ -129,6 +129,16 @@ def commit_by_keyboard(page):
     keys.press("Enter")
     page.wait_for_selector("#revise-said .notice")
     assert "is extractor@v2 now" in page.inner_text("#revise-said")
+
+
+def turn_to(page, name, key):
+    """Press the key for the page before or after until the page `name` is open."""
+    opened = page.locator('#pages [role="tab"][aria-selected="true"]').first
+    for _ in BUILDERS:
+        if opened.inner_text() == name:
+            return
+        press(page, key)
+    assert opened.inner_text() == name
 
 
 def tab_to(page, selector):
