@@ -102,7 +102,7 @@ def _wait(child, limit_s):
 
 
 def _test(asked):
-    """Become a process of its own that runs pytest, and end."""
+    """Run pytest in a session of its own, and end."""
     os.setsid()
     os.chdir(asked["tree"])
     sys.path[:0] = [asked["tree"]]

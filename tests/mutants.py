@@ -4,7 +4,7 @@
 that many mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/`
 in proportion to what there is to change in it; annotations are not mutated, nor how
 parameters are passed. FILE says which test executes which line. It is made of the same
-tree before, in a folder of its own, where coverage removes what begins like it::
+tree before, in a separate folder, where coverage removes what begins like it::
 
     export NO_BROWSER=yes COVERAGE_FILE=FILE
     pytest -p tests.mutant_tests --cov=loop --cov-context=test --cov-report=
@@ -329,8 +329,8 @@ class Tree:
     def changed(self, path, text):
         """Let a module have another text meanwhile.
 
-        Each text has a second of its own, or Python would take what it compiled from
-        the one before for a text of equal length.
+        No two texts are written within one second, or Python would use what it compiled
+        from the first for a second one of equal length.
         """
         path = self.path / path
         before = path.read_text("utf-8")

@@ -1,7 +1,7 @@
 """What candidates are scored on, and how: the ground of a search, for each task.
 
 Everything else of a search is the same for an extractor and a judge. What an answer is
-worth, which answers are wrong and what is told of them depends on what a prompt is for,
+worth, which answers are wrong and what is reported depends on what a prompt is for,
 and stands here: `SearchGround` says what is asked of a ground, and `LabelGround` is
 that of an extractor. That of a judge is in `loop.optimize.judge_ground`.
 """

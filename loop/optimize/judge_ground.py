@@ -4,8 +4,8 @@ What a count is worth is how far it is from the readers' counts, negated: the me
 the readers of the difference in significant and in other errors, which nothing makes
 smaller than the median of the readers. A count that is not that median is wrong, as in
 the check of a draft (`loop.review.revise.check_judge`). How far scores agree with what
-raters say of candidates is no mean over pairs: it is told of the pooled estimate, and
-no wording is chosen by it.
+raters say of candidates is no mean over pairs: it is reported on the pooled estimate,
+and no wording is chosen by it.
 """
 
 from __future__ import annotations

@@ -483,7 +483,7 @@ def _search(
     else:
         unchanged = [parent] * len(splits)
         estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
-    # What is told of what was kept chooses nothing, so it counts as nothing tried.
+    # Reporting on what was kept chooses nothing, so it does not count as tried.
     scored = objective.candidates - 1
     findings = SearchFindings(
         labels=labels,

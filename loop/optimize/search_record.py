@@ -105,13 +105,6 @@ class SearchFolder:
         self._engines: Sequence[object] = ()
 
     @property
-    def library(self) -> Path:
-        """Folder for what a library keeps of the search; made on first use, 0700."""
-        path = self.path / "library"
-        make_folder(path, mode=0o700)
-        return path
-
-    @property
     def result(self) -> Mapping[str, Any] | None:
         """What `finish` was given; None while the search is not finished."""
         return self._result

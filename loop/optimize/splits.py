@@ -59,7 +59,7 @@ def split_cases(
     Units are dealt to `FOLDS` parts by iterative stratification: the label with the
     fewest positives left is dealt first, each of its units to the part that lacks it
     most. Each part is the estimate of one split; after `FOLDS` splits the cohort is
-    dealt anew.
+    dealt again.
 
     Parameters
     ----------

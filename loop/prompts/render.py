@@ -434,9 +434,15 @@ def _inserted(version: PromptVersion) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(names[0]), frozenset(names[1])
 
 
+@lru_cache(maxsize=64)
+def _tree(source: str) -> nodes.Template:
+    """Return a parsed template; a search renders hundreds of versions that share it."""
+    return environment().parse(source)
+
+
 def _parse(version: PromptVersion, file: str, source: str) -> nodes.Template:
     try:
-        return environment().parse(source)
+        return _tree(source)
     except TemplateError as error:
         line = getattr(error, "lineno", "?")
         raise DataError(

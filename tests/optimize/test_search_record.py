@@ -122,7 +122,7 @@ def test_only_its_owner_may_look(workspace):
     """What a search keeps may quote cases."""
     with open_search(workspace, spec_of(), SEARCHER) as folder:
         folder.remember("proposal", "1", 1)
-        for path in (folder.path.parent, folder.path, folder.library):
+        for path in (folder.path.parent, folder.path):
             assert stat.S_IMODE(os.stat(path).st_mode) == 0o700
         assert stat.S_IMODE(os.stat(folder.path / "journal.jsonl").st_mode) == 0o600
 

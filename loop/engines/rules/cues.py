@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 
@@ -100,6 +100,9 @@ class LostStops(BaseModel):
     names: tuple[str, ...] = ()
 
 
+_ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "al")
+
+
 class Spelling(BaseModel):
     """Whether and how words of a report are corrected towards the guides' words."""
 
@@ -107,6 +110,11 @@ class Spelling(BaseModel):
 
     correct: bool = False
     known: tuple[str, ...] = ()
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """The known words with every ending that is no misspelling."""
+        return frozenset(word + end for word in self.known for end in ("", *_ENDINGS))
 
 
 class SectionHeadings(BaseModel):

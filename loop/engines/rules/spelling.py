@@ -19,7 +19,6 @@ MEMO_WORDS = 100_000
 """Unknown words remembered."""
 
 _WORD = re.compile(rf"[a-z]{{{SHORTEST},}}")
-_ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "al")
 
 
 class Speller:
@@ -47,8 +46,7 @@ class Speller:
         if not self.works:
             return
         listed = frozenset(word for one in cues for word in one.spelling.known)
-        for word in listed:
-            self._known.update((word, *(word + end for end in _ENDINGS)))
+        self._known.update(*(one.spelling.forms for one in cues))
         self._findings: set[str] = set()
         for text, entry in zip(vocabulary.strings, vocabulary.entries, strict=True):
             words = _WORD.findall(text)

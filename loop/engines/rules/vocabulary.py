@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from operator import is_
 from typing import NamedTuple
@@ -262,6 +262,7 @@ class _Builder:
 
     def __init__(self, cues: Sequence[Cues]) -> None:
         self.entries: dict[tuple[str, bool], VocabularyEntry] = {}
+        self._begun: Mapping[tuple[str, bool], VocabularyEntry] = {}
         self.wordings: list[GuideWording] = []
         self._inflections = [pair for one in cues for pair in one.inflections]
         self._spellings = [pair for one in cues for pair in one.spellings]
@@ -269,15 +270,10 @@ class _Builder:
         self._spelled = re.compile("|".join(sorted(spelled)) or "(?!)")
 
     def begun(self) -> _Builder:
-        """Return a copy that further wordings are added to, and not to this one."""
+        """Return a copy that wordings are added to, and not to this one."""
         made = copy(self)
         made.wordings = []
-        made.entries = {
-            key: VocabularyEntry(
-                prefix=one.prefix, opens=one.opens, closes=one.closes, cues=one.cues
-            )
-            for key, one in self.entries.items()
-        }
+        made.entries, made._begun = {**self.entries}, self.entries
         return made
 
     def add_cues(self, cues: Cues) -> None:
@@ -338,6 +334,9 @@ class _Builder:
             for spelling in self._variants(part):
                 words = not has_cjk(spelling)
                 entry = self._entry(spelling, prefix=prefix, words=words)
+                if entry is self._begun.get((spelling, prefix)):
+                    entry = replace(entry, parts=[])
+                    self.entries[spelling, prefix] = entry
                 entry.parts.append(WordingPart(number, index))
 
     def _entry(self, text: str, *, prefix: bool, words: bool) -> VocabularyEntry:

@@ -339,7 +339,7 @@ def rename_cluster(
 ) -> ClusterEdit:
     """Return the decision that a cluster becomes a new label, or a part of it.
 
-    A label of that name that the draft has already is described anew.
+    Where the draft already has a label of that name, it gets the new description.
 
     Parameters
     ----------
