@@ -139,6 +139,10 @@ def test_a_judge_is_improved_where_it_can_be(judged, optimizer, capfd):
     assert {*learnt, *(one.evidence for one in guide.exemplars)} & set(HARMLESS)
     assert read_about(judged, draft).origin is DraftOrigin.OPTIMIZER
     assert "negative distance +" in draft.why
+    (effect,) = result.findings.kept[0].effects
+    assert effect.component == "false_finding"
+    assert -4 <= effect.before < effect.after <= 0
+    assert len(effect.fixed) > len(effect.broken)
     assert {one.objections for one in result.drafts} == {()}
     (entry,) = [one for one in read_ledger(judged.ledger) if one.action == "searched"]
     assert entry.payload["candidates"] == result.findings.candidates > 0
