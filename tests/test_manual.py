@@ -57,10 +57,15 @@ MASKS = (
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
     (r"\b\d{4}-\d\d-\d\d\b", "DATE"),
     (r"\b\d\d:\d\d UTC\b", "TIME"),
-    # One of digits only has quotes in YAML.
-    (r"'?\b(?=[a-f]*\d)[0-9a-f]{6,}\b'?", "DIGEST"),
+    # One of digits only has quotes in YAML; numbers are no digests.
+    (
+        r"(?<![.,\d])'?\b(?=[a-f]*\d)"
+        r"(?:(?=\d*[a-f])[\da-f]{6,}|\d{8}|\d{12}|\d{64})\b'?",
+        "DIGEST",
+    ),
     (r"[A-Za-z0-9+/]{40,}=+", "KEY"),
-    (r"\b\d+(\.\d+)? (ms|s|seconds)\b", "DURATION"),
+    # Before a time the number of a ledger entry stands, and "s" for "signed".
+    (r"\b\d+(\.\d+)? (ms|s|seconds)\b(?! +(TIME|DATE))", "DURATION"),
     (r"\b[\d,]+ cases/s\b", "RATE"),
     (re.escape(__version__), "VERSION"),
 )
@@ -403,7 +408,14 @@ def test_what_is_compared_is_all_but_the_masks_and_what_is_left_out():
     assert not shows(["a 1"], ["a 2"])
     assert not shows(["a"], ["a", "b"])
     assert not shows([], ["a"])
-    assert not shows(["macro-F1 0.445"], ["macro-F1 0.446"])
+    assert shows(["v1 f9ed79188699"], ["v1 '102030405060'"])
+    for one, other in (
+        ("macro-F1 0.445", "macro-F1 0.446"),
+        ("p 0.123456", "p 0.654321"),
+        ("1234567 reports", "7654321 reports"),
+        ("11 s 2026-11-25", "12 s 2026-11-25"),
+    ):
+        assert not shows([one], [other]), one
 
 
 def test_what_was_left_out_stays_left_out_when_outputs_are_rewritten():
@@ -425,3 +437,4 @@ if __name__ == "__main__":
                 kept.write_text(text, "utf-8")
         for one in whole.failed:
             print(*one, sep="\n")
+        sys.exit(bool(whole.failed))

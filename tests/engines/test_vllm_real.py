@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -343,3 +344,28 @@ def test_the_batch_runner_gives_every_case_one_outcome(place):
     assert summary.answered == CASES
     assert set(outcomes) == set(demo_texts())
     assert not list((place.workspace.private / "serve").glob("batch-*"))
+
+
+@pytest.mark.skipif(
+    not Path(sys.prefix, "bin", "ray").exists(), reason="Ray is not installed"
+)
+def test_an_actor_of_ray_starts_the_server_it_asks(place, tmp_path):
+    """Every row has its outcome, and the server ends with the cluster."""
+    texts = dict([*demo_texts().items()][:12])
+    source, out = tmp_path / "corpus.jsonl", tmp_path / "out"
+    lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
+    source.write_text("\n".join(lines))
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "loop", "annotate", source, "--out", out),
+            *("--workspace", place.workspace.root, "--prompt", "extractor"),
+            *("--engine", place.own, "--ray", "local", "--rows", "6", "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    print(told)
+    assert not any(text in ended.stderr for text in texts.values())
