@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     The browser's driver has an event loop in the thread of the tests, for good. What
     drives it has a second try, which the summary names: on a busy machine a page may
-    draw itself anew between two steps of a test.
+    draw itself again between two steps of a test.
     """
     here = Path(__file__).parent
     for item in items:

@@ -1,6 +1,6 @@
 """The contents page of CONTRIBUTING.md: one line a module, as its docstring begins.
 
-``python -m tests.contents`` writes it anew.
+``python -m tests.contents`` writes it again.
 """
 
 import ast

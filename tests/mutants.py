@@ -4,7 +4,8 @@
 that many mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/`
 in proportion to what there is to change in it; annotations are not mutated, nor how
 parameters are passed. FILE says which test executes which line. It is made of the same
-tree before, in a separate folder, where coverage removes what begins like it::
+tree before, in a separate folder, since coverage removes files whose names begin with
+FILE's::
 
     export NO_BROWSER=yes COVERAGE_FILE=FILE
     pytest -p tests.mutant_tests --cov=loop --cov-context=test --cov-report=
@@ -22,8 +23,8 @@ is "not covered".
 The test that kills a mutant must pass on the unchanged package, where it is run once;
 else it is left out, and the mutant is run on without it.
 
-No test starts a browser, those of the room ui neither: what only they would notice is
-counted as a survivor. So is what only another process executes.
+No test starts a browser, not even those of `loop/ui`: what only a browser would notice
+is counted as a survivor. So is what only another process executes.
 
 One JSON object a line says what was changed and what came of it; the share that was
 killed, with its exact 95 % interval, comes last, on stderr. A survivor is read by a

@@ -40,6 +40,16 @@ def test_the_contents_page_names_every_module():
     assert contents.PAGE.read_text("utf-8") == contents.written()
 
 
+def test_the_diagram_of_the_rooms_shows_every_layer():
+    """In the order in which the import contract has them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    rooms = contents.PAGE.read_text("utf-8").split("## The rooms of `loop/`\n")[1]
+    diagram = rooms.split("```")[1]
+    layers = re.findall(r"^(\w+(?: \| \w+)*)(?:  |$)", diagram, re.MULTILINE)
+    assert layers == contract["layers"]
+
+
 def test_a_class_name_means_one_thing():
     """A reader who has met a name need not learn it again in another room."""
     places = defaultdict(list)
@@ -204,6 +214,14 @@ def test_a_number_that_the_readme_boasts_of_is_in_the_manual():
     numbers = re.findall(r"\d[\d,.]*\d", boasts)
     assert len(numbers) >= 10
     assert [one for one in numbers if one not in manual] == []
+
+
+def test_the_readme_counts_the_versions_that_were_made():
+    """Six after v1 by `ranloop revise`, as the results say, the others by drafts."""
+    newest = max(int(one.name[1:]) for one in (ROOT / "prompts/extractor").glob("v*"))
+    numbers = {3: "three", 4: "four", 5: "five", 6: "six"}
+    readme = " ".join(README.read_text("utf-8").split())
+    assert f"Six rounds of verdicts and {numbers[newest - 7]} drafts" in readme
 
 
 def test_a_version_has_a_dated_note_and_can_be_cited():

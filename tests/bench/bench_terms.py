@@ -1,10 +1,11 @@
-"""What `optimize --with terms` finds from extractor@v1, measured on reports held apart.
+"""What `optimize --with terms` finds from extractor@v1, measured on held-out reports.
 
-Run: ``RANLOOP_DATA=FOLDER python tests/bench/bench_terms.py [SEEDS]``. Searched is on
-the Open-i development reports, measured on the test reports, which nothing is chosen
-on: macro-F1 over the labels with ten scored positives there, uncertain answers left
-out, as the versions by hand were measured. Terms are mined from Chinese reports, too,
-which are made of the sentences of the tests.
+Run: ``RANLOOP_DATA=FOLDER python -m tests.bench.bench_terms [SEEDS]``. It searches on
+the Open-i development reports and measures on the test reports, which no search reads
+(two variants were dropped by their scores there, see the page Results): macro-F1 over
+the labels with ten positives in their reference, with uncertain answers left out, as
+the versions by hand were measured, and with uncertain answers wrong. It also mines
+terms from Chinese reports, which are made of the sentences of the tests.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def make_workspace(folder: Path, *, wrong: bool) -> WorkspacePaths:
     return workspace
 
 
-class HeldApart:
+class HeldOut:
     """The test reports and their reference."""
 
     def __init__(self, workspace: WorkspacePaths) -> None:
@@ -112,7 +113,7 @@ class HeldApart:
         return dict(zip(self.taxonomy.ids, scores.tolist(), strict=True))
 
     def score(self, version: PromptVersion, labels: Sequence[str] = ()) -> float:
-        """Return the macro-F1 over `labels`, or those with ten scored positives."""
+        """Return the macro-F1 over `labels`, or those with ten positives there."""
         found = self.f1(version)
         names = labels or [self.taxonomy.ids[place] for place in self.frequent]
         return float(np.mean([found[name] for name in names]))
@@ -160,7 +161,7 @@ def agreed(
 def measure(folder: Path, seeds: int, *, wrong: bool) -> None:
     """Print what a policy for uncertain answers gives."""
     workspace = make_workspace(folder, wrong=wrong)
-    held = HeldApart(workspace)
+    held = HeldOut(workspace)
     start, by_hand = (read_version(workspace, ref) for ref in (START, BY_HAND))
     low, high = held.score(start), held.score(by_hand)
     print(f"\nuncertain answers: {held.policy}; {len(held.frequent)} labels")

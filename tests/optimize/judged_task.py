@@ -146,7 +146,7 @@ class CountingJudge:
     """Words of candidates of which its answer cannot be read."""
 
     def __init__(self, rest, settings):
-        """Be made as any engine is."""
+        """Take what the registry gives an engine."""
 
     def identity(self):
         """Return what it is."""

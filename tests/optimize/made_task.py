@@ -172,7 +172,7 @@ class StubReflector:
     """What comes back instead of any answer."""
 
     def __init__(self, rest: str, settings: Settings) -> None:
-        """Be made as any engine is."""
+        """Take what the registry gives an engine."""
 
     def identity(self) -> Mapping[str, object]:
         """Return what it is."""

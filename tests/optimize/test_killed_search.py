@@ -14,6 +14,8 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.optimize.search import search_prompt
 from loop.prompts.catalog import list_drafts
+from loop.run.task import run_prompt
+from tests.bench.bench_kills import count_kept
 from tests.optimize.made_task import ACTOR
 from tests.optimize.test_search import request
 
@@ -62,3 +64,10 @@ def test_a_killed_search_ends_as_one_that_was_not(improvable, tmp_path, stub):
     entries = read_ledger(improvable.ledger)
     assert len([one for one in entries if one.action == "searched"]) == 1
     assert len(list_drafts(improvable, "tiny")) == len(expected.drafts)
+
+
+def test_the_benchmark_counts_no_answers_of_rules(improvable):
+    """They are stored by the check of a draft, and nothing logs them as asked."""
+    run_prompt(improvable, "tiny@v1", "dev")
+    assert count_kept(improvable, "rules") == 0
+    assert count_kept(improvable, "reader:x") == 100

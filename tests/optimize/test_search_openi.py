@@ -1,4 +1,6 @@
-"""What terms find on real reports, measured on reports that nothing was chosen on.
+"""What terms find on real reports, measured on reports that no search reads.
+
+Two variants were dropped by their scores on these, see the page Results.
 
 The reports do not ship; the test needs the folder named by RANLOOP_DATA.
 """
@@ -8,16 +10,16 @@ import pytest
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import SearchRequest
 from loop.prompts.catalog import read_version
-from tests.bench.bench_terms import ACTOR, BY_HAND, START, HeldApart, make_workspace
+from tests.bench.bench_terms import ACTOR, BY_HAND, START, HeldOut, make_workspace
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 
 @pytest.mark.usefixtures("data_folder")
-def test_most_of_what_seven_rounds_gained_is_found_by_itself(tmp_path):
-    """At least 88 % of the gain, with 60 proposals at most, and foretold."""
+def test_most_of_what_six_rounds_gained_is_found_by_itself(tmp_path):
+    """At least 88 % of the gain, with 60 proposals at most, and as estimated."""
     workspace = make_workspace(tmp_path / "ws", wrong=False)
-    held = HeldApart(workspace)
+    held = HeldOut(workspace)
     start, by_hand = (read_version(workspace, ref) for ref in (START, BY_HAND))
     low, high = held.score(start), held.score(by_hand)
     request = SearchRequest(prompt=START, cohort="openi_dev", study=True)
