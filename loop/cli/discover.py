@@ -38,7 +38,7 @@ from loop.optimize.discovery.documents import (
     render_discovery_csv,
     render_discovery_html,
 )
-from loop.optimize.discovery.kept_draft import keep_discovery
+from loop.optimize.discovery.kept_draft import CarriedDecisions, keep_discovery
 from loop.optimize.discovery.taxonomy_change import (
     TaxonomyChange,
     check_taxonomy_draft,
@@ -91,20 +91,29 @@ def discover(
     ] = "",
     prompt: Annotated[
         str,
-        typer.Option("--prompt", help="Version to hold them against; default: newest."),
+        typer.Option(
+            "--prompt",
+            help="Prompt version to compare the clusters with; default: the newest.",
+        ),
     ] = "",
     min_reports: Annotated[
         int,
         typer.Option(
-            "--min-cases", min=MIN_REPORTS, help="Cases that must assert a phrase."
+            "--min-cases",
+            min=MIN_REPORTS,
+            help="Fewest cases, of different patients, that must assert a phrase.",
         ),
     ] = MIN_REPORTS,
     longest: Annotated[
-        int, typer.Option("--words", min=1, max=6, help="Words of a phrase at most.")
+        int, typer.Option("--words", min=1, max=6, help="Longest phrase, in words.")
     ] = LONGEST,
     cut: Annotated[
         float,
-        typer.Option("--cut", help="Where clusters part, 0 to 1: higher makes fewer."),
+        typer.Option(
+            "--cut",
+            help="Distance at which clusters stay separate, 0 to 1; higher gives fewer "
+            "clusters.",
+        ),
     ] = CUT,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -113,9 +122,9 @@ def discover(
     """Find what reports assert and no label names.
 
     Phrases of a cohort, in clusters, with the cases that assert, hedge and deny them,
-    and the labels that name them or are found in the same cases. No
-    model and no labels take part. Phrases of few cases, digits, dates and names are
-    never shown.
+    and the labels that name them or are found in the same cases. It uses no model and
+    no labels. Phrases of few patients, digits and dates are never shown. Words that
+    look like names are left out; read the draft before you pass it on.
 
     --draft writes the clusters as a file in which you drop, merge, split and name
     them; --take adds what you decided to labels/taxonomy.yaml and records it in the
@@ -127,8 +136,12 @@ def discover(
         raise typer.BadParameter("name a cohort, or a draft with --take")
     place = open_workspace(workspace)
     if take is not None:
-        if keep:
-            raise typer.BadParameter("--keep goes with a cohort")
+        given = (html, csv, draft, prompt or None, keep or None)
+        if any(given) or (min_reports, longest, cut) != (MIN_REPORTS, LONGEST, CUT):
+            raise typer.BadParameter(
+                "--html, --csv, --draft, --keep, --prompt, --min-cases, --words and "
+                "--cut go with a cohort"
+            )
         _take(place, take, dry_run=dry_run, why=why, actor=actor, as_json=as_json)
         return
     if dry_run or why:
@@ -159,14 +172,12 @@ def discover(
     )
     carried = keep_discovery(place, found) if keep else None
     if as_json:
-        print_json(discovery_data(found))
+        decisions = {"decisions": carried._asdict()} if carried else {}
+        print_json({**discovery_data(found), **decisions})
         return
     show_discovery(found)
     if carried is not None:
-        say(
-            "kept for the page Discover; clusters decided as they were: "
-            f"{carried.kept}, decided and not there any more: {carried.lost}"
-        )
+        _say_kept(carried)
 
 
 def show_discovery(found: Discovery) -> None:
@@ -189,6 +200,17 @@ def show_discovery(found: Discovery) -> None:
         say_wrapped("note: ", one)
 
 
+def _say_kept(carried: CarriedDecisions) -> None:
+    say(
+        f"kept for the page Discover; clusters decided as they were: {carried.kept}, "
+        f"decided and gone: {carried.lost}"
+    )
+    if carried.reset:
+        say(
+            f"{carried.reset} decisions were reset because their label no longer exists"
+        )
+
+
 def _take(
     place: WorkspacePaths,
     path: Path,
@@ -209,10 +231,11 @@ def _take(
         f"{n} {one.value}" for one, n in sorted(change.decisions.items())
     )
     say(f"clusters: {counts}")
-    for name, phrases in change.added.items():
-        say_wrapped(f"new label {name}: ", ", ".join(phrases))
-    for name, phrases in change.mapped.items():
-        say_wrapped(f"counts as {name}: ", ", ".join(phrases))
+    for what, found in (("new label", change.added), ("counts as", change.mapped)):
+        for name, phrases in found.items():
+            left = change.unlisted.get(name, 0)
+            more = f", and {left} more that are not listed" if left else ""
+            say_wrapped(f"{what} {name}: ", ", ".join(phrases) + more)
     if change.findings:
         say("what would no longer fit:" if dry_run else "what no longer fits:")
     for one in change.findings:
@@ -235,6 +258,7 @@ def _change_data(change: TaxonomyChange, *, dry_run: bool) -> dict[str, Any]:
         "decisions": {one.value: n for one, n in sorted(change.decisions.items())},
         "added": {name: list(one) for name, one in change.added.items()},
         "mapped": {name: list(one) for name, one in change.mapped.items()},
+        "unlisted": dict(change.unlisted),
         "comments_kept": change.comments_kept,
         "findings": [
             {

@@ -177,7 +177,11 @@ def sample(
         ),
     )
     if as_json:
-        kept = {"number": number or None, "dry_run": dry_run}
+        kept = {
+            "number": number or None,
+            "name": None if dry_run else name or None,
+            "dry_run": dry_run,
+        }
         given = plans_data({one.reader: one for one in plans})
         print_json({"for": purpose, **kept, **sample_data(found), "plans": given})
         return

@@ -254,6 +254,6 @@ def _complete(entry: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(found, str) or _ID.fullmatch(found) is None:
         raise DataError(
             f"{where}: no id can be made of the name, or the one given is none. Give "
-            "an id of small letters, digits and _, for example infarct_acute."
+            "an id of lower-case letters, digits and _, for example infarct_acute."
         )
     return {"id": found, "group": GROUP, **filled}

@@ -172,6 +172,7 @@ def split_halves(texts: Sequence[str]) -> list[list[tuple[AssertedPhrase, ...]]]
                 [texts[at] for at in half],
                 cues,
                 words,
+                units=range(len(half)),
                 min_reports=MIN_REPORTS,
                 longest=LONGEST,
                 most=MOST_PHRASES,

@@ -182,8 +182,7 @@ def test_documents_are_never_written_over_the_workspace(call, pool):
 def test_a_list_for_review_is_kept_under_a_name(call, pool):
     """For the page Review; another draw needs another name, and none has a number's."""
     draw = ("sample", "pool", "--for", "review", "-n", "12", "--name")
-    dry = call(*draw, "worth", "--dry-run")
-    assert dry.exit_code == 0, dry.output
+    assert told(call(*draw, "worth", "--dry-run", "--json"))["name"] is None
     assert list_samples(pool, "pool") == ()
     found = call(*draw, "worth")
     assert "kept as worth" in found.output
@@ -191,7 +190,7 @@ def test_a_list_for_review_is_kept_under_a_name(call, pool):
     drawn = draw_cases(pool, "pool", size=12).drawn
     kept = read_sampled_cases(pool, "pool", "worth")
     assert kept == tuple(one.case_id for one in drawn)
-    assert call(*draw, "worth").exit_code == 0
+    assert told(call(*draw, "worth", "--json"))["name"] == "worth"
     other = call(*draw, "worth", "--seed", "2")
     assert "Give another one" in str(other.exception)
     assert "those of value samples" in str(call(*draw, "sample1").exception)

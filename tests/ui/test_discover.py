@@ -1,5 +1,7 @@
 """The page Discover without a browser: what is shown, who may decide, what is kept."""
 
+import html
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +17,10 @@ from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.kept_draft import (
     cluster_key,
     keep_discovery,
+    kept_draft_path,
     read_kept_draft,
 )
-from loop.optimize.discovery.taxonomy_draft import PhraseCounts
+from loop.optimize.discovery.taxonomy_draft import PhraseCounts, dump_taxonomy_draft
 from loop.ui.pages.discover import events, state
 from tests.optimize.discovery.made_reports import add_cohort, reports
 from tests.ui.visits import opened, until, visit
@@ -56,9 +59,10 @@ def find(context, word):
     return next(c for c in draft.clusters if any(word in p for p in c.phrases))
 
 
-def decide(context, word, how, role=UserRole.REVIEWER, **fields):
+def decide(context, word, how, role=UserRole.REVIEWER, seen="", **fields):
     """Let somebody decide on the cluster with that word."""
-    data = {"decide": how, "id": cluster_key(find(context, word)), "fields": fields}
+    key = cluster_key(find(context, word))
+    data = {"decide": how, "id": key, "seen": seen, "fields": fields}
     return events.decide(
         visit(context, role, right=Right.JUDGE, **data), "extractor", "made"
     )
@@ -158,6 +162,68 @@ def test_whoever_comes_second_sees_the_list_afresh(context):
     assert "degenerative" in shown.clusters
 
 
+def test_whoever_decides_on_an_older_page_gets_an_error_and_keeps_their_text(context):
+    """What was decided meanwhile is shown, and what they typed is in the form."""
+    mark = re.search(r'data-seen="(\w+)"', row(look(context), "scoliosis"))[1]
+    decide(context, "scoliosis", "name", **SPINE)
+    shown = decide(
+        *(context, "scoliosis", "name"),
+        seen=mark,
+        name=["Bent Spine"],
+        definition=["The spine is bent to one side."],
+    )
+    assert "decided on this cluster meanwhile" in shown.said
+    text = row(shown, "scoliosis")
+    assert "new label Degenerative Spine" in text
+    assert "The spine is bent to one side.</textarea>" in text
+    assert find(context, "scoliosis").label == SPINE["name"][0]
+    mark = re.search(r'data-seen="(\w+)"', text)[1]
+    decide(context, "scoliosis", "drop", seen=mark)
+    assert "dropped" in row(look(context), "scoliosis")
+
+
+def row(shown, word):
+    """Return the HTML of the cluster that is listed with that word."""
+    rows = shown.clusters.split("<li class=")
+    return next(one for one in rows if f"<q>{word}" in one)
+
+
+def test_a_cohort_that_was_imported_again_is_discovered_again_first(context):
+    """Decisions on what cannot be taken would be lost."""
+    path = kept_draft_path(context.workspace, "made")
+    draft = read_kept_draft(context.workspace, "made").draft
+    changed = draft.model_copy(update={"cohort_digest": "0" * 64})
+    path.write_text(dump_taxonomy_draft(changed), "utf-8")
+    shown = look(context, UserRole.EDITOR)
+    assert "was imported again after it was discovered" in html.unescape(shown.head)
+    assert "data-decide" not in shown.clusters
+    assert shown.change == ""
+
+
+def test_nothing_is_offered_that_is_refused(context):
+    """Nothing can be mapped to No Finding."""
+    shown = look(context).clusters
+    offered = shown.split('id="discover-labels"')[1].split("</datalist>")[0]
+    assert "Fracture" in offered
+    assert "No Finding" not in offered
+
+
+def test_what_is_too_long_is_refused_and_nothing_is_cut(context):
+    """What was typed before stays kept."""
+    name = cluster_key(find(context, "scoliosis"))
+
+    def begin(**fields):
+        sent = {"form": "name", "id": name, "fields": fields}
+        events.begin(visit(context, right=Right.JUDGE, **sent), "", "made")
+
+    begin(definition=["Not yet"])
+    with pytest.raises(DataError, match=r"2,001 characters; at most 2,000"):
+        begin(definition=["x" * 2001])
+    with pytest.raises(DataError, match=r"501 phrases are ticked; at most 500"):
+        decide(context, "scoliosis", "split", phrase=["x"] * 501)
+    assert "Not yet</textarea>" in look(context).clusters
+
+
 def test_the_list_is_narrowed_and_turned_page_by_page(context, monkeypatch):
     """It is so again after a reload; what is no number begins anew."""
     shown = events.look(visit(context, act="show", show="unnamed"), "", "made")
@@ -208,7 +274,7 @@ def test_the_draft_is_taken_as_it_was_seen(context, discovered, monkeypatch):
     seen = look(context, UserRole.EDITOR)
     shown = take(context, seen.opened, "the readers asked")
     assert "New label: degenerative_spine" in shown.said
-    assert "is not what these clusters were held against" in shown.head
+    assert "changed after these clusters were compared with it" in shown.head
     assert "data-decide" not in shown.clusters
     assert read_taxonomy(context.workspace.labels).knows("Degenerative Spine")
     entry = read_ledger(context.workspace.ledger)[-1]

@@ -119,7 +119,7 @@ def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     """Split where a short line is followed by a capital: a list without full stops.
 
-    Lines that were wrapped are long, or go on in small letters.
+    Lines that were wrapped are long, or go on in lower case.
     """
     for match in _NEW_LINE.finditer(text, start, end):
         stop = match.start()

@@ -1,7 +1,7 @@
-"""What the reports of a cohort assert, as clusters held against the labels.
+"""What the reports of a cohort assert, as clusters compared with the labels.
 
 The phrases and clusters are made of the reports alone: no label, no guide, no reference
-takes part. Only then is each cluster held against the taxonomy and a prompt version.
+takes part. Only then is each cluster compared with the taxonomy and a prompt version.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.sentence import Stance
 from loop.engines.rules.vocabulary import GAP
+from loop.evaluate.measure import resampling_units
 from loop.labels.cohort import (
     Cohort,
     CohortRole,
@@ -30,6 +31,7 @@ from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.optimize.discovery.clusters import CUT, cluster_phrases
 from loop.optimize.discovery.noun_phrases import (
     AssertedPhrase,
+    count_units,
     mend,
     mine_phrases,
 )
@@ -42,8 +44,8 @@ from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import PromptVersion
 
 MIN_REPORTS: Final = 5
-"""Reports that must hold a phrase, and assert it, before it is shown: the wording of
-fewer is their patients' text."""
+"""Patients whose reports must hold a phrase, and assert it, before it is shown: the
+wording of fewer is their text. A report of an unknown patient counts as a patient."""
 
 LONGEST: Final = 4
 """Words of a phrase."""
@@ -91,6 +93,19 @@ class ShownPhrase(NamedTuple):
 
     unsettled: tuple[str, ...]
     """Labels that have a wording for it which leaves them uncertain."""
+
+
+class MentionShares(NamedTuple):
+    """Of the cases that mention something, the shares that hedge and that deny it."""
+
+    hedged: float
+    denied: float
+
+    @classmethod
+    def of(cls, asserted: int, hedged: int, denied: int) -> MentionShares | None:
+        """Return the shares of numbers of cases; None where no case mentions it."""
+        every = asserted + hedged + denied
+        return cls(hedged / every, denied / every) if every else None
 
 
 def name_cluster(phrases: Sequence[tuple[str, int]]) -> str:
@@ -169,9 +184,9 @@ class FindingCluster:
         return tuple(one for one in found if one not in self.covered)
 
     @property
-    def mentions(self) -> int:
-        """Cases that assert, hedge or deny it."""
-        return len(self.asserted) + self.hedged + self.denied
+    def shares(self) -> MentionShares | None:
+        """Of its cases that hedge it, and that deny it."""
+        return MentionShares.of(len(self.asserted), self.hedged, self.denied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +202,15 @@ class Discovery:
     left_out: int
     """Cases of other languages."""
 
+    unit: str
+    """What `min_reports` counts: ``"patient"``, or ``"case"`` where none is known."""
+
     min_reports: int
     longest: int
     cut: float
     taxonomy: Taxonomy
     prompt: str
-    """Reference of the version that the clusters are held against; empty for none."""
+    """Reference of the version that the clusters are compared with; empty for none."""
 
     prompt_digest: str
     words_digest: str
@@ -205,7 +223,7 @@ class Discovery:
     """Those with most asserting cases first."""
 
     rare: int
-    """Phrases not shown because too few cases hold or assert them."""
+    """Phrases not shown because too few patients' cases hold or assert them."""
 
     names: int
     """Words not shown because they may be a person's name."""
@@ -246,7 +264,7 @@ def discover_findings(
     longest: int = LONGEST,
     cut: float = CUT,
 ) -> Discovery:
-    """Return what the reports of a cohort assert, held against the labels there are.
+    """Return what the reports of a cohort assert, compared with the labels there are.
 
     Deterministic, without a model and without labels. About a millisecond a report.
 
@@ -256,10 +274,11 @@ def discover_findings(
         Of the role ``taxonomy`` or ``dev``. What labels are designed on cannot
         measure them afterwards.
     prompt
-        Version to hold the clusters against; default: the newest of the only prompt
+        Version to compare the clusters with; default: the newest of the only prompt
         for the taxonomy's labels, none where there is no prompt.
     min_reports
-        Reports that must hold and assert a phrase, 5 or more.
+        Patients whose reports must hold and assert a phrase, 5 or more; a report of
+        an unknown patient counts as a patient.
     longest
         Words of a phrase, 1 to 6.
     cut
@@ -301,10 +320,14 @@ def discover_findings(
             f"labels/{DISCOVERY}. Other languages need a file of their own there, and "
             "one that puts spaces between words: Chinese reports are not supported."
         )
+    patients = {one.case_id: one.patient for one in about.cases}
+    clusters = resampling_units([patients[one.id] for one in spoken])
+    units = clusters.units.tolist()
     mined = mine_phrases(
         [one.variables["text"] for one in spoken],
         cues,
         words,
+        units=units,
         min_reports=min_reports,
         longest=longest,
         most=MOST_PHRASES,
@@ -317,6 +340,7 @@ def discover_findings(
         language=words.language,
         cases=len(spoken),
         left_out=len(items) - len(spoken),
+        unit=clusters.unit,
         min_reports=min_reports,
         longest=longest,
         cut=cut,
@@ -326,7 +350,12 @@ def discover_findings(
         words_digest=words.digest,
         cues={one.language: one.digest for one in cues},
         clusters=_cluster(
-            spoken, mined.phrases, reader, cut=cut, min_reports=min_reports
+            spoken,
+            mined.phrases,
+            reader,
+            units=units,
+            cut=cut,
+            min_reports=min_reports,
         ),
         rare=mined.rare,
         names=mined.names,
@@ -337,8 +366,8 @@ def discover_findings(
 def _check_settings(min_reports: int, longest: int, cut: float) -> None:
     if min_reports < MIN_REPORTS:
         raise ValueError(
-            f"min_reports must be {MIN_REPORTS} or more, got {min_reports}: what fewer "
-            "reports say is their patients' text"
+            f"min_reports must be {MIN_REPORTS} or more, got {min_reports}: what the "
+            "reports of fewer patients say is their text"
         )
     if not 1 <= longest <= 6:
         raise ValueError(f"longest must be 1 to 6 words, got {longest}")
@@ -399,6 +428,7 @@ def _cluster(
     phrases: Sequence[AssertedPhrase],
     reader: ReportReader,
     *,
+    units: Sequence[int],
     cut: float,
     min_reports: int,
 ) -> tuple[FindingCluster, ...]:
@@ -421,7 +451,7 @@ def _cluster(
             asserted=tuple(items[case].id for case in sorted(said[at].asserted)),
             hedged=len(said[at].hedged),
             denied=len(said[at].denied),
-            places=_common_places(members[at], min_reports),
+            places=_common_places(members[at], units, min_reports),
             near="" if (near := groups[at].near) is None else ids[near],
             found=_count_found([answers[case] for case in said[at].asserted]),
             unlabelled=sum(
@@ -459,13 +489,17 @@ def _shown(phrase: AssertedPhrase, reader: ReportReader) -> ShownPhrase:
 
 
 def _common_places(
-    phrases: Iterable[AssertedPhrase], min_reports: int
+    phrases: Iterable[AssertedPhrase], units: Sequence[int], min_reports: int
 ) -> tuple[tuple[str, int], ...]:
     held: dict[str, set[int]] = defaultdict(set)
     for phrase in phrases:
         for word, reports in phrase.located.items():
             held[word] |= reports
-    counts = [(w, len(at)) for w, at in held.items() if len(at) >= min_reports]
+    counts = [
+        (word, len(at))
+        for word, at in held.items()
+        if count_units(at, units) >= min_reports
+    ]
     return tuple(sorted(counts, key=lambda one: (-one[1], one[0]))[:PLACES])
 
 

@@ -20,23 +20,26 @@ FOUND: Final = 3
 HOW: Final = (
     "Phrases are taken out of the reports without labels, guides or a model, and read "
     "as rules reads the terms of a guide: what a report denies or leaves open is "
-    "counted apart. Of the reports nothing else is shown, and no phrase of few cases, "
-    "no digits, no dates and no names."
+    "counted separately. Of the reports nothing else is shown, and no phrase of few "
+    "patients, no digits and no dates. Words that look like names are left out; read "
+    "the draft before you pass it on."
 )
 
 
 def discovery_notes(found: Discovery) -> list[str]:
     """Return what a reader must know of the numbers, one sentence or two each."""
+    fewest = f"at least {found.min_reports} {found.unit}s"
+    holding = f"cases of {fewest}" if found.unit == "patient" else fewest
     notes = [
-        f"A phrase is shown when at least {found.min_reports} cases hold it and assert "
-        f"it: {found.rare:,} rarer ones are not shown.",
-        "A cluster is a proposal: what stands together may be two findings, and one "
-        "finding may be in several clusters.",
+        f"A phrase is shown when {holding} hold it and assert it: {found.rare:,} rarer "
+        "ones are not shown.",
+        "A cluster is a proposal. One cluster may hold two findings, and one finding "
+        "may be spread over several clusters.",
     ]
     if found.names:
         notes.append(
-            f"{found.names} words that may be names are not shown: they stand beside a "
-            "title, or are not written in small letters."
+            f"{found.names} words that may be names are not shown: they occur next to "
+            "a title, or are rarely written in lower case."
         )
     if found.beyond:
         notes.append(
@@ -51,7 +54,7 @@ def discovery_notes(found: Discovery) -> list[str]:
     if found.prompt:
         notes.append(
             f"What the prompt finds is the answer of rules with {found.prompt} about "
-            "the same cases: another finding of a case counts as well as the one named."
+            "the same cases. These may be other findings of the same case."
         )
     else:
         notes.append(
@@ -109,8 +112,6 @@ def _row(
     return {
         "cluster": cluster,
         "others": [one.text for one in cluster.phrases if one.text != cluster.name],
-        "hedged": cluster.hedged / cluster.mentions,
-        "denied": cluster.denied / cluster.mentions,
         "places": cluster.places,
         "covered": [label.get(one, one) for one in cluster.covered],
         "unsettled": [label.get(one, one) for one in cluster.unsettled],
@@ -121,7 +122,7 @@ def _row(
 
 
 def render_discovery_csv(found: Discovery) -> str:
-    """Return one row a phrase, safe to open in a spreadsheet."""
+    """Return one row per phrase, safe to open in a spreadsheet."""
     rows = [
         {
             "cluster": cluster.id,
@@ -151,6 +152,7 @@ def discovery_data(found: Discovery) -> dict[str, Any]:
         "language": found.language,
         "cases": found.cases,
         "left_out": found.left_out,
+        "unit": found.unit,
         "min_reports": found.min_reports,
         "longest": found.longest,
         "cut": found.cut,

@@ -6,19 +6,20 @@ Every decision writes the whole file, with who decided and when.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from loop.core.clock import Clock, format_time, utc_now
+from loop.core.digests import digest_json
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
-from loop.labels.cohort import check_name
+from loop.labels.cohort import check_name, read_cohort
 from loop.labels.label_list import GROUP, derive_id
 from loop.labels.taxonomy import (
     NO_FINDING,
@@ -91,14 +92,18 @@ class CarriedDecisions(NamedTuple):
     lost: int
     """Decided clusters that are not there any more."""
 
+    reset: int
+    """Clusters that are there and undecided, since their label no longer exists."""
+
 
 def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisions:
     """Keep what was discovered of a cohort as its draft, with decisions made before.
 
-    Where the same phrases were found, every cluster stays as it was put together. Where
-    they are others, clusters of the same phrases stay decided. A new label that is in
-    the taxonomy by now is one that its clusters are mapped to. A file in which anything
-    was decided stays in the folder ``before``, under a name with its digest.
+    Where the same phrases were found with the same cut, every cluster stays as it was
+    put together. Otherwise the clusters are those that were found, and a cluster of the
+    same phrases stays decided. A new label that is in the taxonomy by now is one that
+    its clusters are mapped to. A file in which anything was decided stays in the folder
+    ``before``, under a name with its digest.
 
     Raises
     ------
@@ -109,7 +114,7 @@ def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisi
     """
     path = kept_draft_path(workspace, found.cohort)
     made = make_taxonomy_draft(workspace, found)
-    carried = CarriedDecisions(0, 0)
+    carried = CarriedDecisions(0, 0, 0)
     workspace.open_private()
     with locked(path.with_suffix(".lock")):
         before = read_kept_draft(workspace, found.cohort)
@@ -127,7 +132,8 @@ def keep_discovery(workspace: WorkspacePaths, found: Discovery) -> CarriedDecisi
 def _carry_over(
     before: TaxonomyDraft, made: TaxonomyDraft, taxonomy: Taxonomy
 ) -> tuple[TaxonomyDraft, CarriedDecisions]:
-    if before.phrases_digest == made.phrases_digest:
+    same = before.phrases_digest == made.phrases_digest
+    if same and before.made_with.get("cut") == made.made_with["cut"]:
         found = {one.found["phrases_digest"]: one.found for one in made.clusters}
         clusters = [
             one.model_copy(
@@ -142,13 +148,16 @@ def _carry_over(
             for one in made.clusters
         ]
     described = {fold_name(one.name) for one in before.labels}
-    clusters = [_settle(one, described, taxonomy) for one in clusters]
-    decided = sum(one.decision is not _OPEN for one in clusters)
-    was = sum(one.decision is not _OPEN for one in before.clusters)
+    settled = [_settle(one, described, taxonomy) for one in clusters]
+    was, there, kept = map(_count_decided, (before.clusters, clusters, settled))
     draft = made.model_copy(
-        update={"clusters": tuple(clusters), "labels": before.labels}
+        update={"clusters": tuple(settled), "labels": before.labels}
     )
-    return _without_idle(draft), CarriedDecisions(decided, was - decided)
+    return _without_idle(draft), CarriedDecisions(kept, was - there, there - kept)
+
+
+def _count_decided(clusters: Iterable[DraftCluster]) -> int:
+    return sum(one.decision is not _OPEN for one in clusters)
 
 
 def _settle(
@@ -167,6 +176,21 @@ def _settle(
     return cluster if fits.get(cluster.decision, True) else _undecided(cluster)
 
 
+def find_stale(workspace: WorkspacePaths, draft: TaxonomyDraft) -> str:
+    """Return why nothing can be decided on a draft any more; empty where it can.
+
+    Raises
+    ------
+    DataError
+        There is no taxonomy or no such cohort, or it was edited.
+    """
+    if taxonomy_digest(workspace.labels) != draft.taxonomy_digest:
+        return "labels/taxonomy.yaml changed after these clusters were compared with it"
+    if read_cohort(workspace, draft.cohort).digest != draft.cohort_digest:
+        return f"cohort {draft.cohort!r} was imported again after it was discovered"
+    return ""
+
+
 def edit_kept_draft(
     workspace: WorkspacePaths,
     cohort: str,
@@ -174,6 +198,7 @@ def edit_kept_draft(
     edit: ClusterEdit,
     actor: Actor,
     *,
+    seen: str = "",
     now: Clock = utc_now,
 ) -> TaxonomyDraft:
     """Change one cluster of the draft that is kept of a cohort, and return the draft.
@@ -184,12 +209,15 @@ def edit_kept_draft(
         Of the cluster, see `cluster_key`.
     edit
         What is decided; one of the functions below makes it.
+    seen
+        What the cluster was when it was shown, see `cluster_mark`; empty to decide
+        whatever it is now.
 
     Raises
     ------
     ConflictError
-        Somebody put the cluster together otherwise meanwhile, or the taxonomy was
-        changed since the clusters were discovered.
+        Somebody decided on the cluster or put it together otherwise meanwhile, or the
+        taxonomy or the cohort was changed since the clusters were discovered.
     DataError
         Nothing was discovered, or the decision cannot be made; nothing was changed.
     WriteError
@@ -205,15 +233,18 @@ def edit_kept_draft(
             )
         before = kept.draft
         taxonomy = read_taxonomy(workspace.labels)
-        if taxonomy_digest(workspace.labels) != before.taxonomy_digest:
-            raise ConflictError(
-                "labels/taxonomy.yaml was changed since these clusters were "
-                "discovered. Discover again: what was decided stays."
-            )
-        if all(cluster_key(one) != key for one in before.clusters):
+        if stale := find_stale(workspace, before):
+            raise ConflictError(f"{stale}. Discover again: what was decided stays.")
+        cluster = next((o for o in before.clusters if cluster_key(o) == key), None)
+        if cluster is None:
             raise ConflictError(
                 "somebody split or merged this cluster meanwhile. Look at the list "
                 "again, and decide then."
+            )
+        if seen and cluster_mark(before, cluster) != seen:
+            raise ConflictError(
+                "somebody decided on this cluster meanwhile. Look at it again, and "
+                "decide then."
             )
         after = _without_idle(edit(before, taxonomy))
         known = {_mark(one) for one in before.clusters}
@@ -270,11 +301,24 @@ def cluster_key(cluster: DraftCluster) -> str:
     return digest_phrases(cluster.phrases)[:KEY]
 
 
+def cluster_mark(draft: TaxonomyDraft, cluster: DraftCluster) -> str:
+    """Return what tells whether a cluster is as it was: its decision, and its label."""
+    label = described_label(draft, cluster.label)
+    described = label.model_dump() if label else None
+    return digest_json([*_mark(cluster), described])[:KEY]
+
+
 def cluster_name(draft: TaxonomyDraft, cluster: DraftCluster) -> str:
     """Return what a cluster is called, as it is put together now."""
     counts = [count_phrase(draft, one) for one in cluster.phrases]
     asserted = [one.asserted if one else 0 for one in counts]
     return name_cluster(list(zip(cluster.phrases, asserted, strict=True)))
+
+
+def described_label(draft: TaxonomyDraft, name: str) -> DraftLabel | None:
+    """Return the new label of a draft that has this name, in whatever case."""
+    wanted = fold_name(name)
+    return next((one for one in draft.labels if fold_name(one.name) == wanted), None)
 
 
 def count_phrase(draft: TaxonomyDraft, phrase: str) -> PhraseCounts | None:
@@ -339,7 +383,8 @@ def rename_cluster(
 ) -> ClusterEdit:
     """Return the decision that a cluster becomes a new label, or a part of it.
 
-    Where the draft already has a label of that name, it gets the new description.
+    Where the draft already has a label of that name, it gets the new description; the
+    case of its letters changes only with a cluster that is part of it already.
 
     Parameters
     ----------
@@ -356,7 +401,10 @@ def rename_cluster(
                 f"{quoted(wanted)} is a label already. Map the cluster to it, or "
                 "choose another name."
             )
-        old = _described(draft, wanted)
+        old = described_label(draft, wanted)
+        part = {cluster_key(o) for o in draft.clusters if _is_named(o, wanted)}
+        if old and key not in part:
+            wanted = old.name
         said = " ".join(definition.split()) or (old.definition if old else "")
         if len(said) < SHORTEST:
             raise DataError(
@@ -364,7 +412,7 @@ def rename_cluster(
                 "sentence what the label means."
             )
         made = DraftLabel(
-            name=old.name if old else wanted,
+            name=wanted,
             definition=said,
             group=" ".join(group.split()) or (old.group if old else GROUP),
             id=old.id if old else "",
@@ -372,8 +420,16 @@ def rename_cluster(
         others = [one for one in draft.labels if one is not old]
         _require_id(made, others, taxonomy)
         labels = tuple(made if one is old else one for one in draft.labels)
+        renamed = {"label": made.name}
+        clusters = tuple(
+            one.model_copy(update=renamed) if _is_named(one, wanted) else one
+            for one in draft.clusters
+        )
         draft = draft.model_copy(
-            update={"labels": labels if old else (*draft.labels, made)}
+            update={
+                "clusters": clusters,
+                "labels": labels if old else (*draft.labels, made),
+            }
         )
         return _decide(draft, key, ClusterDecision.NEW, made.name)
 
@@ -383,7 +439,8 @@ def rename_cluster(
 def merge_cluster(key: str, other: str) -> ClusterEdit:
     """Return the decision that a cluster is one with another.
 
-    A decided one gives its decision; into one that is undecided the phrases are moved.
+    Where the other is decided, this one gets its decision. Where it is undecided, the
+    phrases are moved there, and a decision of this one with them.
 
     Parameters
     ----------
@@ -393,7 +450,7 @@ def merge_cluster(key: str, other: str) -> ClusterEdit:
 
     def edit(draft: TaxonomyDraft, taxonomy: Taxonomy) -> TaxonomyDraft:
         wanted = _required(other, "name the cluster to merge it with.")
-        label = _described(draft, wanted)
+        label = described_label(draft, wanted)
         if label is not None:
             return _decide(draft, key, ClusterDecision.NEW, label.name)
         said = " ".join(wanted.casefold().split())
@@ -403,15 +460,21 @@ def merge_cluster(key: str, other: str) -> ClusterEdit:
         )
         if into is None:
             raise DataError(
-                "no cluster has that phrase, and no new label that name. Choose one "
-                "of the list."
+                "no cluster has that phrase and no new label has that name. Choose one "
+                "from the list."
             )
         if cluster_key(into) == key:
             raise DataError("that is the cluster itself. Choose another one.")
         if into.decision is not _OPEN:
             return _decide(draft, key, into.decision, into.label)
         moved = next(one for one in draft.clusters if cluster_key(one) == key)
-        joined = into.model_copy(update={"phrases": (*into.phrases, *moved.phrases)})
+        joined = into.model_copy(
+            update={
+                "phrases": (*into.phrases, *moved.phrases),
+                "decision": moved.decision,
+                "label": moved.label,
+            }
+        )
         clusters = (
             joined if o is into else o for o in draft.clusters if o is not moved
         )
@@ -421,7 +484,7 @@ def merge_cluster(key: str, other: str) -> ClusterEdit:
 
 
 def split_cluster(key: str, phrases: Sequence[str]) -> ClusterEdit:
-    """Return the decision that some phrases are a cluster of their own, undecided."""
+    """Return the decision that some phrases become a separate cluster, undecided."""
 
     def edit(draft: TaxonomyDraft, taxonomy: Taxonomy) -> TaxonomyDraft:
         clusters: list[DraftCluster] = []
@@ -432,10 +495,7 @@ def split_cluster(key: str, phrases: Sequence[str]) -> ClusterEdit:
             own = tuple(p for p in one.phrases if p in phrases)
             rest = tuple(p for p in one.phrases if p not in phrases)
             if not own or not rest:
-                raise DataError(
-                    "tick the phrases that shall be a cluster of their own: at least "
-                    "one, and not all of them."
-                )
+                raise DataError("tick the phrases to split off: at least one, not all.")
             clusters.append(one.model_copy(update={"phrases": rest}))
             part = DraftCluster(phrases=own, found=dict(one.found))
             clusters.append(part)
@@ -449,11 +509,6 @@ def _required(text: str, otherwise: str) -> str:
     if not said:
         raise DataError(otherwise)
     return said
-
-
-def _described(draft: TaxonomyDraft, name: str) -> DraftLabel | None:
-    wanted = fold_name(name)
-    return next((one for one in draft.labels if fold_name(one.name) == wanted), None)
 
 
 def _require_id(
@@ -473,6 +528,10 @@ def _decide(
 ) -> TaxonomyDraft:
     made = {"decision": decision, "label": label}
     return _put(draft, key, lambda one: one.model_copy(update=made))
+
+
+def _is_named(cluster: DraftCluster, name: str) -> bool:
+    return fold_name(cluster.label) == fold_name(name)
 
 
 def _undecided(cluster: DraftCluster) -> DraftCluster:
@@ -501,4 +560,4 @@ def _without_idle(draft: TaxonomyDraft) -> TaxonomyDraft:
 
 
 def _mark(cluster: DraftCluster) -> tuple[str, str, tuple[str, ...]]:
-    return cluster.decision.value, cluster.label, cluster.phrases
+    return cluster.decision.value, fold_name(cluster.label), cluster.phrases

@@ -10,6 +10,7 @@ these guides at once: so negation, doubt and sections count as they would for a 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,13 +75,13 @@ class MinedPhrases(NamedTuple):
     """The phrases of reports, and what is not among them."""
 
     phrases: tuple[AssertedPhrase, ...]
-    """Those that enough reports assert, in alphabetical order of their words."""
+    """Those that enough patients' reports assert, in alphabetical order of words."""
 
     rare: int
-    """Phrases that fewer reports hold, or assert: never shown."""
+    """Phrases that reports of fewer patients hold, or assert: never shown."""
 
     names: int
-    """Words that may be a person's name, in as many reports: never shown."""
+    """Words that may be a name, in reports of as many patients: never shown."""
 
     beyond: int
     """Phrases left out because there were too many; the most frequent are kept."""
@@ -106,11 +107,12 @@ def mine_phrases(
     cues: Sequence[Cues],
     words: PhraseWords,
     *,
+    units: Sequence[int],
     min_reports: int,
     longest: int,
     most: int,
 ) -> MinedPhrases:
-    """Return the phrases that at least `min_reports` of the texts assert.
+    """Return the phrases that reports of at least `min_reports` patients assert.
 
     A phrase that is part of a longer one is left out where the same reports assert
     both.
@@ -121,6 +123,8 @@ def mine_phrases(
         One report each.
     cues
         Of every language; those of the language of `words` inflect.
+    units
+        Number of each report's patient; one for itself where the patient is unknown.
     longest
         Words of a phrase, without those left out inside it.
     most
@@ -131,8 +135,7 @@ def mine_phrases(
     finder = _PhraseFinder(weights, cues, words, longest)
     held: Counter[tuple[str, ...]] = Counter()
     names: Counter[str] = Counter()
-    for report in reports:
-        sentences = _distinct(report)
+    for sentences in _by_unit(reports, units):
         held.update({gram.words for one in sentences for gram in finder.grams(one)})
         names.update({word for one in sentences for word in finder.names_in(one)})
     frequent = [key for key, count in held.items() if count >= min_reports]
@@ -140,7 +143,7 @@ def mine_phrases(
     kept = sorted(frequent[:most])
     wordings = _collect_wordings(weights, finder, kept)
     phrases = _read(reports, cues, finder, wordings)
-    asserted = [one for one in phrases if len(one.asserted) >= min_reports]
+    asserted = [o for o in phrases if count_units(o.asserted, units) >= min_reports]
     return MinedPhrases(
         _without_parts(asserted),
         rare=len(held) - len(frequent) + len(phrases) - len(asserted),
@@ -150,8 +153,16 @@ def mine_phrases(
 
 
 def mend(text: str) -> str:
-    """Return `text` with each half of a character that lacks the other replaced."""
-    return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Return `text` with letters and their marks composed, and no half characters.
+
+    A letter whose mark is a character apart would end a word: "Mu", "ller".
+    """
+    return unicodedata.normalize("NFC", _HALVES.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def count_units(reports: Iterable[int], units: Sequence[int]) -> int:
+    """Return how many patients reports are of, see `mine_phrases`."""
+    return len({units[place] for place in reports})
 
 
 def _split(
@@ -163,6 +174,16 @@ def _split(
 
 def _distinct(report: Iterable[ReportSentence]) -> list[str]:
     return list(dict.fromkeys(one.sentence for one in report))
+
+
+def _by_unit(
+    reports: Iterable[Sequence[ReportSentence]], units: Sequence[int]
+) -> Iterable[list[str]]:
+    """Return the distinct sentences of each patient."""
+    found: dict[int, list[ReportSentence]] = {}
+    for report, unit in zip(reports, units, strict=True):
+        found.setdefault(unit, []).extend(report)
+    return map(_distinct, found.values())
 
 
 class _PhraseFinder:
@@ -285,8 +306,8 @@ def _find_names(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return all words, and those that may be a person's name.
 
-    A name is what stands beside a title at least every other time, and what is written
-    with a capital more often than in small letters, or never in small letters. The
+    A name is what stands next to a title in at least half of its uses, and what is
+    written with a capital more often than in lower case, or never in lower case. The
     first word of a sentence or after a colon, and sentences all in capitals, say
     nothing of that.
     """

@@ -16,7 +16,7 @@ from typing import Any, Final
 from loop.core.check_findings import Finding, FindingSeverity, note, warning
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
-from loop.core.errors import DataError, LoopError, WriteError
+from loop.core.errors import DataError, LoopError, SealedError, WriteError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, append_event, read_ledger
@@ -25,7 +25,7 @@ from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
 from loop.core.yaml_files import dump_yaml, parse_yaml
 from loop.engines.rules.vocabulary import GAP
-from loop.labels.cohort import list_cohorts, read_cohort
+from loop.labels.cohort import find_record, list_cohorts, read_cohort
 from loop.labels.label_list import derive_id
 from loop.labels.reference import list_references, read_reference
 from loop.labels.taxonomy import (
@@ -69,6 +69,9 @@ class TaxonomyChange:
 
     mapped: Mapping[str, tuple[str, ...]]
     """Id of each label that gets phrases to these; only those it did not list."""
+
+    unlisted: Mapping[str, int]
+    """Id of each of these labels to the phrases beyond `MOST_COUNTS`, if there are."""
 
     decisions: Mapping[ClusterDecision, int]
     """How many clusters have each decision."""
@@ -121,8 +124,10 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
         )
     taxonomy = parse_taxonomy(before, target)
     _check_decisions(draft, taxonomy, path)
-    added = _new_labels(draft, taxonomy, path)
-    mapped = _mapped_counts(draft, taxonomy)
+    new = _new_labels(draft, taxonomy, path)
+    extra = _mapped_counts(draft, taxonomy)
+    added = [{**one, "counts": one["counts"][:MOST_COUNTS]} for one in new]
+    mapped = {name: phrases[:MOST_COUNTS] for name, phrases in extra.items()}
     text, kept = _revise_text(before, added, mapped, target)
     after = parse_taxonomy(text, target)
     return TaxonomyChange(
@@ -132,6 +137,14 @@ def check_taxonomy_draft(workspace: WorkspacePaths, path: Path) -> TaxonomyChang
         digest=digest_text(text),
         added={entry["id"]: tuple(entry["counts"]) for entry in added},
         mapped=mapped,
+        unlisted={
+            name: len(phrases) - MOST_COUNTS
+            for name, phrases in (
+                *((o["id"], o["counts"]) for o in new),
+                *extra.items(),
+            )
+            if len(phrases) > MOST_COUNTS
+        },
         decisions=Counter(one.decision for one in draft.clusters),
         comments_kept=kept,
         findings=tuple(
@@ -280,14 +293,14 @@ def _check_decisions(draft: TaxonomyDraft, taxonomy: Taxonomy, path: Path) -> No
 def _new_labels(
     draft: TaxonomyDraft, taxonomy: Taxonomy, path: Path
 ) -> list[dict[str, Any]]:
-    """Return the entries of the new labels, as the taxonomy has them."""
+    """Return the entries of the new labels, each with every phrase that counts."""
     entries: list[dict[str, Any]] = []
     for one in draft.labels:
         made = one.id or derive_id(one.name)
         if not made:
             raise DataError(
                 f"{path}: no id can be made of the name of a new label. Give it an "
-                "`id` of small letters, digits and _."
+                "`id` of lower-case letters, digits and _."
             )
         if made in (*taxonomy.ids, *(entry["id"] for entry in entries)):
             raise DataError(
@@ -316,7 +329,7 @@ def _new_labels(
 def _mapped_counts(
     draft: TaxonomyDraft, taxonomy: Taxonomy
 ) -> dict[str, tuple[str, ...]]:
-    """Return what each label would list besides, without what it lists already."""
+    """Return every phrase that labels do not list yet, by label."""
     mapped: dict[str, list[str]] = {}
     for cluster in draft.clusters:
         if cluster.decision is ClusterDecision.MAP:
@@ -340,7 +353,7 @@ def _shortest(phrases: Sequence[str]) -> tuple[str, ...]:
     kept = [
         one for one in words if not any(words[other] < words[one] for other in words)
     ]
-    return tuple(kept[:MOST_COUNTS])
+    return tuple(kept)
 
 
 def _revise_text(
@@ -443,16 +456,26 @@ def _check_references(
     workspace: WorkspacePaths, new: Sequence[str]
 ) -> Iterator[Finding]:
     """Yield which references say nothing of new labels."""
+    entries = read_ledger(workspace.ledger)
     for name in list_cohorts(workspace) if new else ():
-        if not list_references(workspace, name):
+        record = find_record(entries, name)
+        recorded = record.references if record else {}
+        if not (recorded or list_references(workspace, name)):
             continue
         try:
             reference = read_reference(workspace, name)
-        except LoopError:
+        except SealedError:
             yield note(
                 "references",
-                f"the newest reference of {name} cannot be read here, as one that is "
-                "sealed: it says nothing of labels that are new",
+                f"the newest reference of {name} is sealed, so whether it covers the "
+                "new labels is unknown",
+                where=name,
+            )
+            continue
+        except LoopError as error:
+            yield warning(
+                "references",
+                f"the newest reference of {name} cannot be read: {error}",
                 where=name,
             )
             continue

@@ -38,9 +38,9 @@ _HOW: Final = """\
 #   new         it becomes the new label named in `label`, or a part of it
 # Merge clusters by giving them the same `label`. Split one by moving phrases to an
 # entry of their own. Every phrase stays somewhere, once. Under `labels` describe each
-# new label: name and definition, and if you like id and group. What stands under
-# `found` and `counted` is not read. Check the file with
-# `ranloop discover --take FILE --dry-run`, and take it without --dry-run.
+# new label: name and definition, and if you like id and group. `--take` ignores `found`
+# and `counted`. Check the file with `ranloop discover --take FILE --dry-run`, and take
+# it without --dry-run.
 """
 
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

@@ -33,12 +33,17 @@ def reports(count=30):
     return [report(number) for number in range(count)]
 
 
-def add_cohort(place, texts, *, name="made", role="taxonomy", language="en"):
+def add_cohort(
+    place, texts, *, name="made", role="taxonomy", language="en", patients=None
+):
     """Import texts as a cohort; their ids are r0, r1, and so on."""
     source = place.root.parent / f"{name}.jsonl"
     languages = [language] * len(texts) if isinstance(language, str) else language
     lines = [
-        json.dumps({"case_id": f"r{number}", "text": text, "language": spoken})
+        json.dumps(
+            {"case_id": f"r{number}", "text": text, "language": spoken}
+            | ({"patient_id": patients[number]} if patients else {})
+        )
         for number, (text, spoken) in enumerate(zip(texts, languages, strict=True))
     ]
     source.write_text("\n".join(lines), "utf-8")

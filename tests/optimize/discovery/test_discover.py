@@ -109,6 +109,21 @@ def test_a_place_of_few_cases_is_not_named(workspace):
     assert (cluster.name, cluster.places) == ("nodule", (("apex", 5),))
 
 
+def test_a_phrase_needs_several_patients_and_so_does_a_place(workspace):
+    """Reports of one patient are one patient's text; the documents say what counts."""
+    texts = ["There is a nodule in the lingula."] * 6
+    texts += ["There is a nodule in the apex."] * 5 + ["There is scoliosis."] * 6
+    texts = [f"{text} {'D. ' * n}" for n, text in enumerate(texts)]
+    who = [*["p0"] * 6, *[f"p{n}" for n in range(5)], *["p9"] * 6]
+    add_cohort(workspace, texts, patients=who)
+    found = discover_findings(workspace, "made")
+    (cluster,) = found.clusters
+    assert (cluster.name, cluster.places) == ("nodule", (("apex", 5),))
+    assert len(cluster.asserted) == 11
+    assert (found.unit, discovery_data(found)["unit"]) == ("patient", "patient")
+    assert "cases of at least 5 patients hold it" in discovery_notes(found)[0]
+
+
 def test_a_case_that_asserts_one_phrase_and_denies_another_asserts(workspace):
     """It counts once."""
     texts = ["There is a calcified granuloma."] * 6
@@ -118,7 +133,7 @@ def test_a_case_that_asserts_one_phrase_and_denies_another_asserts(workspace):
     cluster = next(one for one in found.clusters if len(one.phrases) > 1)
     denied = {one.text: one.denied for one in cluster.phrases}
     assert denied["calcified granuloma"] == 5
-    assert (len(cluster.asserted), cluster.denied, cluster.mentions) == (11, 0, 11)
+    assert (len(cluster.asserted), cluster.denied, cluster.shares) == (11, 0, (0, 0))
 
 
 def test_the_nearest_cluster_is_named_by_its_id(workspace):
@@ -323,7 +338,19 @@ def test_json_is_one_object(made):
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("made", "--take", "x"), ("made", "--why", "x"), ("made", "--dry-run")],
+    [
+        (),
+        ("made", "--take", "x"),
+        ("made", "--why", "x"),
+        ("made", "--dry-run"),
+        ("--take", "x", "--html", "y"),
+        ("--take", "x", "--csv", "y"),
+        ("--take", "x", "--draft", "y"),
+        ("--take", "x", "--prompt", "y"),
+        ("--take", "x", "--min-cases", "6"),
+        ("--take", "x", "--words", "2"),
+        ("--take", "x", "--cut", "0.9"),
+    ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(made, words):
     """Exit code 2."""

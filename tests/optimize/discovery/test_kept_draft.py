@@ -1,5 +1,6 @@
 """The draft that several people decide on: each decision is kept, nothing is lost."""
 
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.kept_draft import (
     cluster_key,
+    cluster_mark,
     cluster_name,
     count_phrase,
     drop_cluster,
@@ -146,6 +148,27 @@ def test_a_label_that_is_named_again_is_described_anew(place):
     assert (label.definition, label.group) == (other, "spine")
 
 
+def test_the_case_of_a_new_label_is_corrected_where_it_is_used(place):
+    """Every cluster of it follows; whoever joins it types the name in any case."""
+    decide(place, "degenerative", rename_cluster, "curved spine", SPINE[1])
+    decide(place, "scoliosis", rename_cluster, "CURVED SPINE", "")
+    assert find(place, "scoliosis").label == "curved spine"
+    decide(place, "degenerative", rename_cluster, "Curved Spine", "")
+    assert [one.name for one in draft_of(place).labels] == ["Curved Spine"]
+    for word in ("degenerative", "scoliosis"):
+        assert find(place, word).label == "Curved Spine"
+
+
+def test_a_decided_cluster_keeps_its_decision_in_an_undecided_one(place):
+    """Its label and the definition are not lost."""
+    decide(place, "scoliosis", rename_cluster, *SPINE)
+    decide(place, "scoliosis", merge_cluster, find(place, "degenerative").phrases[0])
+    joined = find(place, "degenerative")
+    assert joined == find(place, "scoliosis")
+    assert (joined.decision, joined.label) == (ClusterDecision.NEW, SPINE[0])
+    assert [one.definition for one in draft_of(place).labels] == [SPINE[1]]
+
+
 def test_a_cluster_is_merged_with_one_that_is_decided(place):
     """It gets the same decision, by a phrase or by the name of the new label."""
     decide(place, "degenerative", rename_cluster, *SPINE)
@@ -191,7 +214,7 @@ def find_phrases(cluster, word):
         (merge_cluster, ["nowhere"], "no cluster has that phrase"),
         (merge_cluster, ["Scoliosis ... spine"], "is the cluster itself"),
         (split_cluster, [[]], "tick the phrases"),
-        (split_cluster, [["scoliosis ... spine"]], "not all of them"),
+        (split_cluster, [["scoliosis ... spine"]], "at least one, not all"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(place, edit, given, words):
@@ -218,7 +241,42 @@ def test_whoever_comes_second_is_told(place):
         edit_kept_draft(place, "other", name, drop_cluster(name), WHO)
     path = place.labels / "taxonomy.yaml"
     path.write_text(path.read_text("utf-8") + "# changed\n", "utf-8")
-    with pytest.raises(ConflictError, match=r"was changed since.*Discover again"):
+    with pytest.raises(ConflictError, match=r"yaml changed after.*Discover again"):
+        decide(place, "tortuous", drop_cluster)
+
+
+def test_nobody_overwrites_a_decision_that_they_have_not_seen(place):
+    """A definition that was typed is not lost, also when only that was changed."""
+
+    def seen():
+        return cluster_mark(draft_of(place), find(place, "scoliosis"))
+
+    def drop(mark):
+        name = key(place, "scoliosis")
+        return edit_kept_draft(
+            place, "made", name, drop_cluster(name), WHO, seen=mark, now=lambda: NOON
+        )
+
+    first = seen()
+    decide(place, "scoliosis", rename_cluster, *SPINE)
+    second = seen()
+    decide(place, "scoliosis", rename_cluster, SPINE[0], "Another bend of the spine.")
+    for mark in (first, second):
+        with pytest.raises(ConflictError, match="decided on this cluster meanwhile"):
+            drop(mark)
+    (label,) = draft_of(place).labels
+    assert label.definition == "Another bend of the spine."
+    drop(seen())
+    assert find(place, "scoliosis").decision is ClusterDecision.DROP
+
+
+def test_nothing_is_decided_once_the_cohort_was_imported_again(place):
+    """It could not be taken."""
+    path = kept_draft_path(place, "made")
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["cohort_digest"] = "0" * 64
+    path.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+    with pytest.raises(ConflictError, match=r"imported again.*Discover again"):
         decide(place, "tortuous", drop_cluster)
 
 
@@ -245,7 +303,7 @@ def test_discovering_again_keeps_what_was_decided(place, ready):
     old = read_kept_draft(place, "made").digest
     take_kept_draft(place, "made", old, WHO, why="taken")
     now = replace(ready[1], taxonomy=read_taxonomy(place.labels))
-    assert keep_discovery(place, now) == (3, 0)
+    assert keep_discovery(place, now) == (3, 0, 0)
     spine = find(place, "degenerative")
     assert (spine.decision, spine.label) == (ClusterDecision.MAP, SPINE[0])
     assert spine.by == WHO.name
@@ -261,9 +319,32 @@ def test_other_phrases_lose_only_what_is_not_there_any_more(place, ready):
     decide(place, "tortuous", map_cluster, "mediastinal other")
     left = [one for one in ready[1].clusters if "tortuous" not in one.name]
     found = replace(ready[1], clusters=tuple(left))
-    assert keep_discovery(place, found) == (1, 1)
+    assert keep_discovery(place, found) == (1, 1, 0)
     assert all("tortuous" not in p for c in draft_of(place).clusters for p in c.phrases)
     assert find(place, "scoliosis").decision is ClusterDecision.DROP
+
+
+def test_another_cut_gives_the_clusters_that_it_finds(place):
+    """A cluster of the same phrases stays decided; others are as they were found."""
+    decide(place, "scoliosis", drop_cluster)
+    found = discover_findings(place, "made", cut=0.95)
+    assert len(found.clusters) < len(draft_of(place).clusters)
+    assert keep_discovery(place, found) == (0, 1, 0)
+    draft = draft_of(place)
+    assert draft.made_with["cut"] == 0.95
+    assert [set(one.phrases) for one in draft.clusters] == [
+        {phrase.text for phrase in one.phrases} for one in found.clusters
+    ]
+    assert all(is_whole(one) and read_found(one) for one in draft.clusters)
+
+
+def test_a_decision_whose_label_is_gone_is_counted_apart(place, ready):
+    """The cluster is there, and undecided."""
+    decide(place, "scoliosis", map_cluster, "Fracture")
+    labels = tuple(o for o in ready[1].taxonomy.labels if o.id != "fracture")
+    gone = replace(ready[1].taxonomy, labels=labels)
+    assert keep_discovery(place, replace(ready[1], taxonomy=gone)) == (0, 0, 1)
+    assert find(place, "scoliosis").decision is ClusterDecision.UNDECIDED
 
 
 def test_the_verb_keeps_clusters_for_the_page(place, ready, monkeypatch):
@@ -274,5 +355,7 @@ def test_the_verb_keeps_clusters_for_the_page(place, ready, monkeypatch):
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "decided as they were: 1" in done.output
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert json.loads(done.stdout)["decisions"] == {"kept": 1, "lost": 0, "reset": 0}
     wrong = [*words[:1], "--take", "x.yaml", "--keep", "-w", str(place.root)]
     assert CliRunner().invoke(app, wrong).exit_code == 2

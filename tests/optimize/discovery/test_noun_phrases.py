@@ -1,5 +1,7 @@
 """Phrases that reports assert are found; what is no finding, or private, is not."""
 
+import unicodedata
+
 import pytest
 
 from loop.core.paths import bundled
@@ -16,10 +18,16 @@ WORDS = read_phrase_words()
 ENGLISH = next(one for one in CUES if one.language == "en")
 
 
-def mined(texts, *, min_reports=5, longest=4, most=3000):
+def mined(texts, *, units=None, min_reports=5, longest=4, most=3000):
     """Return what is mined of texts."""
     return mine_phrases(
-        texts, CUES, WORDS, min_reports=min_reports, longest=longest, most=most
+        texts,
+        CUES,
+        WORDS,
+        units=units or range(len(texts)),
+        min_reports=min_reports,
+        longest=longest,
+        most=most,
     )
 
 
@@ -66,6 +74,29 @@ def test_one_patient_said_five_times_in_one_report_is_still_rare():
     """Reports are counted, not sentences."""
     told = " ".join(["Curious whorled density."] * 9)
     assert counts([told] * 4 + ["Clear."] * 9) == {}
+
+
+def test_reports_of_one_patient_count_once():
+    """Six reports of one patient are one patient's text; the others count too."""
+    told = ["Curious whorled density."] * 6
+    assert counts(told, units=[7] * 6) == {}
+    assert counts(told, units=[1, 1, 1, 2, 3, 4]) == {}
+    assert counts(told, units=[1, 1, 2, 3, 4, 5])["whorled density"] == (6, 0, 0)
+    # Five patients hold it, and four of them assert it.
+    texts = [*told, "No curious whorled density."]
+    assert counts(texts, units=[1, 1, 1, 2, 3, 4, 5]) == {}
+    names = ["There is a nodule as told Walrus by phone."] * 9
+    assert mined(names, units=[1] * 9).names == 0
+
+
+def test_a_name_in_letters_and_marks_apart_leaves_no_fragment():
+    """NFD, as some systems export it: u and a mark are one letter."""
+    text = unicodedata.normalize("NFD", "There is a nodule as told Müller by phone.")
+    found = mined([f"{text} This is a nodule."] * 9)
+    shown = " ".join(one.wording for one in found.phrases)
+    assert "nodule" in shown
+    assert "ller" not in shown
+    assert found.names == 1
 
 
 @pytest.mark.parametrize(

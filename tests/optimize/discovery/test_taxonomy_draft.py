@@ -19,14 +19,17 @@ from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import reference_path
 from loop.labels.taxonomy import read_taxonomy
 from loop.optimize.discovery import taxonomy_change
 from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.taxonomy_change import (
+    MOST_COUNTS,
     check_taxonomy_draft,
     take_taxonomy_draft,
 )
 from loop.optimize.discovery.taxonomy_draft import (
+    digest_phrases,
     format_taxonomy_draft,
     read_taxonomy_draft,
 )
@@ -212,6 +215,38 @@ def test_what_counts_is_listed_without_what_holds_it(workspace, tmp_path):
     assert check_taxonomy_draft(workspace, path).added == {"hernia": ("hernia",)}
 
 
+def test_what_is_mapped_to_a_label_with_a_long_list_is_listed(place, draft):
+    """What it lists already does not use up the places; what is beyond is counted."""
+    path = place.labels / "taxonomy.yaml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    entry = next(one for one in data["labels"] if one["id"] == "mediastinal_other")
+    entry["counts"] = [f"whorl{letter}" for letter in "abcdefghijkl"]
+    path.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+
+    def widen(more):
+        def change(data):
+            phrases = [*entry["counts"], *more, "aorta ... tortuous"]
+            find(data, "tortuous").update(
+                decision="map", label="mediastinal other", phrases=phrases
+            )
+            data["taxonomy_digest"] = digest_text(path.read_text("utf-8"))
+            every = [p for one in data["clusters"] for p in one["phrases"]]
+            data["phrases_digest"] = digest_phrases(every)
+
+        return change
+
+    edit(draft, widen([]))
+    change = check_taxonomy_draft(place, draft)
+    assert change.mapped == {"mediastinal_other": ("aorta tortuous",)}
+    assert change.unlisted == {}
+    edit(draft, widen([f"twirl{letter}" for letter in "abcdefghijklmn"]))
+    change = check_taxonomy_draft(place, draft)
+    assert len(change.mapped["mediastinal_other"]) == MOST_COUNTS
+    assert change.unlisted == {"mediastinal_other": 3}
+    told = ranloop(place, "--take", draft, "--dry-run")
+    assert "and 3 more that are not listed" in " ".join(told.output.split())
+
+
 def test_a_change_needs_a_reason(place, draft):
     """It stands in the ledger."""
     edit(draft, name_spine)
@@ -247,6 +282,34 @@ def test_what_would_break_is_named(place, draft):
     assert "No Finding no longer follows" in prompt
     (reference,) = [what for check, what in said if check == "references"]
     assert "says nothing of degenerative_spine" in reference
+
+
+def test_a_reference_that_cannot_be_read_is_not_called_sealed(place, draft):
+    """Sealed is a note; edited or lost is a warning that says so."""
+    for name, role in (("held", "holdout"), ("dev", "dev")):
+        source = place.root.parent / f"{name}.csv"
+        rows = [f"d{n},Text {n} of a report {name}.,present" for n in range(4)]
+        source.write_text("\n".join(["id,text,atelectasis", *rows]), "utf-8")
+        import_cohort(place, source, ImportOptions(name=name, role=role), actor=WHO)
+    edit(draft, name_spine)
+
+    def said():
+        change = check_taxonomy_draft(place, draft)
+        found = [one for one in change.findings if one.check == "references"]
+        return {one.where: (one.severity, one.what) for one in found}
+
+    severity, what = said()["held"]
+    assert severity is FindingSeverity.NOTE
+    assert "is sealed, so whether it covers the new labels is unknown" in what
+    path = reference_path(place, "dev", 1)
+    path.write_text(path.read_text("utf-8").replace("present", "absent", 1), "utf-8")
+    severity, what = said()["dev"]
+    assert severity is FindingSeverity.WARNING
+    assert "of dev cannot be read" in what and "was edited" in what
+    path.unlink()
+    severity, what = said()["dev"]
+    assert severity is FindingSeverity.WARNING
+    assert "of dev cannot be read" in what and "is gone" in what
 
 
 def test_a_guide_that_says_otherwise_is_named(tmp_path):

@@ -70,19 +70,24 @@ def start(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutpu
         return DiscoverOutputs()
     name = _require_cohort(cohort)
     open_cohort(visit, name)
-    context, held = visit.context, _held_against(visit, prompt)
+    context, compared = visit.context, _compared_with(visit, prompt)
 
     def work(job: Job) -> str:
         job.step("reading the reports")
-        found = discover_findings(context.workspace, name, prompt=held)
+        found = discover_findings(context.workspace, name, prompt=compared)
         carried = keep_discovery(context.workspace, found)
         said = f"{len(found.clusters)} clusters in {found.cases:,} cases."
         if carried.kept:
             said += f" {carried.kept} are decided as they were."
         if carried.lost:
             said += (
-                f" {carried.lost} that were decided are not there any more; they stand "
-                "in the draft of before."
+                f" {carried.lost} that were decided are gone; the earlier draft has "
+                "them."
+            )
+        if carried.reset:
+            said += (
+                f" {carried.reset} decisions were reset because their label no longer "
+                "exists."
             )
         return said
 
@@ -91,7 +96,7 @@ def start(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutpu
     return DiscoverOutputs(timer=gr.Timer(active=True), head=show_head(state))
 
 
-def _held_against(visit: Visit, prompt: str | None) -> str:
+def _compared_with(visit: Visit, prompt: str | None) -> str:
     """Return the newest version of a prompt that is chosen, if it asks for labels."""
     workspace = visit.context.workspace
     if not prompt or prompt not in list_prompts(workspace):
@@ -151,10 +156,13 @@ def decide(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutp
             *(context.workspace, name, form.cluster),
             edit,
             visit.actor,
+            seen=str(visit.data.get("seen") or ""),
             now=context.now,
         )
     except ConflictError as error:
-        # What the page shows is not there any more: shown afresh, with the reason.
+        # The page is shown again with the reason, and with what was typed.
+        if form.form in FORMS:
+            keep_form(visit, name, form)
         text = notice(str(error), kind="error", title="Not done")
         return show_page(visit, name, text)
     state = read_state(visit, name)

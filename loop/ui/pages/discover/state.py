@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right
+from loop.core.safe_text import quoted
 from loop.labels.cohort import read_cohort, require_reports
-from loop.labels.taxonomy import Taxonomy, read_taxonomy, taxonomy_digest
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.optimize.discovery.discover import require_role
 from loop.optimize.discovery.kept_draft import (
     KeptDraft,
     count_phrase,
+    find_stale,
     kept_draft_path,
     read_kept_draft,
 )
@@ -36,10 +38,10 @@ FORMS = frozenset({"name", "map", "merge", "split"})
 """What a form of a cluster decides."""
 
 LONGEST_FIELD = 2_000
-"""Characters of one field of a form."""
+"""Characters of one field of a form at most."""
 
-_MOST_VALUES = 500
-"""Values of one field: phrases that are ticked."""
+MOST_VALUES = 500
+"""Values of one field at most: phrases that are ticked."""
 
 
 class ClusterFilter(StrEnum):
@@ -64,13 +66,31 @@ class ClusterForm(NamedTuple):
 
     @classmethod
     def of(cls, data: Mapping[str, Any], form: object) -> ClusterForm:
-        """Return what was sent, cut where it is too long."""
+        """Return what was sent.
+
+        Raises
+        ------
+        DataError
+            A field is longer, or has more values, than a form holds.
+        """
         sent = data.get("fields")
         fields = {
-            str(name): tuple(str(one)[:LONGEST_FIELD] for one in values[:_MOST_VALUES])
+            str(name): tuple(map(str, values))
             for name, values in (sent.items() if isinstance(sent, Mapping) else ())
             if isinstance(values, list)
         }
+        for name, values in fields.items():
+            longest = max(map(len, values), default=0)
+            if longest > LONGEST_FIELD:
+                raise DataError(
+                    f"{quoted(name)} has {longest:,} characters; at most "
+                    f"{LONGEST_FIELD:,} are kept. Shorten it."
+                )
+            if len(values) > MOST_VALUES:
+                raise DataError(
+                    f"{len(values):,} phrases are ticked; at most {MOST_VALUES} can be "
+                    "split off at once. Split the cluster in several steps."
+                )
         return cls(str(data.get("id", "")), str(form or ""), fields)
 
     def text(self, name: str) -> str:
@@ -89,6 +109,9 @@ class DiscoverState:
     cohort: str
     taxonomy: Taxonomy
     kept: KeptDraft | None
+    stale: str
+    """Why nothing can be decided on it, see `find_stale`; empty where it can."""
+
     running: JobProgress | None = None
     """Discovering that goes on, or came to nothing."""
 
@@ -102,14 +125,6 @@ class DiscoverState:
     def context(self) -> AppContext:
         """Where everything is."""
         return self.visit.context
-
-    @property
-    def stale(self) -> bool:
-        """Whether the taxonomy is another one than the clusters were held against."""
-        if self.kept is None:
-            return False
-        labels = self.context.workspace.labels
-        return self.kept.draft.taxonomy_digest != taxonomy_digest(labels)
 
     @property
     def may_decide(self) -> bool:
@@ -188,12 +203,14 @@ def read_state(visit: Visit, cohort: str) -> DiscoverState:
     )
     start = chosen.get("start")
     form = read_working(context.store, visit.actor, _form(cohort))
+    kept = read_kept_draft(context.workspace, cohort)
     begun = ClusterForm.of(form.payload, form.payload.get("form")) if form else NO_FORM
     return DiscoverState(
         visit=visit,
         cohort=cohort,
         taxonomy=read_taxonomy(context.workspace.labels),
-        kept=read_kept_draft(context.workspace, cohort),
+        kept=kept,
+        stale=find_stale(context.workspace, kept.draft) if kept else "",
         running=context.jobs.progress_of(discover_key(cohort)),
         listed=listed,
         start=start if isinstance(start, int) else 0,

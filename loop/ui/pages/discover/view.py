@@ -10,10 +10,14 @@ import gradio as gr
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError, LoopError
 from loop.core.people.users import Right
+from loop.labels.taxonomy import NO_FINDING
+from loop.optimize.discovery.discover import MentionShares
 from loop.optimize.discovery.kept_draft import (
     cluster_key,
+    cluster_mark,
     cluster_name,
     count_phrase,
+    described_label,
     is_whole,
     kept_draft_path,
     read_found,
@@ -76,10 +80,9 @@ class PhraseRow(NamedTuple):
     asserted: int | None
     """Cases; None where the draft does not tell."""
 
-    hedged: float | None
-    """Share of the cases that say something of it."""
+    shares: MentionShares | None
+    """None where no case is known that says something of it."""
 
-    denied: float | None
     labels: tuple[str, ...]
     """Names of the labels that it makes present."""
 
@@ -88,6 +91,9 @@ class ClusterRow(NamedTuple):
     """One cluster of the list."""
 
     key: str
+    mark: str
+    """What it is now, see `cluster_mark`."""
+
     name: str
     cluster: DraftCluster
     phrases: tuple[PhraseRow, ...]
@@ -103,10 +109,9 @@ class ClusterRow(NamedTuple):
     exact: bool
     """Whether it is known: not of several phrases that were put together here."""
 
-    hedged: float | None
-    """Share of the cases that say something of it; None where that is not known."""
+    shares: MentionShares | None
+    """None where that is not known."""
 
-    denied: float | None
     named_by: tuple[str, ...]
     uncertain: tuple[str, ...]
     met: tuple[tuple[str, int], ...]
@@ -223,7 +228,7 @@ def show_clusters(state: DiscoverState, told: str = "") -> str:
         total=len(listed),
         every=len(draft.clusters),
         prompt=draft.prompt or "the names of the labels",
-        labels=[one.name for one in state.taxonomy.labels],
+        labels=[o.name for o in state.taxonomy.labels if o.id != NO_FINDING],
         groups=_groups(state, draft),
         drafted=draft.labels,
         others=others,
@@ -243,28 +248,26 @@ def _row(
     phrases = tuple(_phrase(state, draft, one) for one in cluster.phrases)
     found, whole, key = read_found(cluster), is_whole(cluster), cluster_key(cluster)
     asserted = max(one.asserted or 0 for one in phrases)
-    hedged = denied = None
+    shares = phrases[0].shares if len(phrases) == 1 else None
     if found and whole:
         asserted = found.asserted
-        hedged, denied = _rates(found.asserted, found.hedged, found.denied)
-    elif len(phrases) == 1:
-        _, _, hedged, denied, _ = phrases[0]
+        shares = MentionShares.of(found.asserted, found.hedged, found.denied)
     met = found.labels_found.items() if found else ()
     return ClusterRow(
         key=key,
+        mark=cluster_mark(draft, cluster),
         name=cluster_name(draft, cluster),
         cluster=cluster,
         phrases=phrases,
         found=found,
         whole=whole,
         asserted=asserted,
-        exact=hedged is not None,
-        hedged=hedged,
-        denied=denied,
+        exact=shares is not None,
+        shares=shares,
         named_by=tuple(map(state.label_name, state.named_by(cluster))),
         uncertain=tuple(map(state.label_name, state.left_uncertain(cluster))),
         met=tuple((state.label_name(one), number) for one, number in met),
-        described=next((o for o in draft.labels if o.name == cluster.label), None),
+        described=described_label(draft, cluster.label),
         begun=state.begun if state.begun.cluster == key else None,
     )
 
@@ -272,15 +275,10 @@ def _row(
 def _phrase(state: DiscoverState, draft: TaxonomyDraft, text: str) -> PhraseRow:
     counts = count_phrase(draft, text)
     if counts is None:
-        return PhraseRow(text, None, None, None, ())
-    hedged, denied = _rates(counts.asserted, counts.hedged, counts.denied)
+        return PhraseRow(text, None, None, ())
+    shares = MentionShares.of(counts.asserted, counts.hedged, counts.denied)
     labels = tuple(map(state.label_name, counts.labels))
-    return PhraseRow(text, counts.asserted, hedged, denied, labels)
-
-
-def _rates(asserted: int, hedged: int, denied: int) -> tuple[float | None, ...]:
-    every = asserted + hedged + denied
-    return (hedged / every, denied / every) if every else (None, None)
+    return PhraseRow(text, counts.asserted, shares, labels)
 
 
 def _show_change(
@@ -300,9 +298,13 @@ def _show_change(
             for one, word in DECISIONS.items()
             if change and change.decisions.get(one)
         ],
-        added=list(zip(draft.labels, change.added.values(), strict=True))
+        added=[
+            (label, *found)
+            for label, found in zip(draft.labels, change.added.items(), strict=True)
+        ]
         if change
         else [],
+        without_root=state.context.without_root,
         label_name=state.label_name,
         warning=FindingSeverity.WARNING,
         may=may,
