@@ -411,6 +411,7 @@ def _estimate(
         "output_tokens": shape.output_tokens,
         "tokens": found.counter.remark,
         "output": found.expectation.basis,
+        "thinking": found.thinking_remark or None,
         "cost": shape.cost,
         "currency": found.price.currency if found.price else None,
         "gpu_hours": None if speed is None else tokens / speed / 3600,
@@ -429,6 +430,8 @@ def _estimate(
     )
     say(f"            {count(shape.output_tokens)} in answers; {found.counter.remark}")
     say(f"  answers   expected from {found.expectation.basis}")
+    if found.thinking_remark:
+        say(f"  thinking  {found.thinking_remark}")
     if shape.cost is not None and found.price is not None:
         say(f"  cost      {shape.cost:,.2f} {found.price.currency}")
     if speed is not None:

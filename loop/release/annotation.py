@@ -201,7 +201,7 @@ def annotate_corpus(
         version=version,
         release=request.release.name if request.release else "",
         engine=request.engine,
-        asking=replace(how.asking, **dict(request.parameters)),
+        asking=_asking(how, request),
         workspace=workspace,
         text=how.text,
         rows=how.rows,
@@ -278,6 +278,10 @@ def _count_shards(
 def _make_here(maker: ShardMaker, out: Path, task: ShardRows) -> int:
     write_shard(out, task.number, maker.make(task))
     return task.number
+
+
+def _asking(options: AnnotationOptions, request: RunRequest) -> EngineOptions:
+    return replace(options.asking, **dict(request.parameters))
 
 
 def _find_version(
@@ -456,5 +460,12 @@ def estimate_annotation(
         if has_words(row.text)
         for item in as_items([row])
     )
-    said = estimate_texts(place, version, source.name, items, engine=request.engine)
+    said = estimate_texts(
+        place,
+        version,
+        source.name,
+        items,
+        engine=request.engine,
+        asking=_asking(how, request),
+    )
     return size, said

@@ -693,6 +693,22 @@ def test_a_dry_run_asks_nothing_and_counts(source, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_dry_run_counts_what_its_parameters_leave_of_an_answer(source):
+    """The most tokens of an answer; thoughts are not counted, and that is said."""
+    asked = (source, "--release", RELEASE, "--dry-run", "-e", "openai:m")
+    plain, short, thinking = (
+        json.loads(run_cli(*asked, "--json", *more).stdout)
+        for more in ((), ("--max-tokens", 4), ("--thinking", "high"))
+    )
+    assert plain["output_tokens"] > short["output_tokens"] == 4 * short["requests"]
+    assert plain["thinking"] is None
+    assert thinking["thinking"].startswith("high: what the model thinks before its")
+    assert thinking["thinking"] in run_cli(*asked, "--thinking", "high").output
+    assert "thinking" not in run_cli(*asked, "--thinking", "none").output
+    refused = run_cli(source, "--release", RELEASE, "--dry-run", "--thinking", "high")
+    assert "does not think" in str(refused.exception)
+
+
 def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
     """Without a word of a report; the folder is read as labels."""
     out = tmp_path / "out"
