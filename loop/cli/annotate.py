@@ -259,8 +259,35 @@ def annotate(
         raise typer.Exit(1)
 
 
-_MODES = ("dry_run", "sample", "report", "compare")
-"""Options that say what is done instead; at most one."""
+_READING = {
+    "id_column",
+    "text_column",
+    "number_rows",
+    "id_prefix",
+    "language",
+    "encoding",
+}
+"""Options that say how the source is read."""
+
+_ANYWHERE = {"workspace", "as_json"}
+
+_MODES = {
+    "dry_run": {
+        *("source", "prompt", "release", "engine", "rows", "max_tokens", "thinking"),
+        *("tokens_per_second", *_READING),
+    },
+    "sample": {"source", "out", "size", "seed", *_READING},
+    "report": {"cohort"},
+    "compare": set[str](),
+}
+"""Option that says what is done instead, to the others that it reads; at most one."""
+
+_DOES = {
+    "dry_run": "only counts",
+    "sample": "only draws rows",
+    "report": "reads folders",
+    "compare": "reads folders",
+}
 
 _GOES_WITH = {
     "size": "sample",
@@ -269,8 +296,6 @@ _GOES_WITH = {
     "tokens_per_second": "dry_run",
 }
 """Option to the only one that it goes with."""
-
-_ANYWHERE = ("workspace", "as_json")
 
 
 def _refuse_unused(context: typer.Context) -> None:
@@ -289,10 +314,9 @@ def _refuse_unused(context: typer.Context) -> None:
         only = _GOES_WITH.get(name, "")
         if only and mode != only:
             raise typer.BadParameter(f"{options[name]} goes with {options[only]}")
-        reads = mode in ("report", "compare") and name not in (mode, *_ANYWHERE)
-        if reads and only != mode:
+        if mode and name not in {mode, *_MODES[mode], *_ANYWHERE}:
             raise typer.BadParameter(
-                f"{options[mode]} reads folders: leave out {options[name]}"
+                f"{options[mode]} {_DOES[mode]}: leave out {options[name]}"
             )
 
 

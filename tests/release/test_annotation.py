@@ -723,6 +723,7 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
         app, ["score", "--reference", str(out), "--candidate", f"m={out}", "--json"]
     )
     assert scored.exit_code == 0, scored.output
+    drawn = (source, "--out", out, "--sample", tmp_path / "s.csv")
     for wrong in (
         [source],
         ["--out", out],
@@ -735,8 +736,20 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
         [source, "--out", out, "--cohort", "c"],
         [source, "--out", out, "--tokens-per-second", 5],
         [source, "--out", out, "--dry-run", "--sample", tmp_path / "s.csv"],
+        [*drawn, "--release", RELEASE],
+        [*drawn, "--engine", "openai:m", "--thinking", "high"],
+        [*drawn, "--rows", 10],
+        [*drawn, "--with-text"],
+        [source, "--dry-run", "--out", out],
+        [source, "--dry-run", "--workers", 2],
+        [source, "--dry-run", "--ray", "local"],
+        [source, "--dry-run", "--with-text"],
+        [source, "--dry-run", "--allow-unconstrained"],
     ):
         assert run_cli(*wrong).exit_code == 2, wrong
+    assert not (tmp_path / "s.csv").exists()
+    read = run_cli(*drawn, "--size", 20, "--seed", 1, "--text-column", "text")
+    assert read.exit_code == 0, read.output
 
 
 def test_what_the_command_names_goes_before_what_a_release_was_asked_with(
