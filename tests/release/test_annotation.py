@@ -718,7 +718,7 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
     assert said in done.output
     assert "effusion." not in done.output and "Case" not in done.output
     same = run_cli("--compare", out, out)
-    assert same.exit_code == 0 and "40 are the same, 0 differ" in same.output
+    assert same.exit_code == 0 and "40 the same, 0 different" in same.output
     scored = CliRunner().invoke(
         app, ["score", "--reference", str(out), "--candidate", f"m={out}", "--json"]
     )
