@@ -140,7 +140,7 @@ def annotate(
         typer.Option(
             "--sample",
             metavar="FILE",
-            help="Instead: draw rows of the finished annotation for readers, with "
+            help="Only draw rows of the finished annotation for readers, with "
             "their texts.",
         ),
     ] = None,
@@ -161,7 +161,7 @@ def annotate(
         typer.Option(
             "--report",
             metavar="FOLDER",
-            help="Instead: prevalence of each label, corrected by the sample as "
+            help="Only report the prevalence of each label, corrected by the sample as "
             "readers labelled it in --cohort.",
         ),
     ] = None,
@@ -173,7 +173,7 @@ def annotate(
         typer.Option(
             "--compare",
             metavar="FOLDER FOLDER",
-            help="Instead: say where two annotations of one source differ.",
+            help="Only say where two annotations of one source differ.",
         ),
     ] = None,
     workspace: WorkspaceOption = None,
@@ -259,8 +259,35 @@ def annotate(
         raise typer.Exit(1)
 
 
-_MODES = ("dry_run", "sample", "report", "compare")
-"""Options that say what is done instead; at most one."""
+_READING = {
+    "id_column",
+    "text_column",
+    "number_rows",
+    "id_prefix",
+    "language",
+    "encoding",
+}
+"""Options that say how the source is read."""
+
+_ANYWHERE = {"workspace", "as_json"}
+
+_MODES = {
+    "dry_run": {
+        *("source", "prompt", "release", "engine", "rows", "max_tokens", "thinking"),
+        *("tokens_per_second", *_READING),
+    },
+    "sample": {"source", "out", "size", "seed", *_READING},
+    "report": {"cohort"},
+    "compare": set[str](),
+}
+"""Option that says what is done instead, to the others that it reads; at most one."""
+
+_DOES = {
+    "dry_run": "only counts",
+    "sample": "only draws rows",
+    "report": "reads folders",
+    "compare": "reads folders",
+}
 
 _GOES_WITH = {
     "size": "sample",
@@ -269,8 +296,6 @@ _GOES_WITH = {
     "tokens_per_second": "dry_run",
 }
 """Option to the only one that it goes with."""
-
-_ANYWHERE = ("workspace", "as_json")
 
 
 def _refuse_unused(context: typer.Context) -> None:
@@ -289,10 +314,9 @@ def _refuse_unused(context: typer.Context) -> None:
         only = _GOES_WITH.get(name, "")
         if only and mode != only:
             raise typer.BadParameter(f"{options[name]} goes with {options[only]}")
-        reads = mode in ("report", "compare") and name not in (mode, *_ANYWHERE)
-        if reads and only != mode:
+        if mode and name not in {mode, *_MODES[mode], *_ANYWHERE}:
             raise typer.BadParameter(
-                f"{options[mode]} reads folders: leave out {options[name]}"
+                f"{options[mode]} {_DOES[mode]}: leave out {options[name]}"
             )
 
 
@@ -333,7 +357,7 @@ def _sample(
     if as_json:
         print_json({"drawn": drawn, "file": str(target)})
     else:
-        say(f"{count(drawn)} rows drawn for readers, each with a known chance")
+        say(f"{counted(drawn, 'row')} drawn for readers, each with a known chance")
         note(f"wrote {target}, with report texts, and {folder / SAMPLE}")
 
 
@@ -341,9 +365,9 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
     told = done.manifest
     plan = told.plan
     say(
-        f"{count(told.rows)} rows of {told.source} by {plan.release or plan.prompt} "
-        f"with {plan.engine}: {counted(len(told.shards), 'shard')}, "
-        f"{done.made:,} made now"
+        f"{counted(told.rows, 'row')} of {told.source} by "
+        f"{plan.release or plan.prompt} with {plan.engine}: "
+        f"{counted(len(told.shards), 'shard')}, {done.made:,} made now"
     )
     say()
     print_table(
@@ -374,9 +398,9 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
             f"{', '.join(told.repeated.examples[:5])}"
         )
     if told.repaired:
-        say(f"note: {count(told.repaired)} answers were repaired")
+        say(f"note: {counted(told.repaired, 'repaired answer')}")
     for text, n in list(told.problems.items())[:5]:
-        say(f"note: {count(n)} rows without an answer: {text}")
+        say(f"note: {counted(n, 'row')} without an answer: {text}")
     if told.failed:
         say(f"note: the first of these are {', '.join(told.failed[:5])}")
     if plan.engine != "rules" and told.statuses.get(Status.ENGINE_FAILED):
@@ -411,6 +435,7 @@ def _estimate(
         "output_tokens": shape.output_tokens,
         "tokens": found.counter.remark,
         "output": found.expectation.basis,
+        "thinking": found.thinking_remark or None,
         "cost": shape.cost,
         "currency": found.price.currency if found.price else None,
         "gpu_hours": None if speed is None else tokens / speed / 3600,
@@ -429,6 +454,8 @@ def _estimate(
     )
     say(f"            {count(shape.output_tokens)} in answers; {found.counter.remark}")
     say(f"  answers   expected from {found.expectation.basis}")
+    if found.thinking_remark:
+        say(f"  thinking  {found.thinking_remark}")
     if shape.cost is not None and found.price is not None:
         say(f"  cost      {shape.cost:,.2f} {found.price.currency}")
     if speed is not None:
@@ -438,8 +465,8 @@ def _estimate(
 def _show_comparison(found: AnnotationComparison) -> None:
     same = found.rows - found.differing
     say(
-        f"{count(found.rows)} rows: {count(same)} are the same, "
-        f"{count(found.differing)} differ"
+        f"{counted(found.rows, 'row')}: {count(same)} the same, "
+        f"{count(found.differing)} different"
     )
     changes = [("status", found.statuses)]
     changes += [(one.label, one.changes) for one in found.labels]
@@ -453,7 +480,7 @@ def _show_comparison(found: AnnotationComparison) -> None:
 
 def _show_report(found: CorpusReport) -> None:
     say(
-        f"{count(found.rows)} rows with a text, {count(found.drawn)} drawn, held "
+        f"{counted(found.rows, 'row')} with a text, {count(found.drawn)} drawn, held "
         f"against {found.reference}"
     )
     say()
@@ -472,18 +499,19 @@ def _show_report(found: CorpusReport) -> None:
     say()
     if found.missing:
         say(
-            f"note: {count(found.missing)} drawn rows are not in the cohort: if they "
+            f"note: {counted(found.missing, 'drawn row')} not in the cohort: if they "
             "differ from the others, so does the truth from these numbers"
         )
     if found.changed:
         say(
-            f"note: {count(found.changed)} drawn rows have another text in the cohort "
-            "than was annotated: readers labelled something else, so these are not read"
+            f"note: {counted(found.changed, 'drawn row')} with another text in the "
+            "cohort than was annotated: readers labelled something else, so these are "
+            "not read"
         )
     if found.unanswered:
         say(
-            f"note: {count(found.unanswered)} of all rows with a text have no answer, "
-            "so nothing is called present in them: they count among the others"
+            f"note: {counted(found.unanswered, 'row')} with a text and no answer: "
+            "nothing is called present there, so they count among the others"
         )
     if found.left_out:
         say_wrapped(
@@ -494,14 +522,14 @@ def _show_report(found: CorpusReport) -> None:
     undecided = sum(one.undecided for one in found.labels)
     if undecided:
         say(
-            f"note: {count(undecided)} cells that readers left uncertain or open are "
+            f"note: {counted(undecided, 'cell')} that readers left uncertain or open: "
             "in no number"
         )
     not_coded = sum(one.not_coded for one in found.labels)
     if not_coded:
         say(
-            f"note: {count(not_coded)} cells that the reference does not code count as "
-            "absent"
+            f"note: {counted(not_coded, 'cell')} that the reference does not code: "
+            "counted as absent"
         )
     for text in _REPORT_NOTES:
         say_wrapped("note: ", text)
@@ -512,7 +540,7 @@ _REPORT_NOTES = (
     "that readers call present. missed: share of the other rows, called absent or "
     "uncertain or not answered, that readers call present. prevalence: by both. read: "
     "rows of each kind that were read.",
-    "Each row counts by 1 / its chance of being drawn. Limits are of 95 %: "
+    "Each row counts by 1 / its chance of being drawn. 95 % limits: "
     "Clopper-Pearson for the effective number of rows, and recovered from both for the "
     "prevalence.",
 )

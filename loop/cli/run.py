@@ -170,6 +170,7 @@ def run(
             cohort,
             engine=wanted.engine,
             limit=limit,
+            asking=EngineOptions(**wanted.parameters),
             as_json=as_json,
         )
         return
@@ -235,6 +236,7 @@ def show_dry_run(
     *,
     engine: str,
     limit: int | None,
+    asking: EngineOptions | None = None,
     as_json: bool,
 ) -> None:
     """Print what a run would ask and cost; the engine is not opened.
@@ -245,7 +247,9 @@ def show_dry_run(
         As `loop.run.cost.estimate_run` does.
     """
     with ProgressBar(f"estimate {prompt}", quiet=as_json).shown():
-        found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
+        found = estimate_run(
+            place, prompt, cohort, engine=engine, limit=limit, asking=asking
+        )
     if as_json:
         print_json(_dry_run_data(found))
     else:
@@ -258,6 +262,8 @@ def _show_dry_run(found: DryRun) -> None:
     say(f"  cases    {found.cases:,}, {length:,.0f} characters in the mean")
     say(f"  tokens   {found.counter.remark}")
     say(f"  output   expected from {found.expectation.basis}")
+    if found.thinking_remark:
+        say(f"  thinking {found.thinking_remark}")
     say()
     header = (*_HEADER, f"cost {found.price.currency}") if found.price else _HEADER
     print_table(header, [_row(one, found) for one in found.shapes])
@@ -317,6 +323,7 @@ def _dry_run_data(found: DryRun) -> dict[str, Any]:
         "characters": found.characters,
         "tokens": {"exact": found.counter.exact, "remark": found.counter.remark},
         "output": found.expectation.basis,
+        "thinking": found.thinking_remark or None,
         "currency": found.price.currency if found.price else None,
         "layouts": [_shape_data(one, found) for one in found.shapes],
         "published": {"source": SOURCE, **FIGURE._asdict()}

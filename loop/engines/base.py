@@ -43,7 +43,9 @@ def ignore_progress(remark: str) -> None:
 DEFAULT_THINKING: Final = "default"
 """As much as the server lets its model think, without being told."""
 
-LEVELS: Final = ("none", "low", "medium", "high")
+NO_THINKING: Final = "none"
+
+LEVELS: Final = (NO_THINKING, "low", "medium", "high")
 """Levels of thinking that a request can name, from the least."""
 
 _MOST_BUDGET: Final = 10_000_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,18 +50,20 @@ from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, estimate_texts
 from loop.run.execute import MAX_PROBLEMS
 from loop.run.shards import (
+    LOCK,
     AnnotationManifest,
     AnnotationPlan,
     CorpusRow,
     ShardCounts,
     as_items,
     begin_folder,
+    check_finished,
     digest_rows,
     finish_folder,
-    finished_shards,
     frame_row,
     has_failed,
     has_shard,
+    make_annotation_folder,
     read_outcomes,
     shard_name,
     write_shard,
@@ -92,7 +94,8 @@ class AnnotationOptions:
     """How the source is read: columns, language, encoding; its name is not used."""
 
     asking: EngineOptions = field(default_factory=EngineOptions)
-    """How the engine is asked; parameters of a release take precedence."""
+    """How the engine is asked. Parameters of the request take precedence: those of its
+    release, or what the command line names instead (--max-tokens, --thinking)."""
 
     workers: int | None = None
     """Processes, or actors of `ray`; None for one process, or as many actors as the
@@ -150,9 +153,9 @@ def annotate_corpus(
     """Read labels out of every report of a source, into a folder of Parquet shards.
 
     The source is read twice, as a stream: once to see that all of it can be read, and
-    once for the rows of missing shards. A folder that is there is gone on with: shards
-    of the same rows, read by the same version, engine and parameters, are not rebuilt,
-    unless a model failed to answer some: these are asked for once more.
+    once for the rows of missing shards. An existing folder is resumed: shards of the
+    same rows, read by the same version, engine and parameters, are not rebuilt, unless
+    a model failed to answer some: these are asked for once more.
 
     Parameters
     ----------
@@ -198,7 +201,7 @@ def annotate_corpus(
         version=version,
         release=request.release.name if request.release else "",
         engine=request.engine,
-        asking=replace(how.asking, **dict(request.parameters)),
+        asking=_asking(how, request),
         workspace=workspace,
         text=how.text,
         rows=how.rows,
@@ -217,11 +220,13 @@ def annotate_corpus(
         else:
             runner = stack.enter_context(asked.open())
             plan = asked.plan(runner)
-        begin_folder(out, plan)
+        make_annotation_folder(out)
         _hold(out, stack)
+        begin_folder(out, plan)
         _remove_torn(out, size.shards)
-        finished = finished_shards(out)
         missing = _find_missing(out, size, plan, again=asked.keeps)
+        # Once the annotation is not complete, its digests are no longer read.
+        check_finished(out)
         if missing:
             # Until these are there the annotation is not complete.
             (out / COMPLETE).unlink(missing_ok=True)
@@ -241,7 +246,6 @@ def annotate_corpus(
             made = (_make_here(maker, out, task) for task in tasks())
         done = set(watch(len(missing))(made))
         manifest = _count_shards(source, out, size, plan)
-        _require_unchanged(out, manifest, finished, done)
         finish_folder(out, manifest)
         rmtree(out / _ANSWERS, ignore_errors=True)
     return AnnotatedCorpus(manifest, len(done), time.monotonic() - began)
@@ -271,25 +275,13 @@ def _count_shards(
     )
 
 
-def _require_unchanged(
-    out: Path,
-    manifest: AnnotationManifest,
-    finished: Mapping[str, str],
-    made: Collection[int],
-) -> None:
-    """Refuse a shard that was not made now and has another digest than it had."""
-    for number, shard in enumerate(manifest.shards):
-        known = finished.get(shard.file, shard.sha256)
-        if number not in made and known != shard.sha256:
-            raise DataError(
-                f"{out / shard.file} was changed. Remove it, and give the same "
-                "command again: it is rebuilt."
-            )
-
-
 def _make_here(maker: ShardMaker, out: Path, task: ShardRows) -> int:
     write_shard(out, task.number, maker.make(task))
     return task.number
+
+
+def _asking(options: AnnotationOptions, request: RunRequest) -> EngineOptions:
+    return replace(options.asking, **dict(request.parameters))
 
 
 def _find_version(
@@ -414,7 +406,7 @@ def _read_shards(
 
 def _hold(out: Path, stack: ExitStack) -> None:
     try:
-        stack.enter_context(locked(out / ".lock", wait=False))
+        stack.enter_context(locked(out / LOCK, wait=False))
     except ConflictError as error:
         raise ConflictError(
             f"another process annotates into {out}. Wait for it, or stop it."
@@ -468,5 +460,12 @@ def estimate_annotation(
         if has_words(row.text)
         for item in as_items([row])
     )
-    said = estimate_texts(place, version, source.name, items, engine=request.engine)
+    said = estimate_texts(
+        place,
+        version,
+        source.name,
+        items,
+        engine=request.engine,
+        asking=_asking(how, request),
+    )
     return size, said

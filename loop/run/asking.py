@@ -102,14 +102,7 @@ def choose_engine(
     EngineError
         The name or a setting cannot be used.
     """
-    try:
-        thinking = check_thinking(asking.thinking)
-    except ValueError as error:
-        raise EngineError(f"{error}. Correct it.") from error
-    if thinking != DEFAULT_THINKING and find_model(name) is None:
-        raise EngineError(
-            f"{name} is no language model and does not think: leave out --thinking."
-        )
+    thinking = find_thinking(name, asking)
     settings = Settings(
         labels=workspace.labels,
         private=workspace.private,
@@ -130,6 +123,25 @@ def choose_engine(
         **({} if thinking == DEFAULT_THINKING else {"thinking": thinking}),
     }
     return ChosenEngine(name, for_task(load_engine(name, settings), task), parameters)
+
+
+def find_thinking(name: str, asking: EngineOptions) -> str:
+    """Return the level of thinking that an engine is asked for.
+
+    Raises
+    ------
+    EngineError
+        It is no level, or the engine is no language model.
+    """
+    try:
+        thinking = check_thinking(asking.thinking)
+    except ValueError as error:
+        raise EngineError(f"{error}. Correct it.") from error
+    if thinking != DEFAULT_THINKING and find_model(name) is None:
+        raise EngineError(
+            f"{name} is no language model and does not think: leave out --thinking."
+        )
+    return thinking
 
 
 def for_task(engine: Engine, task: PromptTask) -> Engine:

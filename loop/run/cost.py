@@ -12,7 +12,7 @@ from typing import NamedTuple
 from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, PromptTask
-from loop.engines.base import find_model, masked
+from loop.engines.base import DEFAULT_THINKING, NO_THINKING, find_model, masked
 from loop.labels.cohort import (
     CohortRole,
     iter_items,
@@ -28,7 +28,7 @@ from loop.prompts.outputs.mean_answer import EVIDENCE
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.stages import given_texts, stage_item
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
-from loop.run.asking import check_engine
+from loop.run.asking import EngineOptions, check_engine, find_thinking
 from loop.run.execute import Usage
 from loop.run.pool_shots import with_shots
 from loop.run.reference_implementation import ANSWER, in_published_layout
@@ -197,6 +197,19 @@ class DryRun:
     shapes: tuple[Shape, ...]
     """The chosen one first, the published layout last, where there is one."""
 
+    thinking: str = DEFAULT_THINKING
+    """Level that the model is asked for, see `loop.engines.base.check_thinking`."""
+
+    @property
+    def thinking_remark(self) -> str:
+        """That no number holds what the model thinks; empty if it is not asked to."""
+        if self.thinking in (DEFAULT_THINKING, NO_THINKING):
+            return ""
+        return (
+            f"{self.thinking}: what the model thinks before its answer is not in these "
+            "numbers"
+        )
+
     @property
     def chosen(self) -> Shape:
         """How the prompt version asks."""
@@ -242,17 +255,20 @@ def estimate_run(
     *,
     engine: str = "rules",
     limit: int | None = None,
+    asking: EngineOptions | None = None,
 ) -> DryRun:
     """Return what a run would take, without opening the engine or sending anything.
 
-    The cohort is read as a stream. Parameters are those of `prepare_run`.
+    The cohort is read as a stream. Parameters are those of `prepare_run`. An answer
+    has at most as many tokens as `asking` gives it; thoughts are not counted.
 
     Raises
     ------
     DataError
         The version, the cohort or its contract cannot be used.
     EngineError
-        There is no such engine, or its name has no model where it needs one.
+        There is no such engine, its name has no model where it needs one, or it cannot
+        think as it is asked to.
     ValueError
         `limit` is below 1.
     """
@@ -270,7 +286,13 @@ def estimate_run(
         expectation = expect_errors(version.labels)
     items = islice(iter_items(workspace, members), limit)
     return _estimate(
-        read_config(workspace), version, cohort, items, engine, expectation
+        read_config(workspace),
+        version,
+        items,
+        expectation,
+        name=cohort,
+        engine=engine,
+        asking=asking or EngineOptions(),
     )
 
 
@@ -281,6 +303,7 @@ def estimate_texts(
     items: Iterator[Item],
     *,
     engine: str = "rules",
+    asking: EngineOptions | None = None,
 ) -> DryRun:
     """Return what asking an extractor about texts of no cohort would take.
 
@@ -290,28 +313,39 @@ def estimate_texts(
         What the texts are called.
     items
         Read once, as a stream.
+    asking
+        As for `estimate_run`.
 
     Raises
     ------
     DataError
         The version's contract cannot be used.
     EngineError
-        There is no such engine, or its name has no model where it needs one.
+        As of `estimate_run`.
     """
     check_engine(engine)
     return _estimate(
-        read_config(workspace), version, name, items, engine, _assume(version.labels)
+        read_config(workspace),
+        version,
+        items,
+        _assume(version.labels),
+        name=name,
+        engine=engine,
+        asking=asking or EngineOptions(),
     )
 
 
 def _estimate(
     config: Config,
     version: PromptVersion,
-    cohort: str,
     items: Iterator[Item],
-    engine: str,
     expectation: Expectation,
+    *,
+    name: str,
+    engine: str,
+    asking: EngineOptions,
 ) -> DryRun:
+    thinking = find_thinking(engine, asking)
     model = asked_model(engine)
     counter = find_counter(model, model_revision(engine, config))
     ways = tuple(list_ways(version))
@@ -319,7 +353,7 @@ def _estimate(
     price = config.prices.get(model) if model else None
     return DryRun(
         prompt=version.ref,
-        cohort=cohort,
+        cohort=name,
         engine=engine,
         cases=read.cases,
         characters=read.characters,
@@ -327,9 +361,14 @@ def _estimate(
         expectation=expectation,
         price=price,
         shapes=tuple(
-            _priced(_shape(way, read, expectation, counter.count), price, number == 0)
+            _priced(
+                _shape(way, read, expectation, counter.count, asking.max_tokens),
+                price,
+                number == 0,
+            )
             for number, way in enumerate(ways)
         ),
+        thinking=thinking,
     )
 
 
@@ -584,7 +623,11 @@ def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Coho
 
 
 def _shape(
-    way: LayoutPlan, read: _CohortSize, expected: Expectation, count: Count
+    way: LayoutPlan,
+    read: _CohortSize,
+    expected: Expectation,
+    count: Count,
+    max_tokens: int,
 ) -> Shape:
     frames = rest = 0
     output = 0.0
@@ -603,15 +646,16 @@ def _shape(
         )
         output += _END + sum(part.times * count(part.text) for part in parts)
     prefix = frames * read.cases
+    requests = len(way.plan.names) * read.cases
     return Shape(
         layout=way.layout,
         contract=way.contract,
         chosen=False,
-        requests=len(way.plan.names) * read.cases,
+        requests=requests,
         prompt_tokens=prefix + rest * read.cases + tokens,
         prefix_tokens=prefix,
         frame_tokens=frames,
-        output_tokens=round(output * read.cases),
+        output_tokens=min(round(output * read.cases), max_tokens * requests),
         cost=None,
     )
 

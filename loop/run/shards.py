@@ -1,4 +1,4 @@
-"""A corpus that was annotated: a folder of Parquet shards that can be gone on with.
+"""A corpus that was annotated: a folder of Parquet shards that can be resumed.
 
 Each shard is of so many rows of the source, in its order, and is there whole or not at
 all. Its own metadata say of which rows it is and by what they were read, so that a
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from loop.core.digests import digest_json, framed
 from loop.core.errors import DataError
-from loop.core.files import write_atomic, write_error
+from loop.core.files import make_folder, write_atomic
 from loop.core.records import Field, Item, Outcome, Span, Status
 from loop.core.safe_text import quoted
 from loop.labels.importing.table_files import (
@@ -37,6 +37,9 @@ from loop.labels.taxonomy import NO_FINDING, Taxonomy
 
 NO_TEXT: Final = "no_text"
 """Status of a row without a word: nothing was asked about it."""
+
+LOCK: Final = ".lock"
+"""Held in the folder by the process that annotates into it."""
 
 CASE_ID, STATUS, TEXT = "case_id", "status", "text"
 _EVIDENCE, _REPAIRS, _PROBLEM = "evidence", "repairs", "problem"
@@ -368,15 +371,25 @@ def has_failed(folder: Path, number: int) -> bool:
     return Status.ENGINE_FAILED.value in _tally(statuses)
 
 
-def finished_shards(folder: Path) -> Mapping[str, str]:
-    """Return file and sha256 of each shard of an annotation that is complete.
+def check_finished(folder: Path) -> None:
+    """Refuse a complete annotation that holds a shard with another digest than it had.
 
-    Empty where it is not, or its manifest cannot be read: the shards are then rebuilt.
+    A shard that is missing is not refused. Where the annotation is not complete, or its
+    manifest cannot be read, nothing is refused: nothing is then known of earlier
+    digests.
+
+    Raises
+    ------
+    DataError
+        A shard was changed.
     """
     try:
-        return {one.file: one.sha256 for one in read_manifest_of(folder).shards}
+        shards = read_manifest_of(folder).shards
     except DataError:
-        return {}
+        return
+    for one in shards:
+        if (folder / one.file).exists():
+            check_shard(folder / one.file, one.sha256)
 
 
 def _unreadable(path: Path) -> DataError:
@@ -395,15 +408,45 @@ def _read_about(path: Path) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def begin_folder(folder: Path, plan: AnnotationPlan) -> None:
-    """Make the folder of an annotation, or check that it is the one of `plan`.
+def make_annotation_folder(folder: Path) -> None:
+    """Make the folder of an annotation, or check that it is empty or holds one.
 
     Raises
     ------
     DataError
-        It holds something else, or the annotation of another plan.
+        It holds something else.
     WriteError
         It cannot be made.
+    """
+    if (folder / ANNOTATION).is_file():
+        return
+    if folder.exists() and (
+        not folder.is_dir()
+        # Another process may hold the lock by now, and write its plan.
+        or any(
+            one.name != LOCK and not one.name.startswith(f".{ANNOTATION}.")
+            for one in folder.iterdir()
+        )
+    ):
+        raise DataError(
+            f"{folder} is there and holds no annotation; it was left as it is. Name a "
+            "new folder with --out."
+        )
+    make_folder(folder, mode=0o700)
+
+
+def begin_folder(folder: Path, plan: AnnotationPlan) -> None:
+    """Write the plan of an annotation, or check that it is the one that is there.
+
+    Only the process that holds the lock of the folder may call this: of two with
+    different plans, the other one could replace what was written.
+
+    Raises
+    ------
+    DataError
+        The folder holds the annotation of another plan.
+    WriteError
+        The plan cannot be written.
     """
     path = folder / ANNOTATION
     if path.is_file():
@@ -420,15 +463,6 @@ def begin_folder(folder: Path, plan: AnnotationPlan) -> None:
                 "Name a new folder with --out."
             )
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(
-            f"{folder} is there and holds no annotation; it was left as it is. Name a "
-            "new folder with --out."
-        )
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(folder, error) from error
     write_atomic(path, _format({"plan": plan.model_dump(mode="json")}), mode=_MODE)
 
 

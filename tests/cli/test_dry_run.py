@@ -70,6 +70,35 @@ def test_json_is_one_object_with_whole_numbers(workspace, cohort, capsys):
     assert data["published"]["source"] == SOURCE
 
 
+def test_the_parameters_of_a_run_are_those_of_its_dry_run(workspace, cohort):
+    """The most tokens of an answer; thoughts are not counted, and that is said."""
+
+    def dry(*more):
+        command = [
+            "run",
+            "extractor",
+            "--cohort",
+            cohort,
+            "--dry-run",
+            "-e",
+            "openai:m",
+        ]
+        made = CliRunner().invoke(app, [*command, *more, "-w", str(workspace.root)])
+        assert made.exit_code == 0, made.output
+        return made.stdout
+
+    plain, short = (
+        json.loads(dry("--json")),
+        json.loads(dry("--json", "--max-tokens=4")),
+    )
+    assert plain["layouts"][0]["output_tokens"] > 12
+    assert short["layouts"][0]["output_tokens"] == 12
+    assert plain["thinking"] is None and "thinking" not in dry("--thinking", "none")
+    told = json.loads(dry("--json", "--thinking", "high"))["thinking"]
+    assert "is not in these numbers" in told
+    assert told in " ".join(dry("--thinking", "high").split())
+
+
 def test_no_case_text_is_printed(workspace, cohort, capsys):
     """A dry run may be pasted into a mail."""
     for as_json in (False, True):

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -301,6 +302,29 @@ def test_a_shard_that_was_changed_is_never_counted_as_made(source, tmp_path):
     assert len(list(open_table(out).read(["case_id"]))) == 40
 
 
+def claim_edema(shard):
+    """Write a shard that says edema of every row, and is of the same rows and plan."""
+    made = pq.read_table(shard)
+    place = made.column_names.index("Edema")
+    field = made.schema.field(place)
+    false = pa.array(["present"] * made.num_rows, pa.string()).cast(field.type)
+    pq.write_table(made.set_column(place, field, false), shard)
+
+
+def test_a_changed_shard_is_refused_as_often_as_the_command_is_given(source, tmp_path):
+    """Also while another one is missing: its digest is known until it is removed."""
+    out = tmp_path / "out"
+    annotate(source, out)
+    claim_edema(out / shard_name(0))
+    (out / shard_name(1)).unlink()
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"part-00000.parquet was changed. Remove"):
+            annotate(source, out)
+    (out / shard_name(0)).unlink()
+    assert annotate(source, out).made == 2
+    assert "present" not in {one["Edema"] for one in table(out)}
+
+
 def test_a_source_that_changes_while_it_is_read_is_told(monkeypatch, source, tmp_path):
     """Also where it has as many rows as before: the digest would be of others."""
     real = annotation.measure_source
@@ -349,6 +373,13 @@ def test_where_the_engine_failed_the_same_command_asks_again(
     assert "the same command asks once more where the engine failed" in first.output
     assert read_manifest_of(out).statuses["engine_failed"] == 2
     given, options = request(engine="weak"), AnnotationOptions(rows=10)
+    # What the others say is taken over, so it has to be what was read.
+    shard = out / shard_name(0)
+    whole = shard.read_bytes()
+    claim_edema(shard)
+    with pytest.raises(DataError, match=r"part-00000.parquet was changed"):
+        annotate_corpus(source, out, given, options=options)
+    shard.write_bytes(whole)
     done = annotate_corpus(source, out, given, options=options)
     assert done.made == 2
     assert done.manifest.statuses == {"answered": 36, "no_text": 4}
@@ -394,6 +425,21 @@ def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
     (out / shard_name(0)).write_bytes(b"no parquet")
     with pytest.raises(DataError, match="cannot be read as a shard"):
         annotate(source, out)
+
+
+def test_a_command_that_meets_the_lock_writes_no_plan(source, tmp_path):
+    """Of two that begin with different plans, the one that runs writes its own."""
+    out = tmp_path / "out"
+    out.mkdir()
+    # The other process holds the lock, and is about to write its plan.
+    (out / ".annotation.json.1a2b").write_text("{")
+    with (
+        locked(out / ".lock", wait=False),
+        pytest.raises(ConflictError, match="another process annotates into"),
+    ):
+        annotate(source, out)
+    assert not (out / "annotation.json").exists()
+    assert annotate(source, out).made == 4
 
 
 @pytest.mark.parametrize(
@@ -647,6 +693,22 @@ def test_a_dry_run_asks_nothing_and_counts(source, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_dry_run_counts_what_its_parameters_leave_of_an_answer(source):
+    """The most tokens of an answer; thoughts are not counted, and that is said."""
+    asked = (source, "--release", RELEASE, "--dry-run", "-e", "openai:m")
+    plain, short, thinking = (
+        json.loads(run_cli(*asked, "--json", *more).stdout)
+        for more in ((), ("--max-tokens", 4), ("--thinking", "high"))
+    )
+    assert plain["output_tokens"] > short["output_tokens"] == 4 * short["requests"]
+    assert plain["thinking"] is None
+    assert thinking["thinking"].startswith("high: what the model thinks before its")
+    assert thinking["thinking"] in run_cli(*asked, "--thinking", "high").output
+    assert "thinking" not in run_cli(*asked, "--thinking", "none").output
+    refused = run_cli(source, "--release", RELEASE, "--dry-run", "--thinking", "high")
+    assert "does not think" in str(refused.exception)
+
+
 def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
     """Without a word of a report; the folder is read as labels."""
     out = tmp_path / "out"
@@ -656,11 +718,12 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
     assert said in done.output
     assert "effusion." not in done.output and "Case" not in done.output
     same = run_cli("--compare", out, out)
-    assert same.exit_code == 0 and "40 are the same, 0 differ" in same.output
+    assert same.exit_code == 0 and "40 the same, 0 different" in same.output
     scored = CliRunner().invoke(
         app, ["score", "--reference", str(out), "--candidate", f"m={out}", "--json"]
     )
     assert scored.exit_code == 0, scored.output
+    drawn = (source, "--out", out, "--sample", tmp_path / "s.csv")
     for wrong in (
         [source],
         ["--out", out],
@@ -673,8 +736,20 @@ def test_the_command_says_how_rows_ended_and_what_it_wrote(source, tmp_path):
         [source, "--out", out, "--cohort", "c"],
         [source, "--out", out, "--tokens-per-second", 5],
         [source, "--out", out, "--dry-run", "--sample", tmp_path / "s.csv"],
+        [*drawn, "--release", RELEASE],
+        [*drawn, "--engine", "openai:m", "--thinking", "high"],
+        [*drawn, "--rows", 10],
+        [*drawn, "--with-text"],
+        [source, "--dry-run", "--out", out],
+        [source, "--dry-run", "--workers", 2],
+        [source, "--dry-run", "--ray", "local"],
+        [source, "--dry-run", "--with-text"],
+        [source, "--dry-run", "--allow-unconstrained"],
     ):
         assert run_cli(*wrong).exit_code == 2, wrong
+    assert not (tmp_path / "s.csv").exists()
+    read = run_cli(*drawn, "--size", 20, "--seed", 1, "--text-column", "text")
+    assert read.exit_code == 0, read.output
 
 
 def test_what_the_command_names_goes_before_what_a_release_was_asked_with(

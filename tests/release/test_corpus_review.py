@@ -186,7 +186,7 @@ def test_a_sample_corrects_what_the_annotation_has_wrong(
     data = json.loads(done.stdout)
     assert data["labels"][0]["prevalence"].keys() == {"value", "low", "high", "note"}
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
-    assert "3 drawn rows are not in the cohort" in shown.output
+    assert "3 drawn rows not in the cohort" in shown.output
 
 
 def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path):
@@ -201,7 +201,9 @@ def test_other_texts_under_the_same_ids_are_told(annotated, workspace, tmp_path)
     # Readers said nothing of the drawn row.
     assert {sum(one.reviewed) for one in found.labels} == {len(drawn) - 1}
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
-    assert "1 drawn rows have another text in the cohort" in shown.output
+    assert "1 drawn row with another text in the cohort" in " ".join(
+        shown.output.split()
+    )
     for one in drawn:
         one["text"] = f"Another report, of {one['case_id']}."
     label_sample(workspace, folder, drawn, tmp_path, name="others")
@@ -250,9 +252,9 @@ def test_what_no_reader_and_no_engine_answered_is_told(
     assert len(found.left_out) == 20 and NAMES[1] in found.left_out
     assert (label.not_coded, label.undecided) == (2, 1)
     shown = call(workspace, "annotate", "--report", folder, "--cohort", "check")
-    assert f"{unread} of all rows with a text have no answer" in shown.output
+    assert f"{unread} rows with a text and no answer" in shown.output
     assert "the reference has no such label" in " ".join(shown.output.split())
-    assert "2 cells that the reference does not code count as absent" in shown.output
+    assert "2 cells that the reference does not code: counted as absent" in shown.output
 
 
 def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_path):
