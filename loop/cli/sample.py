@@ -107,9 +107,7 @@ def sample(
     ] = "",
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Let it count instead of the sample drawn for readers."
-        ),
+        typer.Option("--replace", help="Replace the sample drawn for readers before."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Draw and show; keep and give nothing.")
@@ -133,9 +131,10 @@ def sample(
 
     No reference is needed of them: what is known is which findings a version answers,
     where versions, models, rules and repeats of a run differ, what is hedged, lacks
-    positives or is near its gate. A model fitted on a development cohort makes of it
-    how likely each case fails, and the chance to be drawn goes with that; a quarter of
-    the sample is spread evenly, so every case has a chance, and each is known.
+    positives or is near its gate. A model fitted on a development cohort estimates how
+    likely each case is to fail, and cases that are likelier to fail are likelier to be
+    drawn; a quarter of the sample is spread evenly, so every case has a chance, and
+    each is known.
 
     For reading, the draw is recorded: a reference that decides its cases, and not the
     whole cohort, is weighted by `ranloop evaluate` and never read as a random one. For
@@ -265,13 +264,16 @@ def show_sample(found: CaseSample) -> None:
     )
     say()
     print_table(
-        ("part", "failing", "others", "odds", "alone", "without"),
+        ("part", "failing", "others", "odds ratio", "alone", "without"),
         [_part_cells(one) for one in weighed.parts],
         title=f"what each part was worth on {weighed.fitted_on}",
     )
     say()
     say("failing, others: mean of the cases there that fail, and that do not")
-    say("odds: to fail, for one standard deviation more and all other parts alike")
+    say(
+        "odds ratio: for one standard deviation of log(1 + value), other parts held "
+        "fixed"
+    )
     say(
         "alone, without: times as many failing cases as at random, drawn by this part "
         "alone and by all the others; cross-validated"
@@ -280,10 +282,16 @@ def show_sample(found: CaseSample) -> None:
         if one.note:
             say(f"{one.name} ({PARTS[one.name]}): not weighed, {one.note}")
     say()
-    say(
-        f"together: {weighed.lift:.2f} times as many failing cases as at random on "
-        f"{weighed.fitted_on}, cross-validated"
-    )
+    if weighed.lift is None:
+        say(
+            f"together: not estimable, since the cases of {weighed.fitted_on} are of "
+            "too few patients to be cross-validated"
+        )
+    else:
+        say(
+            f"together: {weighed.lift:.2f} times as many failing cases as at random on "
+            f"{weighed.fitted_on}, cross-validated"
+        )
     say(
         f"chances of all {len(cohort.cases)} cases: {weighed.chances.min():.4f} to "
         f"{weighed.chances.max():.4f}; {percent(EVEN, 0)} of the sample spread evenly"
@@ -306,7 +314,7 @@ def show_sample(found: CaseSample) -> None:
 
 
 def _part_cells(one: PartWorth) -> tuple[str, ...]:
-    numbers = (one.failing, one.others, one.odds, one.alone, one.without)
+    numbers = (one.failing, one.others, one.odds_ratio, one.alone, one.without)
     return (
         one.name,
         *(NOT_ESTIMABLE if number is None else f"{number:.2f}" for number in numbers),

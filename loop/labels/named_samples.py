@@ -61,7 +61,7 @@ def check_sample_name(name: str) -> str:
 def keep_review_sample(workspace: WorkspacePaths, sample: ReviewSample) -> None:
     """Keep cases that were drawn for review; the same ones once more change nothing.
 
-    One of a cohort that was imported again since gives its name away.
+    A list drawn before the cohort was re-imported is replaced.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.evaluate.measure import resampling_units
+from loop.evaluate.measure import Clusters, resampling_units
 from loop.evaluate.sampled import failing_rows, judged_labels
 from loop.labels.cohort import Cohort, read_cohort, read_record, require_reports
 from loop.labels.named_samples import ReviewSample, keep_review_sample
@@ -46,7 +46,8 @@ EVEN: Final = 0.25
 that it has in a random sample, and no weight is more than four times a random one's."""
 
 LEAST: Final = 5
-"""Fewest development cases that fail, and that do not, to learn anything of."""
+"""Fewest patients with development cases that fail, and with others, to learn anything
+of; a case without a known patient counts as one."""
 
 _SHARPNESS = 2
 """Power of the probability to fail that chances go with. One half gives a share with
@@ -78,12 +79,13 @@ class PartWorth(NamedTuple):
     """Mean over the cases that fail there; None for a part that is not weighed."""
 
     others: float | None
-    odds: float | None = None
-    """Odds to fail for one standard deviation more, all other parts alike."""
+    odds_ratio: float | None = None
+    """Of failing, for one standard deviation of log(1 + value), with the other parts
+    held fixed."""
 
     alone: float | None = None
     """How many times as many failing cases as at random, drawn by this part alone;
-    cross-validated."""
+    cross-validated. None as for `WeighedCohort.lift`."""
 
     without: float | None = None
     """The same of all parts but this one."""
@@ -136,9 +138,10 @@ class WeighedCohort:
     """Cases of the development cohort with a scored label."""
 
     dev_failing: int
-    lift: float
+    lift: float | None
     """How many times as many failing cases as at random a sample of that share of the
-    development cohort finds; cross-validated."""
+    development cohort finds; cross-validated. None where the patients cannot be split
+    so that each training part has failing cases and others."""
 
     parts: tuple[PartWorth, ...]
     """In the order of `PARTS`."""
@@ -229,8 +232,8 @@ def weigh_cases(
     ------
     DataError
         The cohort is a holdout or holds pairs, `size` does not fit it, a run is
-        missing, there is no development cohort to learn from, or too few of its cases
-        fail.
+        missing, there is no development cohort to learn from, or its failing cases are
+        of too few patients.
     LedgerError, StoreError
         The ledger is broken, or the store cannot be read.
     """
@@ -249,13 +252,14 @@ def weigh_cases(
     truth = inputs.pairs.binary_reference
     answers = inputs.pairs.answers_as(inputs.protocol.policy)
     failing, scored = failing_rows(truth, answers, judged)
-    _require_failing(failing, scored, inputs)
+    units = resampling_units(inputs.patients)
+    _require_failing(failing, scored, units, inputs)
     known = {name: column[scored] for name, column in learned.items()}
     found = _learn(
         known,
         wanted,
         failing[scored],
-        resampling_units(inputs.patients).units[scored],
+        units.units[scored],
         share=size / len(target.cases),
     )
     return WeighedCohort(
@@ -391,7 +395,7 @@ class _Learned(NamedTuple):
     fails: NDArray[np.float64]
     """Probability of each case of the cohort to fail."""
 
-    lift: float
+    lift: float | None
     parts: tuple[PartWorth, ...]
 
 
@@ -414,16 +418,28 @@ def _open(workspace: WorkspacePaths, name: str, size: int) -> Cohort:
 
 
 def _require_failing(
-    failing: NDArray[np.bool_], scored: NDArray[np.bool_], inputs: Inputs
+    failing: NDArray[np.bool_],
+    scored: NDArray[np.bool_],
+    units: Clusters,
+    inputs: Inputs,
 ) -> None:
-    fails, rest = int(failing.sum()), int((scored & ~failing).sum())
-    if min(fails, rest) < LEAST:
-        raise DataError(
-            f"of cohort {inputs.cohort.name}, {fails} cases fail with "
-            f"{inputs.run.prompt} and {rest} do not: at least {LEAST} of each are "
-            "needed to learn which do. Name another development cohort with --fit-on, "
-            "or give cases at random with `ranloop reading assign --cases N`."
+    fails, rest = (
+        len(np.unique(units.units[rows])) for rows in (failing, scored & ~failing)
+    )
+    if min(fails, rest) >= LEAST:
+        return
+    found = f"{fails} cases fail with {inputs.run.prompt} and {rest} do not"
+    if units.known:
+        plural = "" if fails == 1 else "s"
+        found = (
+            f"cases of {fails} patient{plural} fail with {inputs.run.prompt} and cases "
+            f"of {rest} do not"
         )
+    raise DataError(
+        f"of cohort {inputs.cohort.name}, {found}: at least {LEAST} of each are "
+        "needed to learn which do. Name another development cohort with --fit-on, "
+        "or give cases at random with `ranloop reading assign --cases N`."
+    )
 
 
 def _learn(
@@ -454,8 +470,12 @@ def _learn(
     center, scale = design.mean(axis=0), design.std(axis=0)
     design, drawn = (design - center) / scale, (drawn - center) / scale
     folds = _split(failing, units)
+    # Failing cases of few patients can meet in one fold: the others teach nothing.
+    taught = all(np.unique(failing[folds != one]).size > 1 for one in np.unique(folds))
 
-    def lift(columns: Sequence[int]) -> float:
+    def lift(columns: Sequence[int]) -> float | None:
+        if not taught:
+            return None
         chosen = design[:, columns]
         guess = np.empty(len(failing))
         for fold in np.unique(folds):
@@ -476,7 +496,7 @@ def _learn(
             name=name,
             failing=float(known[name][failing].mean()),
             others=float(known[name][~failing].mean()),
-            odds=float(np.exp(model.coef_[0, place])),
+            odds_ratio=float(np.exp(model.coef_[0, place])),
             alone=lift([place]),
             without=lift(rest) if rest else None,
         )

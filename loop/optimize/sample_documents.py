@@ -36,17 +36,22 @@ def sample_data(found: CaseSample) -> dict[str, Any]:
         "most_chance": float(weighed.chances.max()),
         "effective": sample_effective(found),
         "parts": [{**one._asdict(), "means": PARTS[one.name]} for one in weighed.parts],
-        "drawn": [
-            {
-                "case_id": one.case_id,
-                "chance": one.chance,
-                "weight": one.weight,
-                "fails": one.fails,
-                **one.parts,
-            }
-            for one in found.drawn
-        ],
+        "drawn": _rows(found),
     }
+
+
+def _rows(found: CaseSample) -> list[Mapping[str, object]]:
+    """Return one row per drawn case."""
+    return [
+        {
+            "case_id": one.case_id,
+            "chance": one.chance,
+            "weight": one.weight,
+            "fails": one.fails,
+            **one.parts,
+        }
+        for one in found.drawn
+    ]
 
 
 def sample_effective(found: CaseSample) -> float:
@@ -58,17 +63,7 @@ def sample_effective(found: CaseSample) -> float:
 
 def render_sample_csv(found: CaseSample) -> str:
     """Return one row per drawn case, safe to open in a spreadsheet."""
-    rows: list[Mapping[str, object]] = [
-        {
-            "case_id": one.case_id,
-            "chance": one.chance,
-            "weight": one.weight,
-            "fails": one.fails,
-            **one.parts,
-        }
-        for one in found.drawn
-    ]
-    return format_rows(rows)
+    return format_rows(_rows(found))
 
 
 def render_sample_list(found: CaseSample) -> str:

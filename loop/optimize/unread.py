@@ -191,19 +191,19 @@ def _list_dev(
     subject: RunRecord,
     target: Cohort,
 ) -> list[str]:
-    """Return the other development cohorts with a reference and a run as `subject`."""
-    asked = {
-        run.spec.cohort
-        for run in runs
-        if (run.spec.prompt_digest, run.spec.engine)
-        == (subject.spec.prompt_digest, subject.spec.engine)
-    }
+    """Return the other development cohorts with a reference and a run as `subject`.
+
+    On all of its cases as they are now, like the run that is to be learned from.
+    """
+    same = {"prompt_digest": subject.spec.prompt_digest, "engine": subject.spec.engine}
+    names = {run.spec.cohort for run in runs} - {target.name}
     return [
         name
         for name in list_cohorts(workspace)
-        if name in asked - {target.name}
+        if name in names
         and read_cohort_file(workspace, name).role is CohortRole.DEV
         and read_record(workspace, name).references
+        and any(_on(runs, read_cohort(workspace, name), draw=0, **same))
     ]
 
 

@@ -77,6 +77,31 @@ def add_cohort(workspace, folder, name, cases, seed, *, labels=True, role="dev")
     return right
 
 
+def add_patients(workspace, folder, name, patients):
+    """Import a development cohort with a reference, and run ``tiny@v2`` on it.
+
+    For each patient, ``patients`` says how many cases are answered correctly, and
+    how many are not.
+    """
+    cases = [
+        (f"p{number}", place < wrong)
+        for number, (right, wrong) in enumerate(patients)
+        for place in range(right + wrong)
+    ]
+    texts, _ = make_texts(len(cases), 9)
+    path = folder / f"{name}.csv"
+    with path.open("w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(["case_id", "patient", "text", *WORDS])
+        for (patient, fails), (case_id, text) in zip(cases, texts.items(), strict=True):
+            marks = {label: word in text for label, word in WORDS.items()}
+            marks["pneumonia"] ^= fails
+            table.writerow([case_id, patient, text, *map(int, marks.values())])
+    options = ImportOptions(name=name, role="dev", source="Synthetic", licence="-")
+    import_cohort(workspace, path, options, actor=EDITOR)
+    run(workspace, "tiny@v2", name)
+
+
 def run(workspace, ref, cohort, **options):
     """Run a version over a cohort; return the run's id."""
     return run_prompt(workspace, ref, cohort, **options).run_id

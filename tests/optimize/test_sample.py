@@ -54,7 +54,14 @@ from loop.review.reading.publication import Publication, publish_readings
 from loop.review.revise.check_record import read_basis as read_check_basis
 from loop.run.manifest import find_run
 from loop.run.store import open_store
-from tests.optimize.sampling import EDITOR, WORDS, add_cohort, run, write_tiny
+from tests.optimize.sampling import (
+    EDITOR,
+    WORDS,
+    add_cohort,
+    add_patients,
+    run,
+    write_tiny,
+)
 from tests.review.revise.conftest import wavering as wavering
 
 BETWEEN = ("tiny@v1", "tiny@v2")
@@ -238,6 +245,45 @@ def test_two_development_cohorts_must_be_told_apart(pool, tmp_path):
     with pytest.raises(DataError, match="at least 5 of each are needed"):
         draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="small")
     found = draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="dev")
+    assert found.weighed.fitted_on == "dev"
+
+
+@pytest.mark.parametrize(
+    ("patients", "words"),
+    [
+        (
+            [(0, 6), *[(4, 0)] * 10],
+            "cases of 1 patient fail with tiny@v2 and cases of 10",
+        ),
+        ([(10, 10)] * 3, "cases of 3 patients fail with tiny@v2 and cases of 3 do not"),
+    ],
+)
+def test_cases_of_few_patients_teach_nothing(pool, tmp_path, patients, words):
+    """No patient is in two folds: six cases of one tell no more than one case does."""
+    add_patients(pool, tmp_path, "few", patients)
+    with pytest.raises(DataError, match=f"of cohort few, {words}.* at least 5 of each"):
+        draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="few")
+
+
+def test_a_lift_that_cannot_be_cross_validated_is_not_estimable(pool, tmp_path):
+    """All failing cases are in one fold, to balance the folds by their other cases."""
+    add_patients(pool, tmp_path, "uneven", [(0, 60), *[(40, 0)] * 4, *[(8, 1)] * 4])
+    found = draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="uneven")
+    assert found.weighed.lift is None
+    parts = {one.name: one for one in found.weighed.parts}
+    assert (parts["findings"].alone, parts["findings"].note) == (None, "")
+    assert sample_data(found)["lift"] is None
+    page = render_sample_html(found, purpose="review")
+    assert "<b>–</b>times as many failing cases" in page
+
+
+def test_a_cohort_without_a_whole_run_is_not_offered(pool, tmp_path):
+    """A part of its cases, or a later draw alone, is nothing to learn from."""
+    add_cohort(pool, tmp_path, "part", 30, 10)
+    run(pool, "tiny@v2", "part", limit=5)
+    add_cohort(pool, tmp_path, "later", 30, 11)
+    run(pool, "tiny@v2", "later", draw=1)
+    found = draw_cases(pool, "pool", size=10, between=("tiny@v2",))
     assert found.weighed.fitted_on == "dev"
 
 

@@ -12,7 +12,7 @@ from loop.review.verdict import Edits
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.state import INSTRUCTIONS, SETTINGS, keep_draft_open
 from tests.review.revise.stepping import FLUID, WHEN, overtake
-from tests.ui.revise.conftest import Visitor
+from tests.ui.revise.conftest import PLACE, Visitor
 
 RULE = "What {{ a drain }} has <b>emptied</b> is {% absent %}."
 ASKED = replace(FLUID, edits=Edits(general_rules=(RULE,)))
@@ -158,6 +158,27 @@ def test_what_is_kept_after_it_was_saved_is_not_called_unsaved(editor, ruled):
     assert editor["guide"] == text
     assert "not saved" not in editor["note"]
     assert "is undefined" in editor["note"]
+
+
+def test_a_saved_text_does_not_come_back_when_another_wording_is_taken_back(
+    editor, ruled
+):
+    """Of the instructions, of the settings and of guides that are not in the editor."""
+    begin(editor)
+    first, text = editor.opened.digest, editor["guide"]
+    visit = editor.visit(act="one", case="f1")
+    events.turn_try(visit, *PLACE, editor.opened)
+    save(editor, "Read the report.", "Read it all.")
+    events.type_guide(editor.visit(), editor.opened, editor["guide"])
+    choose(editor, SETTINGS)
+    editor.does(events.save_guide, "", "per_label", "findings", here=True)
+    events.choose_setting(editor.visit(), editor.opened, "per_label", "findings")
+    editor.does(events.take_back, here=True, do="back", wording=first)
+    assert "not saved" not in editor["note"]
+    assert editor["plan"].value == "joint"
+    choose(editor, INSTRUCTIONS)
+    assert editor["guide"] == text
+    assert "not saved" not in editor["note"]
 
 
 def test_a_text_too_long_to_be_kept_is_told_so(editor, ruled):

@@ -1,11 +1,13 @@
 """Revise in a real browser: what an optimizer proposed, decided from the keyboard."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import users_path
+from loop.documents.numbers import share
 from loop.optimize.decisions import PARTS, DraftSearch, Gain
 from loop.optimize.estimate import PartScores
 from loop.optimize.refusals import read_refusals
@@ -210,6 +212,46 @@ def test_no_serious_barrier(workspace, new_page):
         assert page.evaluate("document.activeElement.className").startswith("proposal")
 
 
+SEARCH = DraftSearch(
+    key="0" * 64,
+    optimizer="terms",
+    parent="tiny@v1",
+    cohort="dev",
+    engine="rules",
+    seed=0,
+    candidates=1,
+    engines=(),
+    calls=None,
+    parts=dict.fromkeys(PARTS, PartScores(None, None)),
+    score="macro-F1",
+    gain=Gain(None, None, None),
+    proposals=(),
+)
+
+
+def shown_search(search, *proposals):
+    """Return what the page shows of a search."""
+    return show(
+        "revise_proposals.html.jinja",
+        search=search,
+        parts=PARTS,
+        rows=[ProposalRow(one, "<u>Lung Lesion</u>", None) for one in proposals],
+        most=5,
+        changed=1,
+        said="",
+        may=True,
+    )
+
+
+def test_scores_of_a_judge_have_the_name_of_their_measure():
+    """A distance is no F1, and has a sign."""
+    parts = dict.fromkeys(PARTS, PartScores(-1.25, None))
+    shown = shown_search(replace(SEARCH, score="negative distance", parts=parts))
+    assert "<caption>Negative distance, mean of the splits</caption>" in shown
+    assert "macro-f1" not in shown.lower()
+    assert shown.count(f">{share(-1.25)}<") == len(PARTS)
+
+
 def test_a_hostile_wording_is_text():
     """In a heading, in an attribute and in the box of an edit."""
     one = TermProposal(
@@ -222,31 +264,8 @@ def test_a_hostile_wording_is_text():
         gain=0.5,
         p=0.01,
     )
-    search = DraftSearch(
-        key="0" * 64,
-        optimizer="terms",
-        parent="tiny@v1",
-        cohort="dev",
-        engine="rules",
-        seed=0,
-        candidates=1,
-        engines=(),
-        calls=None,
-        parts=dict.fromkeys(PARTS, PartScores(None, None)),
-        score="macro-F1",
-        gain=Gain(None, None, None),
-        proposals=(one,),
-    )
-    shown = show(
-        "revise_proposals.html.jinja",
-        search=search,
-        parts=PARTS,
-        rows=[ProposalRow(one, "<u>Lung Lesion</u>", None)],
-        most=5,
-        changed=1,
-        said="",
-        may=True,
-    )
+    shown = shown_search(replace(SEARCH, proposals=(one,)), one)
+    assert "<caption>Macro-F1, mean of the splits</caption>" in shown
     for tag in ("<img", "<script", "<b>x", "<i>", "<u>"):
         assert tag not in shown
     assert "&lt;img src=x onerror=alert(1)&gt;" in shown

@@ -31,13 +31,18 @@ from loop.run.task import run_prompt
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.events import KeepInputs, TryInputs
-from loop.ui.pages.revise.state import OpenedDraft, keep_draft_open, read_state
-from loop.ui.pages.revise.view import ReviseOutputs, _offered, asked
+from loop.ui.pages.revise.state import (
+    OpenedDraft,
+    keep_draft_open,
+    known_engines,
+    read_state,
+)
+from loop.ui.pages.revise.view import ReviseOutputs, _offered, asked, show_checked
 from loop.ui.trying import try_key
 from loop.ui.tryout_panel import DRAWS
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.review.scenes import verdict
-from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
+from tests.ui.revise.conftest import AGAINST, PLACE, Visitor, finish_jobs
 from tests.ui.visits import until
 
 
@@ -215,7 +220,7 @@ def test_saving_leaves_what_was_tried_beside_the_editor(editor, given):
     saved = events.save_guide(
         editor.visit(), "tiny", "dev", state.opened, other_term(text)
     )
-    assert saved.tried == SAME and saved.heard == SAME
+    assert saved.tried == saved.heard == saved.keep_label == SAME
     assert set(saved.try_engine.constructor_args) == {"choices"}
     assert saved.draft != SAME
 
@@ -593,6 +598,39 @@ def test_wording_that_was_not_seen_is_not_committed(editor, colleague, given):
         commit(editor)
 
 
+@pytest.mark.parametrize("handler", [events.keep, events.discard])
+def test_wording_that_was_not_seen_is_neither_kept_nor_discarded(
+    editor, colleague, given, context, handler
+):
+    """What somebody else wrote since would be lost, and without a trace."""
+    begin(editor, FLUID)
+    keep_draft_open(colleague.visit(), "tiny", "dev", editor.opened.draft)
+    colleague.does(events.refresh)
+    colleague.does(events.save_guide, other_term(colleague["guide"]), here=True)
+    with pytest.raises(ConflictError, match="edited or checked again since"):
+        editor.does(handler, "not worth it", here=True)
+    assert len(list_drafts(context.workspace, "tiny")) == 1
+    editor.does(events.refresh)
+    editor.does(handler, "not worth it", here=True)
+    assert re.search("stays a draft|is discarded", editor["said"])
+
+
+def test_names_of_labels_are_those_of_whoever_looks_at_a_check(editor, given):
+    """A visitor on a cohort of pairs, where they are not known, fixes them for none."""
+    check(begin(editor, FLUID))
+    state = read_state(editor.visit(), *PLACE, editor.opened.draft)
+    assert "Pleural Effusion" not in show_checked(replace(state, names={}))
+    assert "Pleural Effusion" in show_checked(state)
+
+
+def test_the_engine_of_the_prompts_own_run_is_offered_first(context, setting, wavering):
+    """A prompt whose name ends alike, and that ran later, changes nothing."""
+    write_version(setting.workspace, replace(setting.tiny, name="my_tiny"))
+    run_prompt(setting.workspace, "tiny", "dev")
+    run_prompt(setting.workspace, "my_tiny", "dev", engine="wavering")
+    assert known_engines(context, *PLACE) == ("rules", "wavering")
+
+
 def test_a_draft_may_be_kept_or_given_up(editor, given, context):
     """Both leave their reason; what was measured stands in the ledger."""
     check(begin(editor, FLUID))
@@ -748,6 +786,7 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
     assert outputs.guide == outputs.label == outputs.why == SAME
     assert outputs.opened.guide == before
+    assert outputs.keep_label == outputs.tried == outputs.heard == SAME
 
 
 def test_a_draft_that_is_being_committed_is_not_read(editor, given):

@@ -13,7 +13,9 @@ from loop.prompts.catalog import read_version
 from loop.review.submit import save_verdicts
 from loop.review.verdict import Edits
 from loop.run.store import open_store
+from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
+from loop.ui.pages.revise.state import find_typed, guide_of
 from loop.ui.pages.revise.view import show_page
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, Bench, learnable
 from tests.review.scenes import MADE_ON, WHEN, verdict
@@ -69,12 +71,21 @@ def test_the_draft_is_made_of_the_guides_that_are_accepted(proposed):
             who = visit(
                 context, *(roles or (UserRole.EDITOR,)), right=Right.JUDGE, **data
             )
-            return events.decide(who, "tiny", "dev", shown.opened)
+            return events.decide(
+                who, "tiny", "dev", shown.opened._replace(label=LESION)
+            )
 
         with pytest.raises(PermissionRefused, match="takes the role"):
             press("accept", LESION, "", UserRole.REVIEWER)
         press("accept", LESION)
-        page = press("refuse", EFFUSION, "of one ward <only>").proposals
+        # A browser tells once more what it holds, after that was saved.
+        edited = shown.opened._replace(label=EFFUSION)
+        saved = guide_of(read_version(workspace, ref), EFFUSION)
+        events.type_guide(visit(context, UserRole.EDITOR), edited, saved)
+        refused = press("refuse", EFFUSION, "of one ward <only>")
+        assert find_typed(editor, ref, EFFUSION) is None
+        assert refused.keep_label == refused.tried == refused.heard == SAME
+        page = refused.proposals
         assert "2 of 2 decided" in page
         assert re.search("Refused</b> by Dr A.*of one ward &lt;only&gt;", page)
         draft = read_version(workspace, ref)

@@ -37,7 +37,6 @@ from loop.review.revise.edit import (
     GuideEdit,
     SettingsEdit,
     edit_draft,
-    guide_text,
     restore_tried,
 )
 from loop.review.revise.merge import ConflictChoice, rebase_draft
@@ -66,6 +65,7 @@ from loop.ui.pages.revise.state import (
     find_ticked,
     find_typed,
     guide_mark,
+    guide_of,
     is_running,
     keep_draft_open,
     keep_known,
@@ -331,7 +331,9 @@ def _decide_guide(
             f"what {search.draft} says of {one.label} was changed since it was shown "
             "here. Open the draft again, look at it, and decide then."
         )
-    _drop_saved(visit, opened.draft, opened.label)
+    draft = read_version(context.workspace, opened.draft)
+    edited = one.label if one.label in draft.labels else INSTRUCTIONS
+    _drop_saved(visit, draft, edited)
     what = context.workspace, search, name
     if how == "refuse":
         refuse_guide(*what, text, actor, now=context.now)
@@ -344,7 +346,10 @@ def _decide_guide(
         return ReviseOutputs()
     shown = show_page(visit, prompt, cohort, opened.draft, label=opened.label)
     state = read_state(visit, prompt, cohort, opened.draft, opened.label)
-    return shown._replace(proposals=show_proposals(state, said))
+    # What was tried, and chosen beside it, stays as it does when a guide is saved.
+    return shown._replace(
+        proposals=show_proposals(state, said), keep_label=SAME, tried=SAME, heard=SAME
+    )
 
 
 def choose_label(
@@ -447,7 +452,7 @@ def save_guide(
         visit, prompt, cohort, opened.draft, label=opened.label, message=message
     )
     # What was tried stays beside the editor, to be tried again.
-    return shown._replace(tried=SAME, heard=SAME)
+    return shown._replace(keep_label=SAME, tried=SAME, heard=SAME)
 
 
 def run_check(
@@ -575,27 +580,29 @@ def take_back(
     if visit.data.get("do") != "back":
         return ReviseOutputs()
     context, digest = visit.context, str(visit.data.get("wording", ""))
-    _drop_saved(visit, opened.draft, opened.label)
+    draft = read_version(context.workspace, opened.draft)
+    _drop_saved(visit, draft, *draft.labels, INSTRUCTIONS, SETTINGS)
     made = restore_tried(
         context.workspace, opened.draft, digest, visit.actor, now=context.now
     )
     notes = (f"the draft says again what was tried as {digest[:8]}", *made.notes)
     message = ReviseMessage(notes=notes)
-    return show_page(
+    shown = show_page(
         visit, prompt, cohort, opened.draft, label=opened.label, message=message
     )
+    return shown._replace(keep_label=SAME)
 
 
-def _drop_saved(visit: Visit, ref: str, label: str) -> None:
-    """Forget the text of the editor where the draft says just that.
+def _drop_saved(visit: Visit, draft: PromptVersion, *labels: str) -> None:
+    """Forget the texts that were typed for `labels` where the draft says just that.
 
-    It is kept once more after it was saved, and would pass for a change when the guide
-    changes without the editor.
+    A text is kept once more after it was saved, and would pass for a change when the
+    draft changes without the editor.
     """
-    guide = read_version(visit.context.workspace, ref).guide(label)
-    typed = find_typed(visit, ref, label)
-    if typed and guide and typed.text == guide_text(guide):
-        drop_typed(visit, ref, label)
+    for label in labels:
+        typed = find_typed(visit, draft.ref, label)
+        if typed and typed.text == guide_of(draft, label):
+            drop_typed(visit, draft.ref, label)
 
 
 def keep_words(
@@ -618,7 +625,8 @@ def keep_words(
             "Kept as a synthetic case" if case.added else "The label was added",
         )
         return ReviseOutputs(said=said)
-    _drop_saved(visit, opened.draft, kept.label)
+    draft = read_version(context.workspace, opened.draft)
+    _drop_saved(visit, draft, kept.label)
     example = Exemplar(text=kept.words, value=value, evidence=kept.evidence)
     made = keep_exemplar(*what, example, visit.actor, now=context.now)
     message = ReviseMessage(notes=("the words are an exemplar now", *made.notes))
@@ -653,7 +661,7 @@ def _show_around_editor(
     opened: OpenedDraft,
     message: ReviseMessage = NO_MESSAGE,
 ) -> ReviseOutputs:
-    """Return the page afresh, except for what the visitor may be typing."""
+    """Return the page afresh, except for what the visitor types, chooses and tries."""
     outputs = show_page(
         visit, prompt, cohort, opened.draft, label=opened.label, message=message
     )
@@ -669,6 +677,9 @@ def _show_around_editor(
         contract=SAME,
         parts=SAME,
         note=SAME,
+        keep_label=SAME,
+        tried=SAME,
+        heard=SAME,
         why=SAME,
     )
 
@@ -709,7 +720,7 @@ def _while_committing(visit: Visit, opened: OpenedDraft) -> ReviseOutputs:
 
 
 def _require_shown(now: OpenedDraft, opened: OpenedDraft) -> None:
-    """Refuse to commit a wording or a check that the visitor has not seen."""
+    """Refuse to decide on a wording or a check that the visitor has not seen."""
     if (now.digest, now.checked) != (opened.digest, opened.checked):
         raise ConflictError(
             f"{opened.draft} was edited or checked again since it was shown here. Open "
@@ -724,6 +735,8 @@ def keep(
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
         return show_page(visit, prompt, cohort, opened.draft)
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    _require_shown(state.opened, opened)
     context = visit.context
     entry = keep_draft(
         context.workspace, opened.draft, visit.actor, why, now=context.now
@@ -741,6 +754,8 @@ def discard(
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
         return show_page(visit, prompt, cohort, opened.draft)
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    _require_shown(state.opened, opened)
     context = visit.context
     entry = discard_draft(
         context.workspace, opened.draft, visit.actor, why, now=context.now

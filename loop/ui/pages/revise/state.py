@@ -13,6 +13,7 @@ from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.instructions import instructions_text
+from loop.prompts.version import PromptVersion
 from loop.review.revise.check_record import (
     Checked,
     Recalled,
@@ -125,7 +126,9 @@ class ReviseState:
     @property
     def guide(self) -> str:
         """What is in the editor, as it stands in the draft."""
-        return guide_of(self.drafted, self.label)
+        if self.drafted is None or not self.label:
+            return ""
+        return guide_of(self.drafted.draft, self.label)
 
     @property
     def editing(self) -> str:
@@ -135,14 +138,11 @@ class ReviseState:
         return names.get(self.label, f"the guide of {name}")
 
 
-def guide_of(drafted: Drafted | None, label: str) -> str:
+def guide_of(draft: PromptVersion, label: str) -> str:
     """Return what `label` stands for as text; empty where there is nothing.
 
     Instructions leave out what is in their frozen blocks.
     """
-    if drafted is None or not label:
-        return ""
-    draft = drafted.draft
     if label == SETTINGS:
         return settings_text(draft)
     if label == INSTRUCTIONS:
@@ -240,7 +240,9 @@ def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, .
     """
     runs = context.store.find_runs(finished=True)
     own = f"{prompt}@"
-    runs.sort(key=lambda r: not (r.spec.cohort == cohort and own in r.spec.prompt))
+    runs.sort(
+        key=lambda r: not (r.spec.cohort == cohort and r.spec.prompt.startswith(own))
+    )
     names = dict.fromkeys(run.spec.engine for run in runs)
     usable = [name for name in names if name.partition(":")[0] != "replay"]
     return tuple(dict.fromkeys((*usable, DEFAULT_ENGINE)))

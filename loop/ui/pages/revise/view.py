@@ -865,6 +865,7 @@ def show_checked(state: ReviseState) -> str:
         state.info.ref,
         *(recalled.checked.time, recalled.checked.ground.draft_digest, recalled.stale),
         protocol_digest(context.workspace),
+        tuple(state.names.items()),
     )
     return str(context.cache.get(key, lambda: _render_check(state, recalled)))
 
