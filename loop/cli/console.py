@@ -478,6 +478,10 @@ class ProgressBar:
         finally:
             self._done = None
 
+    def count(self, done: int, total: int) -> None:
+        """Show how many parts of the work are done, where `track` counts none."""
+        self._done, self.total = done, total
+
     def part(
         self, label: str, total: int | None = None
     ) -> Callable[[Iterable[Row]], Iterator[Row]]:

@@ -29,7 +29,6 @@ from loop.documents.numbers import (
     count,
     interval,
     p_value,
-    percent,
     share,
     signed,
     signed_interval,
@@ -71,7 +70,7 @@ def optimize(
     cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
     optimizer: Annotated[
         Optimizer,
-        typer.Option("--with", help="What proposes; terms is for extractors."),
+        typer.Option("--with", help="Optimizer; terms is for extractors only."),
     ] = Optimizer.TERMS,
     labels: Annotated[
         str,
@@ -109,7 +108,8 @@ def optimize(
     accept_all: Annotated[
         bool,
         typer.Option(
-            "--accept-all", help="With --study: say what all proposals come to."
+            "--accept-all",
+            help="With --study: report the score with all proposals accepted.",
         ),
     ] = False,
     refuse: Annotated[
@@ -123,7 +123,9 @@ def optimize(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume/--restart", help="Go on with what an unfinished search left."
+            "--resume/--restart",
+            help="Resume an unfinished search, or start it over; a finished one is "
+            "kept.",
         ),
     ] = True,
     dry_run: Annotated[
@@ -136,7 +138,7 @@ def optimize(
     verdicts: Annotated[
         Path | None,
         typer.Option(
-            "--verdicts", help="Write the proposals as a verdict file to go through."
+            "--verdicts", help="Write the proposals as a verdict file for review."
         ),
     ] = None,
     unconstrained: UnconstrainedOption = False,
@@ -152,7 +154,8 @@ def optimize(
     checked like any other, and a person commits it. Nothing better is a good result.
 
     An extractor is scored by F1 against the reference, a judge by how far its counts of
-    errors are from the readers'; how it agrees with their ratings is told beside.
+    errors are from the readers'; its agreement with their ratings is reported as
+    well.
     """
     others = optimizer is not Optimizer.TERMS and (accept_all or refuse or verdicts)
     _refuse_options(
@@ -160,6 +163,9 @@ def optimize(
             "--accept-all, --refuse and --verdicts are for --with terms": others,
             "--accept-all is for a --study: a person edits drafts": (
                 accept_all and not study
+            ),
+            "--dry-run writes nothing: leave out --refuse, --html and --verdicts": (
+                dry_run and (refuse or html or verdicts)
             ),
             "--why is the reason of a --refuse: name a proposal": why and not refuse,
             "--labels names no label; write `all` for all": (
@@ -195,8 +201,16 @@ def optimize(
             _print_forecast(forecast)
         return
     asking = EngineOptions(allow_unconstrained=unconstrained)
-    with ProgressBar(f"optimize {prompt}", quiet=as_json).shown():
-        report = search_prompt(place, request, who, asking=asking, restart=not resume)
+    progress = ProgressBar(f"optimize {prompt}", quiet=as_json)
+    with progress.shown():
+        report = search_prompt(
+            place,
+            request,
+            who,
+            asking=asking,
+            restart=not resume,
+            tell=progress.count,
+        )
     folder = template_folder(place)
     write_documents(
         [html, verdicts],
@@ -289,10 +303,10 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
     tried = f"candidates tried: {count(findings.candidates)}"
     if findings.candidates > 1:
         tried += (
-            "; the best of so many equally good ones is overrated by "
-            f"{percent(report.expected_excess)} of one label's accuracy"
+            "; if all were equally good, the best one's accuracy on a label would be "
+            f"overstated by {100 * report.expected_excess:.1f} percentage points"
         )
-    say(tried)
+    say_wrapped("", tried)
     _print_effort(report)
     if estimate.left_out:
         say(f"left out, because the engine failed: {count(estimate.left_out)} cases")
@@ -319,14 +333,15 @@ def _print_agreement(found: AgreementGain | None) -> None:
         f"{found.measure} of {found.score} on these: {share(found.parent.estimate)} "
         f"{interval(found.parent)} to {share(found.found.estimate)} "
         f"{interval(found.found)}, gain {signed(found.gain.estimate)} "
-        f"{signed_interval(found.gain)}, with {found.against}; nothing is chosen by it",
+        f"{signed_interval(found.gain)}, with {found.against}; it does not "
+        "influence the search",
     )
 
 
 def _print_effort(report: SearchReport) -> None:
     """Print what was proposed as text, where it was."""
     effort = report.findings.effort
-    if not effort.calls:
+    if not (effort.calls or effort.proposed):
         return
     refused = [f"{number} {why}" for why, number in effort.refused]
     say(
@@ -371,7 +386,7 @@ def _print_not_estimable(labels: tuple[str, ...]) -> None:
 
 def _print_proposals(report: SearchReport) -> None:
     print_table(
-        ("label", "proposal", "for", "against", "only it", "gain", "p"),
+        ("label", "proposal", "for", "against", "only this", "gain", "p"),
         [
             (
                 one.label,
@@ -410,14 +425,14 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
         )
         return
     if not report.drafts:
-        say(report.words)
+        say_wrapped("", report.words)
     estimate = report.findings.estimate
     if not estimate.better and (estimate.gain.low or 0.0) > 0:
         say_wrapped(
             "",
             f"the gain in {estimate.score} alone is above 0: that in kappa is "
             f"{signed(estimate.kappa_gain.estimate)} "
-            f"{signed_interval(estimate.kappa_gain)}, so it may come of "
+            f"{signed_interval(estimate.kappa_gain)}, so it may come from "
             f"{'counting fewer errors' if estimate.counts_errors else 'more findings'}",
         )
     for one in report.drafts:

@@ -3,8 +3,9 @@
 A draft of an optimizer says all that was proposed. A clinician accepts a mined term, as
 it is or in other words, and it becomes a kept verdict under their name, like any other.
 A whole guide has no place in a verdict: accepted it stays in the draft, in other words
-if they like, and refused it goes out of it, where the parent's takes its place. What is
-refused, with a reason, is not proposed again. All of it stands for everybody.
+if they like; if refused, it is removed from the draft and the parent's guide is
+restored. What is refused, with a reason, is not proposed again. Decisions apply to
+everyone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.evaluate.failures import open_for_review
-from loop.optimize.estimate import PartScores
+from loop.optimize.estimate import PARTS, PartScores
 from loop.optimize.nested_search import GuideEffect
 from loop.optimize.proposals import INSTRUCTIONS, name_proposal
 from loop.optimize.refusals import (
@@ -58,10 +59,8 @@ from loop.review.revise.draft_files import (
 from loop.review.revise.edit import GuideEdit, SettingsEdit, edit_draft, guide_text
 from loop.review.status import KeptVerdict, VerdictState, read_kept
 from loop.review.submit import VerdictContext, submit_verdict
-from loop.review.verdict import Judgement, build_from_form, read_asked
+from loop.review.verdict import build_from_form, read_asked
 from loop.run.store import Store
-
-PARTS = ("search", "select", "estimate")
 
 
 class Gain(NamedTuple):
@@ -252,7 +251,7 @@ def _read_findings(entry: LedgerEntry, data: Mapping[str, Any]) -> SearchFinding
     except ValidationError as error:
         raise DataError(
             f"the search {str(entry.payload.get('key'))[:12]} was kept by another "
-            "ranloop. Search again to decide on its proposals here."
+            "version of ranloop. Search again to decide on its proposals here."
         ) from error
 
 
@@ -367,7 +366,8 @@ def read_decisions(
 ) -> dict[str, ProposalDecision]:
     """Return id of a proposal to what was decided on it, whoever decided.
 
-    A verdict that was withdrawn decides nothing; where several do, the newest counts.
+    A verdict that was withdrawn decides nothing; where several do, or somebody refused
+    the proposal later, the newest counts.
 
     Parameters
     ----------
@@ -393,6 +393,8 @@ def read_decisions(
             or one.state is VerdictState.WITHDRAWN
             or one.circumstances.prompt.partition("@")[0] != prompt
         ):
+            continue
+        if name in refusals and refusals[name].time > one.created:
             continue
         edits = one.verdict.edits
         rules = [rule.phrase for rule in edits.clarifications]
@@ -472,11 +474,8 @@ def accept_proposal(
         }
         verdict = build_from_form(
             {
+                **one.form(words),
                 "cases": [case for case in one.support if (case, one.label) not in own],
-                "label": one.label,
-                "judgement": Judgement.GUIDELINE_AMBIGUOUS.value,
-                "comment": _comment(one, words.strip()),
-                **_asked(one, words),
             },
             reviewer=actor.name,
             asked=read_asked(workspace, cohort),
@@ -539,7 +538,7 @@ def accept_guide(
         Id of the proposed guide.
     text
         What to say instead, as the draft would; None for what it says, or for what was
-        proposed where it was put out.
+        proposed if it was taken out.
 
     Raises
     ------
@@ -634,19 +633,3 @@ def _require_open(before: ProposalDecision | None) -> None:
             f"{before.by} has accepted this proposal: verdict {before.verdict}. It is "
             "open again once that verdict is withdrawn."
         )
-
-
-def _asked(one: TermProposal, words: str) -> dict[str, Any]:
-    if one.kind is ProposalKind.TERM:
-        return {"terms": [words]}
-    if one.kind is ProposalKind.EXCLUSION:
-        return {"exclusions": [words]}
-    return {"clarifications": [{"phrase": words, "value": one.value}]}
-
-
-def _comment(one: TermProposal, words: str) -> str:
-    counts = (
-        f"mined: {len(one.support)} cases for it, {len(one.against)} against, "
-        f"{one.fixed} that nothing else puts right"
-    )
-    return counts if words == one.wording else f"{counts}; proposed as {one.wording}"

@@ -7,23 +7,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
-from loop.core.records import Clarification, Value
 from loop.documents import svg
 from loop.documents.templates import render_template, shipped_templates
-from loop.optimize.estimate import PartScores
+from loop.optimize.estimate import PARTS, PartScores
 from loop.optimize.nested_search import AcceptedScore
 from loop.optimize.search_report import Optimizer, SearchReport
-from loop.optimize.terms import ProposalKind, TermProposal
 from loop.review.status import KeptVerdict, VerdictState
 from loop.review.submit import VerdictContext
-from loop.review.verdict import Edits, Judgement, Verdict
+from loop.review.verdict import VerdictForm
 from loop.review.verdict_files import verdicts_file
 
 _PLOT = (520.0, 200.0)
 _MARGIN = (46.0, 26.0, 150.0, 40.0)
 """Left, top, right and bottom of the plot, pixels."""
-
-PARTS = ("search", "select", "estimate")
 
 
 class PartRow(NamedTuple):
@@ -69,7 +65,10 @@ def render_verdicts(report: SearchReport) -> str:
     """
     spec = report.spec
     context = VerdictContext(cohort=spec.cohort, prompt=spec.prompt, source="")
-    verdicts = [_as_verdict(one) for one in report.findings.proposals]
+    verdicts = [
+        VerdictForm.model_validate(one.form()).as_verdict("")
+        for one in report.findings.proposals
+    ]
     kept = [
         KeptVerdict(
             id=one.id,
@@ -81,27 +80,6 @@ def render_verdicts(report: SearchReport) -> str:
         for one in verdicts
     ]
     return verdicts_file(kept, notes=True)
-
-
-def _as_verdict(one: TermProposal) -> Verdict:
-    edits = Edits()
-    if one.kind is ProposalKind.TERM:
-        edits = Edits(terms=(one.wording,))
-    elif one.kind is ProposalKind.EXCLUSION:
-        edits = Edits(exclusions=(one.wording,))
-    else:
-        rule = Clarification(phrase=one.wording, value=Value(one.value))
-        edits = Edits(clarifications=(rule,))
-    return Verdict(
-        label=one.label,
-        judgement=Judgement.GUIDELINE_AMBIGUOUS,
-        case_ids=one.support,
-        edits=edits,
-        comment=(
-            f"mined: {len(one.support)} cases for it, {len(one.against)} against, "
-            f"{one.fixed} that nothing else puts right"
-        ),
-    )
 
 
 def part_rows(report: SearchReport) -> tuple[PartRow, ...]:

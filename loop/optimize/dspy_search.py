@@ -26,8 +26,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError, EngineError, LoopError
 from loop.core.records import Exemplar, Item, PromptTask, ValueCode
+from loop.optimize.ground import Answers
 from loop.optimize.nearest import fit_exemplars
 from loop.optimize.objective import Objective
 from loop.optimize.proposals import (
@@ -305,6 +307,9 @@ class _Program:
         self._asked: dict[str, _AskedExample] = {}
         self._now: PromptVersion | None = None
         self._exemplar_values: dict[tuple[str, str, int], str] = {}
+        self._told: dict[str, Answers] = {}
+        """Digest of a candidate to its answers about the cases."""
+
         self.error: LoopError | None = None
         self.calls = 0
         self.tried: dict[str, dict[str, str]] = {}
@@ -374,7 +379,8 @@ class _Program:
 
     def note(self, texts: Mapping[str, str], refusal: RefusedProposal) -> None:
         """Count a refused proposal, once."""
-        where = texts.get(refusal.component, "")
+        # A refused combination names none of its texts.
+        where = texts.get(refusal.component) or digest_json(dict(texts))
         self.refused.setdefault(((refusal.component, where),), refusal.objection)
 
     def answer(self, case: str, label: str) -> str:
@@ -416,7 +422,11 @@ class _Program:
         place, column = self._cases.tolist().index(row), ground.labels.index(label)
         for one in (version, self._reader.parent):
             # All at once: to ask an engine about each case by itself takes far longer.
-            answers = self._objective.answers(one, self._cases)
+            # And once: a case that the engine failed on would be asked every time.
+            answers = self._told.get(one.digest)
+            if answers is None:
+                answers = self._objective.answers(one, self._cases)
+                self._told[one.digest] = answers
             if not ground.lost(answers)[place]:
                 points = float(ground.points(answers, self._cases)[place, column])
                 if np.isnan(points):

@@ -44,6 +44,10 @@ class SplitScores(NamedTuple):
     estimate: PartScores
 
 
+PARTS: Final = SplitScores._fields
+"""Names of the parts of a split."""
+
+
 class LabelGain(NamedTuple):
     """One label over the pooled estimate cases."""
 
@@ -55,7 +59,7 @@ class LabelGain(NamedTuple):
     """Whether these reach the protocol's minimum; else nothing is claimed of it."""
 
     parent: float | None
-    """Score of the parent, F1 or less the distance; None where undefined."""
+    """Score of the parent, F1 or the negative mean distance; None where undefined."""
 
     found: float | None
 
@@ -104,13 +108,15 @@ class NestedEstimate:
     def better(self) -> bool:
         """Whether both gains are above 0 by more than chance.
 
-        Where every resample gives the same gain, whether the intervals of the two
-        scores are apart.
+        Where every resample gives the same gain in the score, whether the intervals of
+        the two scores are apart, and kappa gains.
         """
+        if (self.kappa_gain.low or 0.0) <= 0:
+            return False
         if self.gain.low is None:
             limits = self.found.low, self.parent.high
             return None not in limits and limits[0] > limits[1]  # type: ignore[operator]
-        return self.gain.low > 0 and (self.kappa_gain.low or 0.0) > 0
+        return self.gain.low > 0
 
     def mean(self, part: str) -> PartScores:
         """Return the mean over splits of ``"search"``, ``"select"`` or ``"estimate"``.

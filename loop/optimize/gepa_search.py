@@ -132,7 +132,10 @@ _JUDGE_INSTRUCTIONS_TASK: Final = (
         "a prompt that reads radiology reports",
         "a prompt that compares a candidate\nradiology report with a reference",
     )
-    .replace("These are reports that were read with them", "These are pairs judged")
+    .replace(
+        "These are reports that were read with them",
+        "These are pairs that were judged with them",
+    )
     .replace("what was answered", "how many errors were\ncounted")
     .replace("rule of reading", "rule of comparing")
     .replace("for all labels", "for all categories")
@@ -251,7 +254,7 @@ def search_gepa(
         Labels whose guides may change, those that need it most first.
     budget
         Cases that may be scored, one candidate on one case each. GEPA goes over it by
-        less than a minibatch and the cases of `select`.
+        less than two minibatches and the cases of `select`.
     said
         What clinicians said, for the questions.
 

@@ -86,13 +86,13 @@ class SearchGround(ABC):
     """What candidates are scored on, and how."""
 
     score_name: ClassVar[str]
-    """What is made better, higher being better: ``"macro-F1"``."""
+    """The score that a search improves; higher is better: ``"macro-F1"``."""
 
     cases_name: ClassVar[str]
-    """What a case is, for who reflects: ``"reports"``."""
+    """What a case is, for the reflecting engine: ``"reports"``."""
 
     best: ClassVar[float]
-    """Points of an answer that is right by everybody."""
+    """Points of an answer that agrees with every reader."""
 
     answers_apart: ClassVar[bool]
     """Whether each label is a column of the answers, so that one asked by itself can
@@ -203,7 +203,10 @@ class SearchGround(ABC):
 
     @abstractmethod
     def failing(self, answers: Answers) -> tuple[bool, ...]:
-        """Return which labels fail what is claimed of them, by answers to all cases."""
+        """Return which labels fail their gate, by answers to all cases.
+
+        Of a judge, which categories are miscounted.
+        """
 
     @abstractmethod
     def texts(self, row: int) -> dict[str, str]:

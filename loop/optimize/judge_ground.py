@@ -136,7 +136,7 @@ class CountGround(SearchGround):
         return np.asarray(np.minimum(np.abs(own - theirs).sum(axis=-1), -self.worst))
 
     def points(self, answers: Answers, rows: Rows) -> NDArray[np.float64]:
-        """Return less the mean distance from the readers who looked at the pair."""
+        """Return the negative mean distance from the readers who looked at the pair."""
         apart = self._apart(self._own(answers)[:, None], self.counts[rows])
         known = ~np.isnan(apart)
         total = np.where(known, apart, 0.0).sum(axis=1)

@@ -45,7 +45,8 @@ class SearchEffort(NamedTuple):
     """What a search took, besides scoring its wordings."""
 
     tested: int = 0
-    """Terms whose contrast was tested, added up over labels."""
+    """Wordings whose contrast with a label was tested, added up over labels, in the
+    mining that tested the most: others test nearly the same ones."""
 
     calls: int = 0
     """Cases of candidates that the optimizer scored."""
@@ -67,10 +68,7 @@ class Conclusion(NamedTuple):
     """Wordings to make drafts of, the best first."""
 
     proposals: tuple[TermProposal, ...] = ()
-    """What `kept` is made of, where that is terms; told even without a draft."""
-
-    curve: tuple[AcceptedScore, ...] = ()
-    """Scores by how many of `proposals` are accepted."""
+    """What `kept` is made of, where that is terms; reported even without a draft."""
 
 
 class GuideEffect(NamedTuple):
@@ -119,6 +117,11 @@ class WordingFinder(Protocol):
         better
             Whether the pooled estimate is; nothing is kept where it is not.
         """
+
+    def draw_curve(
+        self, splits: Sequence[NestedSplit], proposals: Sequence[TermProposal]
+    ) -> tuple[AcceptedScore, ...]:
+        """Return scores by how many proposals are accepted; nothing is chosen by it."""
 
 
 class NestedSearch(NamedTuple):
@@ -234,6 +237,12 @@ class RankedFinder:
         kept = dict.fromkeys(one for one in mended if one.digest != parent)
         return Conclusion(tuple(kept))
 
+    def draw_curve(
+        self, splits: Sequence[NestedSplit], proposals: Sequence[TermProposal]
+    ) -> tuple[AcceptedScore, ...]:
+        """Return nothing: whole wordings are not accepted one by one."""
+        return ()
+
     def _propose(self, cases: SeenCases, seed: int) -> tuple[PromptVersion, ...]:
         proposed = self._propose_from(cases, seed)
         self._rounds.append(proposed)
@@ -311,17 +320,22 @@ def find_pareto(
 ) -> tuple[PromptVersion, ...]:
     """Return the candidates that no other one equals or beats on every label.
 
-    Labels are compared by their scores on `rows`, those not scored left out. Of equals
-    the first is kept; the order stays.
+    Labels are compared by their scores on `rows`, those not scored left out, and cases
+    on which the engine failed for any candidate. Of equals the first is kept; the order
+    stays.
     """
-    scored, best = objective.ground.scored, objective.ground.best
+    ground = objective.ground
+    answers = [objective.answers(one, rows) for one in candidates]
+    fine = np.ones(len(rows), dtype=bool)
+    for told in answers:
+        fine &= ~ground.lost(told)
     points: list[NDArray[np.float64]] = [
         # Undefined is the F1 of nothing to find and nothing found: none is better.
         np.nan_to_num(
-            objective.score(objective.answers(one, rows), rows).by_label[scored],
-            nan=best,
+            objective.score(told[fine], rows[fine]).by_label[ground.scored],
+            nan=ground.best,
         )
-        for one in candidates
+        for told in answers
     ]
     kept = [
         number

@@ -41,7 +41,9 @@ from loop.run.store import Store, open_store
 from loop.run.task_fields import task_of
 
 MAX_FAILED: Final = 0.05
-"""Largest share of the cases asked that the engine may fail on; above, it stops."""
+"""Largest share of the answers that the engine may fail on; above, the search stops.
+
+An answer is that of one candidate about one case, however often it was asked."""
 
 _EXAMPLES = 3
 
@@ -93,7 +95,7 @@ class Objective:
         self._store = store
         self._keep = engine.name.partition(":")[0] != "rules"
         self._known: dict[str, dict[int, Answers]] = {}
-        self._lost = 0
+        self._lost: set[tuple[str, int]] = set()
         self.asked = 0
         """Cases of candidates that were asked or found in the store; those remembered
         do not count."""
@@ -133,7 +135,7 @@ class Objective:
     def answers(self, candidate: PromptVersion, rows: Rows | None = None) -> Answers:
         """Return what `candidate` answers about cases, in the form of the ground.
 
-        Where the version asks about each label in a call of its own, only labels whose
+        Where the version asks about each label in a separate call, only labels whose
         guide differs from the parent's are asked.
 
         Parameters
@@ -150,7 +152,7 @@ class Objective:
         ------
         EngineError
             The engine as a whole failed, or failed on more than `MAX_FAILED` of the
-            cases asked.
+            answers that were asked.
         DataError
             The candidate cannot be rendered or asked.
         """
@@ -161,10 +163,9 @@ class Objective:
         failed: dict[int, Answers] = {}
         if missing:
             found = self._ask(candidate, missing)
-            bad = ground.lost(found)
-            self._refuse_failures(np.array(missing)[bad])
-            for row, told, lost in zip(missing, found, bad, strict=True):
+            for row, told, lost in zip(missing, found, ground.lost(found), strict=True):
                 (failed if lost else known)[row] = told
+            self._refuse_failures(candidate.digest, list(failed))
         table = [known[row] if row in known else failed[row] for row in wanted]
         return np.array(table) if table else ground.read(())
 
@@ -251,18 +252,23 @@ class Objective:
             found = np.where(new, found, old).astype(found.dtype)
         return found
 
-    def _refuse_failures(self, failed: NDArray[np.int64]) -> None:
+    def _refuse_failures(self, digest: str, failed: Sequence[int]) -> None:
         """Stop where the engine fails too often to compare anything."""
-        self._lost += len(failed)
+        # A case that fails is asked again at every look, and counts once.
+        self._lost.update((digest, row) for row in failed)
+        lost = len(self._lost)
+        asked = sum(map(len, self._known.values())) + sum(
+            row not in self._known[wording] for wording, row in self._lost
+        )
         # A minibatch is too small to tell: the share is of all that was asked so far.
-        if self._lost <= MAX_FAILED * max(self.asked, len(self.ground.items)):
+        if not failed or lost <= MAX_FAILED * max(asked, len(self.ground.items)):
             return
         ids = [self.ground.case_ids[row] for row in failed[:_EXAMPLES]]
         raise EngineError(
-            f"{self._engine.name} failed {self._lost} times in {self.asked} cases, for "
-            f"example on {', '.join(ids)}: too often to compare wordings. Repair the "
-            "engine and start the same search again; what it answered is not asked "
-            "twice."
+            f"{self._engine.name} failed on {lost:,} of {asked:,} answers that were "
+            f"asked, for example on {', '.join(ids)}: too often to compare wordings. "
+            "Repair the engine and start the same search again; what it answered is "
+            "not asked twice."
         )
 
 

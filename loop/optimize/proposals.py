@@ -58,7 +58,7 @@ INSTRUCTIONS: Final = "system.jinja"
 _ID_SHOWN: Final = 16
 """Characters of the digest by which a proposed text is known."""
 
-_FEW: Final = 4
+MOST_NAMED: Final = 4
 """Guides that the reason of a draft names; of more it gives the number."""
 
 
@@ -134,6 +134,9 @@ class PrivateWording:
     comments: frozenset[str] = frozenset()
     """Of verdicts' comments, `REFUSED_RUN` words each."""
 
+    digest: str = ""
+    """Of the cohorts and comments that they were read from."""
+
 
 def read_private_wording(
     workspace: WorkspacePaths, cohort: Cohort, comments: Iterable[str] = ()
@@ -154,18 +157,23 @@ def read_private_wording(
     """
     dev: set[str] = set()
     other: set[str] = set()
+    read: dict[str, tuple[str, bool]] = {}
     for name in list_cohorts(workspace):
         one = read_cohort(workspace, name)
         if not has_texts(workspace, name):
             continue
         is_dev = one.role is CohortRole.DEV or name == cohort.name
         run, kept = (LONG_RUN, dev) if is_dev else (REFUSED_RUN, other)
+        read[name] = one.digest, is_dev
         for item in iter_items(workspace, one):
             for text in item.variables.values():
                 kept.update(find_windows(text, run))
-    said = (window for text in comments for window in find_windows(text, REFUSED_RUN))
+    said = {window for text in comments for window in find_windows(text, REFUSED_RUN)}
     return PrivateWording(
-        dev=frozenset(dev), other=frozenset(other), comments=frozenset(said)
+        dev=frozenset(dev),
+        other=frozenset(other),
+        comments=frozenset(said),
+        digest=digest_json([read, sorted(said)]),
     )
 
 
@@ -596,7 +604,7 @@ def draft_proposal(
         if (there.digest, there.parent) == (wording.digest, parent):
             return there
     names = diff_components(base, wording)
-    changed = ", ".join(names) if len(names) <= _FEW else f"{len(names)} guides"
+    changed = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} guides"
     made = replace(
         build_draft(base, (), by).draft,
         guides=wording.guides,

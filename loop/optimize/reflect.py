@@ -25,7 +25,7 @@ _MOST_FAILED: Final = 0.5
 """Share of questions without an answer above which a search stops."""
 
 _FEWEST: Final = 4
-"""Questions after which that share means something."""
+"""Questions without an answer, below which a search goes on."""
 
 _KIND: Final = "reflection"
 
@@ -66,9 +66,7 @@ def require_language_model(
     """
     if engine and engine.partition(":")[0] not in _WITHOUT_WORDS:
         return
-    said = (
-        f"{engine} cannot reflect" if engine else "nothing says which engine reflects"
-    )
+    said = f"{engine} cannot reflect" if engine else "none was named"
     raise EngineError(
         f"{asked_by} needs a language model that proposes texts, and {said}. Name one "
         "with --reflect, for example openai:MODEL@http://127.0.0.1:8000/v1, or choose "

@@ -20,6 +20,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.engines.rules.cues import read_cues
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.expert_ratings import ExpertRatings, read_ratings_of
 from loop.labels.reference import read_reference
@@ -33,6 +34,7 @@ from loop.optimize.gepa_search import gather_verdicts, search_gepa
 from loop.optimize.ground import LabelGround, SearchGround
 from loop.optimize.nearest import list_approved, search_nearest
 from loop.optimize.nested_search import (
+    AcceptedScore,
     Conclusion,
     RankedFinder,
     SearchEffort,
@@ -42,6 +44,7 @@ from loop.optimize.nested_search import (
 )
 from loop.optimize.objective import Objective, open_objective
 from loop.optimize.proposals import (
+    MOST_NAMED,
     ProposalReader,
     Proposed,
     draft_proposal,
@@ -86,14 +89,11 @@ from loop.review.revise.copies import check_copies, name_unseen, new_wording
 from loop.review.revise.machine_made import refuse_copied
 from loop.review.revise.run_check import Examination, check_draft_ref
 from loop.review.revise.wording import Authorship
-from loop.review.status import read_kept
+from loop.review.status import VerdictState, read_kept
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.cost import EngineUse
 from loop.run.store import Store, open_store
 from loop.stats.optimism import expected_excess
-
-_FEW: Final = 4
-"""Labels that the reason of a draft names; of more it gives the number."""
 
 REFLECTION_TOKENS: Final = 2_048
 """Most output tokens of one proposal."""
@@ -238,9 +238,9 @@ def find_base(workspace: WorkspacePaths, request: SearchRequest) -> PromptVersio
     ConflictError
         It is not the newest one, and the search is no study.
     """
-    if request.study:
-        return read_version(workspace, request.prompt)
     base = read_version(workspace, request.prompt)
+    if request.study:
+        return base
     newest = latest_version(workspace, base.name)
     if not base.draft and base.ref != newest.ref:
         raise ConflictError(
@@ -312,7 +312,7 @@ def explain_findings(request: SearchRequest, findings: SearchFindings) -> str:
             f"{gain.high:+.3f}) on cases of {request.cohort} that it had not seen"
         )
     labels = findings.labels
-    about = ", ".join(labels) if len(labels) <= _FEW else f"{len(labels)} labels"
+    about = ", ".join(labels) if len(labels) <= MOST_NAMED else f"{len(labels)} labels"
     return (
         f"found by {request.optimizer} among {findings.candidates} candidates for "
         f"{about}{said}"
@@ -355,7 +355,13 @@ def _prepare_terms(
         miner = TermMiner(workspace, ground, answers, refused=refused)
         return TermFinder(objective, miner, labels=labels, budget=request.limit)
 
-    return _Prepared({"refused": digest_json(refused), "revision": REVISION}, make)
+    settings = {
+        "refused": digest_json(refused),
+        "revision": REVISION,
+        "taxonomy": ground.taxonomy.digest,
+        "cues": {one.language: one.digest for one in read_cues(workspace.labels)},
+    }
+    return _Prepared(settings, make)
 
 
 def _prepare_library(
@@ -373,11 +379,8 @@ def _prepare_library(
     approved = list_approved(workspace, ground.version, kept)
     comments = [one.verdict.comment for one in kept]
     refused = sorted(filter(_whole, read_refusals(workspace, ground.version.name)))
-    reader = ProposalReader(
-        ground.version,
-        read_private_wording(workspace, ground.cohort, comments),
-        refused,
-    )
+    private = read_private_wording(workspace, ground.cohort, comments)
+    reader = ProposalReader(ground.version, private, refused)
 
     def make(labels: Sequence[str], folder: SearchFolder) -> WordingFinder:
         reflector = Reflector(reflecting, folder) if reflecting else None
@@ -419,7 +422,14 @@ def _prepare_library(
 
     settings = {
         "reflect": digest_json(reflecting.asker) if reflecting else "",
-        "verdicts": digest_json(sorted(one.id for one in kept)),
+        "verdicts": digest_json(
+            sorted(
+                one.id
+                for one in kept
+                if one.state not in (VerdictState.WITHDRAWN, VerdictState.SUPERSEDED)
+            )
+        ),
+        "private": private.digest,
         "comments": local,
         "exemplars": digest_json(
             {label: [asdict(one) for one in rows] for label, rows in approved.items()}
@@ -469,7 +479,9 @@ def _search(
     parent = objective.ground.version
     labels = choose_labels(objective, request.wanted)
     conclusion, effort = Conclusion(), SearchEffort()
+    curve: tuple[AcceptedScore, ...] = ()
     reflecting: EngineUse | None = None
+    scored = 0
     if labels:
         finder, total = make(labels), len(splits) + 1
         estimate, conclusion = search_nested(
@@ -480,11 +492,12 @@ def _search(
             tell=lambda done: tell(done, total),
         )
         effort, reflecting = finder.effort, finder.reflecting
+        # What the curve, and the report on what was kept, ask about chooses nothing.
+        scored = objective.candidates - 1
+        curve = finder.draw_curve(splits, conclusion.proposals)
     else:
         unchanged = [parent] * len(splits)
         estimate = estimate_nested(objective, splits, unchanged, seed=request.seed)
-    # Reporting on what was kept chooses nothing, so it does not count as tried.
-    scored = objective.candidates - 1
     findings = SearchFindings(
         labels=labels,
         estimate=estimate,
@@ -497,7 +510,7 @@ def _search(
             for made in conclusion.kept
         ),
         proposals=conclusion.proposals,
-        curve=conclusion.curve,
+        curve=curve,
         scored=scored,
         effort=effort,
     )
@@ -571,7 +584,11 @@ def _check_found(
 ) -> FoundDraft:
     """Return the draft with what its check says against it."""
     known = recall_check(workspace, store, draft.ref, how.engine)
-    if known is not None and not known.stale:
+    if (
+        known is not None
+        and not known.stale
+        and known.checked.ground.cohort == how.cohort
+    ):
         return draft._replace(objections=known.checked.objections)
     try:
         checked = check_draft_ref(workspace, store, draft.ref, actor, how, now=now)

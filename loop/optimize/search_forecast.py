@@ -11,7 +11,8 @@ from loop.core.config import ModelPrice, read_config
 from loop.core.paths import WorkspacePaths
 from loop.optimize.gepa_search import MINIBATCH, question_templates
 from loop.optimize.ground import SearchGround
-from loop.optimize.nested_search import MOST_KEPT
+from loop.optimize.nearest import list_approved
+from loop.optimize.nested_search import MOST_COMPARED, MOST_KEPT
 from loop.optimize.objective import read_search_ground
 from loop.optimize.proposals import INSTRUCTIONS, list_components
 from loop.optimize.search import (
@@ -20,12 +21,15 @@ from loop.optimize.search import (
     require_labels_of_text,
     split_ground,
 )
-from loop.optimize.search_labels import require_labels
+from loop.optimize.search_labels import FAILING, require_labels
 from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.optimize.splits import NestedSplit
 from loop.optimize.terms import LEVELS
 from loop.optimize.terms_search import CURVE_POINTS
+from loop.prompts.version import PromptVersion
+from loop.review.status import read_kept
 from loop.run.cost import DryRun, asked_model, estimate_run
+from loop.run.store import open_store
 from loop.run.task_fields import task_of
 from loop.run.tokens import find_counter
 
@@ -121,10 +125,20 @@ def forecast_search(
                 (int(counts.min()), int(counts.max())),
             )
         )
-    answering, exact = _answering(request, run, splits)
+    labels = [one for one in request.wanted if one != FAILING]
+    if FAILING in request.wanted or not labels:
+        labels = list(ground.labels)
+    if request.optimizer is Optimizer.TERMS:
+        asked = _count_terms(splits, run.cases)
+    else:
+        exemplars = _count_exemplars(workspace, base, request, labels)
+        asked = _count_ranked(
+            request, splits, cases=run.cases, labels=len(labels), exemplars=exemplars
+        )
+    answering, exact = _answering(run, asked)
     reflecting = None
     if request.optimizer.reflects:
-        reflecting, known = _reflecting(workspace, request, ground)
+        reflecting, known = _reflecting(workspace, request, ground, labels)
         exact = exact and known
     return SearchForecast(
         prompt=base.ref,
@@ -140,19 +154,8 @@ def forecast_search(
     )
 
 
-def _answering(
-    request: SearchRequest, run: DryRun, splits: Sequence[NestedSplit]
-) -> tuple[AskingForecast, bool]:
-    """Return what the answering engine is asked at most, and if tokens are exact."""
-    if request.optimizer is Optimizer.TERMS:
-        asked = _count_terms(splits, run.cases)
-    else:
-        # The version itself about every case, each search its budget, and what was
-        # found in each split, and what is kept, about every case, before and after
-        # guides that lose are put back.
-        budget = request.limit if request.optimizer.reflects else run.cases
-        found = len(splits) + MOST_KEPT
-        asked = run.cases + (len(splits) + 1) * budget + 2 * found * run.cases
+def _answering(run: DryRun, asked: int) -> tuple[AskingForecast, bool]:
+    """Return what asking about so many cases takes, and if tokens are exact."""
     times = asked / run.cases
     shape, free = run.chosen, run.engine.partition(":")[0] == "rules"
     forecast = AskingForecast(
@@ -180,15 +183,67 @@ def _count_terms(splits: Sequence[NestedSplit], cases: int) -> int:
     )
 
 
+def _count_ranked(
+    request: SearchRequest,
+    splits: Sequence[NestedSplit],
+    *,
+    cases: int,
+    labels: int,
+    exemplars: int,
+) -> int:
+    """Return the cases that a search for whole wordings asks about at most.
+
+    The version itself about every case; in each search what the optimizer scores, and
+    the wordings that are equally good on `select` on `search` as well; then what was
+    found in each split, and what is kept, about every case, before and after guides
+    that lose are put back. With `rules` all cases say what is kept.
+    """
+    optimizer, first = request.optimizer, splits[0]
+    sizes = [(len(one.search), len(one.select)) for one in splits]
+    sizes.append((len(first.search) + len(first.estimate), len(first.select)))
+    asked = cases + 2 * (len(splits) + MOST_KEPT) * cases
+    if request.engine.partition(":")[0] == "rules":
+        asked += MOST_COMPARED * cases
+    for search, select in sizes:
+        if optimizer is Optimizer.GEPA:
+            # Its last round may begin with one case of the budget left.
+            wordings = request.limit // select + 1
+            asked += request.limit + 2 * MINIBATCH + select
+        elif optimizer is Optimizer.MIPRO:
+            wordings = max(2, request.limit // select)
+            asked += wordings * select + _MOST_MIPRO * exemplars
+        else:
+            # One a label, and one with all.
+            wordings = labels + 1
+            asked += wordings * select
+            asked += exemplars if optimizer is Optimizer.BOOTSTRAP else 0
+        asked += wordings * search
+    return asked
+
+
+def _count_exemplars(
+    workspace: WorkspacePaths,
+    base: PromptVersion,
+    request: SearchRequest,
+    labels: Sequence[str],
+) -> int:
+    """Return how many approved exemplars there are, which DSPy asks about."""
+    with open_store(workspace) as store:
+        kept = read_kept(store, workspace, request.cohort)
+    approved = list_approved(workspace, base, kept)
+    return sum(len(approved.get(label, ())) for label in labels)
+
+
 def _reflecting(
-    workspace: WorkspacePaths, request: SearchRequest, ground: SearchGround
+    workspace: WorkspacePaths,
+    request: SearchRequest,
+    ground: SearchGround,
+    labels: Sequence[str],
 ) -> tuple[AskingForecast, bool]:
     """Return what the reflecting engine is asked at most, and if tokens are exact."""
     searches = request.splits + 1
     components = list_components(ground.version)
-    names = [one for one in request.wanted if one in components]
-    if not names:
-        names = [one for one in ground.labels if one in components]
+    names = [one for one in labels if one in components]
     counter = find_counter(asked_model(request.reflect))
     guide = max(counter.count(components[name]) for name in names)
     asked = question_templates([*names, INSTRUCTIONS], task_of(ground.version))

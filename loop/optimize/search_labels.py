@@ -43,7 +43,8 @@ def choose_labels(objective: Objective, wanted: Sequence[str]) -> tuple[str, ...
     Parameters
     ----------
     wanted
-        Names of labels; `FAILING` for those that fail their gate; empty for all.
+        Names of labels; `FAILING`, alone or among them, for those that fail their gate;
+        empty for all.
 
     Raises
     ------
@@ -59,10 +60,13 @@ def choose_labels(objective: Objective, wanted: Sequence[str]) -> tuple[str, ...
     order = sorted(
         range(len(ground.labels)), key=lambda one: (not fails[one], -int(wrong[one]))
     )
-    if named:
-        chosen = [one for one in order if ground.labels[one] in named]
-    else:
-        chosen = [one for one in order if wrong[one] and ground.scored[one]]
-        if wanted:
-            chosen = [one for one in chosen if fails[one]]
-    return tuple(ground.labels[one] for one in chosen)
+    usable = (wrong > 0) & ground.scored
+    if FAILING in wanted:
+        usable &= np.array(fails, dtype=bool)
+    elif wanted:
+        usable[:] = False
+    return tuple(
+        ground.labels[one]
+        for one in order
+        if usable[one] or ground.labels[one] in named
+    )

@@ -1,9 +1,9 @@
 """What is kept of a search: its journal, its result, and its entry in the ledger.
 
-A search has a folder of its own under ``.ranloop/optimize/``, named by the digest of
-all that its result depends on. What was proposed and decided goes into a journal, so
-that a search that was killed goes on; a finished one gives its result again and asks
-nothing. Journal and result are chained to the ledger by digests: a folder that was
+A search has its own folder under ``.ranloop/optimize/``, named by the digest of all
+that its result depends on. What was proposed and decided goes into a journal, so that a
+killed search can resume; repeating a finished one returns its result and asks nothing.
+Journal and result are chained to the ledger by digests: a folder that was
 changed by hand is refused. There is no run of anything that a search asked.
 """
 
@@ -117,12 +117,6 @@ class SearchFolder:
     def recall(self, kind: str, key: str) -> Any | None:
         """Return what was remembered under a kind and key; None for nothing."""
         return self._journal.get((kind, key))
-
-    def remembered(self, kind: str) -> dict[str, Any]:
-        """Return all that was remembered of a kind, by key, oldest first."""
-        return {
-            key: value for (one, key), value in self._journal.items() if one == kind
-        }
 
     def remember(self, kind: str, key: str, value: object) -> None:
         """Keep JSON data under a kind and key, so that a killed search goes on.
@@ -359,7 +353,7 @@ def read_finished(
     -------
     Mapping[str, Any] | None
         ``spec``, ``candidates``, ``asked``, ``engines`` and ``result``; None where the
-        folder of the search was removed.
+        folder of the search was removed, or was made again by a later entry.
 
     Raises
     ------
@@ -372,9 +366,10 @@ def read_finished(
         return None
     data = _parse(read_text(path), path)
     told = data.pop("digest", None)
-    if told != digest_json(data) or told != entry.payload.get("result"):
+    known = [one.payload.get("result") for one in _entries(workspace, key)]
+    if told != digest_json(data) or told not in known:
         raise _changed(path)
-    return data
+    return data if told == entry.payload.get("result") else None
 
 
 def _open_journal(path: Path) -> BufferedRandom:

@@ -13,7 +13,7 @@ from loop.core.config import read_config
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.documents.numbers import NOT_ESTIMABLE
-from loop.optimize.estimate import NestedEstimate
+from loop.optimize.estimate import PARTS, NestedEstimate
 from loop.optimize.nested_search import AcceptedScore, GuideEffect, SearchEffort
 from loop.optimize.reflect import require_language_model
 from loop.optimize.search_labels import FAILING
@@ -265,8 +265,8 @@ class SearchReport:
     """The wordings that are better, the best first."""
 
     expected_excess: float
-    """By how much the best of so many candidates is overrated where it was chosen, in
-    the accuracy of one label, if all are equally good."""
+    """By how much the accuracy of the best of so many candidates on one label is
+    overstated where it was chosen, if all are equally good."""
 
     remembered: bool
     """Whether it was found before, and nothing was asked."""
@@ -279,19 +279,36 @@ class SearchReport:
 
     @property
     def better(self) -> bool:
-        """Whether the estimate lies above the parent's by more than chance."""
+        """Whether a wording was kept."""
         return bool(self.findings.kept)
 
     @property
     def words(self) -> str:
         """How it ended, in one line."""
-        if not self.findings.labels:
+        findings = self.findings
+        if not findings.labels:
+            asked = self.spec.settings.get("labels")
+            # A category of a judge has no gate: it fails where it is wrong.
+            gates = not findings.estimate.counts_errors
+            if gates and isinstance(asked, list) and FAILING in asked:
+                return (
+                    "nothing to search for: no label that can be estimated fails its "
+                    "gate; try --labels all"
+                )
             return "nothing to search for: no label that can be estimated is wrong"
-        if not self.better:
-            lacking = (
-                self.spec.optimizer in _NEED_EXEMPLARS and not self.findings.scored
+        if not self.better and findings.estimate.better:
+            return (
+                "the search gains on unseen cases, but its last run, over all cases, "
+                "found nothing better: no draft"
             )
-            why = ": no exemplar is approved for these labels" if lacking else ""
+        if not self.better:
+            why = ""
+            if self.spec.optimizer in _NEED_EXEMPLARS and not findings.scored:
+                why = (
+                    ": no approved exemplar could be added"
+                    if findings.effort.proposed
+                    else ": no exemplar is approved for these labels"
+                )
             return f"no better prompt found{why}"
         if not self.drafts:
             return "a better prompt was found; no draft: this is a study"
@@ -318,10 +335,7 @@ class SearchReport:
             "expected_excess": self.expected_excess,
             "effort": {**effort._asdict(), "refused": dict(effort.refused)},
             "asked": {one.what: one.data for one in self.engines},
-            "parts": {
-                part: estimate.mean(part)._asdict()
-                for part in ("search", "select", "estimate")
-            },
+            "parts": {part: estimate.mean(part)._asdict() for part in PARTS},
             "score": estimate.score,
             "estimate": {
                 "parent": estimate.parent._asdict(),

@@ -2,16 +2,16 @@
 
 For each label the wordings of the cohort are ranked by what they would gain: a term by
 the positives in which it is asserted and the answer is not "present", an exclusion by
-the negatives in which the only evidence stands inside it. What is chosen first, is
-taken to be found next; a proposal that the others make superfluous goes again.
+the negatives in which the only evidence stands inside it. Each choice assumes that the
+earlier ones are in the guide; a proposal that later ones make superfluous is dropped.
 
 Counts of a few cases flatter whoever is chosen by them. Each is drawn towards what is
 known before looking: a wording that shares a word with what the guide says of its label
 is believed sooner than one that does not, and one that names another label is not
 looked at. Nor is one that nearly always goes on ("patchy", of a density or a shadow):
 it is part of a name, and what it is part of elsewhere nobody has seen. The exact test
-of each contrast is told with it, adjusted after Holm over all wordings that were tested
-for the label.
+of each contrast is reported with it, adjusted after Holm over all wordings of its kind
+that were tested for the label in the same round.
 
 Chinese has no spaces: of wordings that gain the same, whole words go before pieces of
 them, and what reports also deny or leave open before what they only state, since they
@@ -50,6 +50,7 @@ from loop.optimize.mentions import MentionTable, read_mentions, read_sentences
 from loop.optimize.splits import Rows
 from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
+from loop.review.verdict import Judgement
 from loop.stats.paired import holm
 
 REVISION: Final = 2
@@ -68,7 +69,7 @@ others nearly always go on from is only part of a name."""
 LEVELS: Final = (0.01, 0.005)
 """Least gain in the F1 of its label that a proposal must promise, strictest first; the
 select part of a split decides which. A term that is rare, or shares no word with the
-guide, must promise the strictest."""
+guide, must promise the strictest; terms that the taxonomy names need none."""
 
 MOST_TERMS: Final = 10
 """Proposals for one label, at most, of each kind."""
@@ -134,11 +135,12 @@ class TermProposal:
     """Cases of the support that only this proposal puts right."""
 
     gain: float
-    """Gain in the F1 of the label where it was mined, drawn towards none."""
+    """Gain in the F1 of the label. Of a term the plain difference on the cases it was
+    mined on; of an exclusion drawn towards 0."""
 
     p: float
-    """Of the exact test of its contrast, adjusted after Holm for all wordings tested
-    for the label."""
+    """Of the exact test of its contrast, adjusted after Holm for all wordings of its
+    kind that were tested for the label in the same round."""
 
     @property
     def rare(self) -> bool:
@@ -149,6 +151,34 @@ class TermProposal:
     def id(self) -> str:
         """What names the proposal: it is the same in every search."""
         return f"{self.label}:{self.kind}:{self.wording}"
+
+    def form(self, words: str = "") -> dict[str, Any]:
+        """Return the fields of the verdict that accepts the proposal, unsigned.
+
+        Parameters
+        ----------
+        words
+            What to say instead; empty for the wording as it was proposed.
+        """
+        said = words or self.wording
+        comment = (
+            f"mined: {len(self.support)} cases for it, {len(self.against)} against, "
+            f"{self.fixed} that nothing else puts right"
+        )
+        if said.strip() != self.wording:
+            comment += f"; proposed as {self.wording}"
+        edits: dict[str, Any] = {"exclusions": [said]}
+        if self.kind is ProposalKind.TERM:
+            edits = {"terms": [said]}
+        elif self.kind is ProposalKind.CLARIFICATION:
+            edits = {"clarifications": [{"phrase": said, "value": self.value}]}
+        return {
+            "cases": list(self.support),
+            "label": self.label,
+            "judgement": Judgement.GUIDELINE_AMBIGUOUS.value,
+            "comment": comment,
+            **edits,
+        }
 
     @property
     def data(self) -> dict[str, Any]:
@@ -223,11 +253,6 @@ class TermMiner:
         plain = _qualifiers(workspace)
         self._bare = np.array([plain.issuperset(one) for one in words], dtype=bool)
         self._bare |= self._table.closing < LEAST_CLOSING
-
-    @property
-    def wordings(self) -> int:
-        """Candidate wordings of the cohort."""
-        return len(self._table.wordings)
 
     def mine(
         self, rows: Rows, labels: Collection[str], *, least_gain: float

@@ -79,28 +79,17 @@ class TermFinder:
     ) -> Conclusion:
         """Return the proposals mined on all cases, and the parent with all of them.
 
-        They are told even where they are not better: mining asks nothing.
+        They are reported even where they are not better: mining asks nothing.
         """
         level = LEVELS[int(np.mean(self._selected, axis=0).argmax())]
         proposals = self._mine(np.arange(len(self._objective.ground.items)), level)
         kept = (self._with(proposals),) if better and proposals else ()
-        return Conclusion(kept, proposals, self._draw_curve(splits, proposals))
+        return Conclusion(kept, proposals)
 
-    def _mine(self, rows: Rows, least_gain: float) -> tuple[TermProposal, ...]:
-        made = self._miner.mine(rows, self._labels, least_gain=least_gain)
-        self._tested = max(self._tested, made.tested)
-        return made.proposals[: self._budget]
-
-    def _with(self, proposals: Sequence[TermProposal]) -> PromptVersion:
-        ground = self._objective.ground
-        language = ground.items[0].language if ground.items else "en"
-        guides = apply_proposals(ground.version, proposals, language)
-        return self._objective.candidate(guides)
-
-    def _draw_curve(
+    def draw_curve(
         self, splits: Sequence[NestedSplit], proposals: Sequence[TermProposal]
     ) -> tuple[AcceptedScore, ...]:
-        """Return scores by the number of proposals accepted."""
+        """Return scores by how many proposals are accepted; nothing is chosen by it."""
         objective, total = self._objective, len(proposals)
         steps = np.unique(
             np.linspace(0, total, min(total, CURVE_POINTS) + 1).round().astype(int)
@@ -122,3 +111,15 @@ class TermFinder:
                 )
             )
         return tuple(points)
+
+    def _mine(self, rows: Rows, least_gain: float) -> tuple[TermProposal, ...]:
+        made = self._miner.mine(rows, self._labels, least_gain=least_gain)
+        # Each mining tests nearly the same wordings: added up, they would count often.
+        self._tested = max(self._tested, made.tested)
+        return made.proposals[: self._budget]
+
+    def _with(self, proposals: Sequence[TermProposal]) -> PromptVersion:
+        ground = self._objective.ground
+        language = ground.items[0].language if ground.items else "en"
+        guides = apply_proposals(ground.version, proposals, language)
+        return self._objective.candidate(guides)

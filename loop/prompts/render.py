@@ -337,11 +337,10 @@ def _score_scale(version: PromptVersion) -> tuple[int, int]:
 
 def _inserts_shots(version: PromptVersion) -> bool:
     """Whether a template of the version says itself where its shots stand."""
-    parsed = (
-        _parse(version, "system.jinja", version.system),
-        _parse(version, "user.jinja", version.user),
-    )
-    return any("shots" in meta.find_undeclared_variables(one) for one in parsed)
+    sources = {"system.jinja": version.system, "user.jinja": version.user}
+    for file, source in sources.items():
+        _parse(version, file, source)
+    return any("shots" in _undeclared(source) for source in sources.values())
 
 
 def _render(
@@ -438,6 +437,13 @@ def _inserted(version: PromptVersion) -> tuple[frozenset[str], frozenset[str]]:
 def _tree(source: str) -> nodes.Template:
     """Return a parsed template; a search renders hundreds of versions that share it."""
     return environment().parse(source)
+
+
+@lru_cache(maxsize=64)
+def _undeclared(source: str) -> frozenset[str]:
+    """Return the variables that a template asks for."""
+    # Not in `_tree`: Jinja folds constants in the tree that it looks through.
+    return frozenset(meta.find_undeclared_variables(environment().parse(source)))
 
 
 def _parse(version: PromptVersion, file: str, source: str) -> nodes.Template:

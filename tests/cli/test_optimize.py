@@ -1,16 +1,19 @@
 """A search from the command line."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from loop.cli import history, optimize
+from loop.cli.console import ProgressBar
 from loop.cli.main import app as whole_app
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.engines import base
+from loop.optimize.nested_search import SearchEffort
 from loop.optimize.search_report import Optimizer
 from loop.prompts.catalog import list_drafts
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -145,6 +148,9 @@ def test_a_page_over_the_workspaces_files_is_refused(bench):
         ("--with", "nearest", "--refuse", "edema:term:fluid"),
         ("--with", "nearest", "--verdicts", "proposals.yaml"),
         ("--why", "too wide"),
+        ("--dry-run", "--refuse", f"{EFFUSION}:term:collection", "--why", "too wide"),
+        ("--dry-run", "--html", "search.html"),
+        ("--dry-run", "--verdicts", "proposals.yaml"),
         ("--labels", " , "),
     ],
 )
@@ -226,6 +232,42 @@ def test_no_better_guide_is_no_failure(place):
     assert "no better prompt found" in done.stdout
     assert "refused" in done.stdout
     assert not list_drafts(place, "tiny")
+
+
+def test_what_was_refused_is_printed_where_nothing_was_scored(capsys):
+    """As of `bootstrap`, which asks about exemplars and no cases."""
+    effort = SearchEffort(proposed=2, refused=(("too long", 2),))
+    report = SimpleNamespace(findings=SimpleNamespace(effort=effort))
+    optimize._print_effort(report)
+    assert "texts proposed: 2, refused: 2 too long" in capsys.readouterr().out
+
+
+def test_the_bar_counts_searches(bench, monkeypatch):
+    """One a split, and one more."""
+    told = []
+    monkeypatch.setattr(ProgressBar, "count", lambda self, *words: told.append(words))
+    run(bench, "tiny", "-c", "dev", "--study")
+    assert told == [(done, 6) for done in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("words", "requests"),
+    [
+        # The version on 100 cases, 2 x 8 wordings on them, 10 for the Pareto set, and
+        # in six searches 3 wordings on `select` and on `search`.
+        (("--with", "nearest"), 100 + 1600 + 1000 + 5 * 3 * 80 + 3 * 100),
+        (("--with", "nearest", "--labels", "cardiomegaly"), 2700 + 5 * 2 * 80 + 200),
+        # A budget of one case is overrun by two minibatches of 6 and by `select`.
+        (
+            ("--with", "gepa", "--reflect", "openai:m", "--budget", "1"),
+            2700 + 6 * (1 + 12 + 20) + 5 * 60 + 80,
+        ),
+    ],
+)
+def test_a_forecast_is_an_upper_bound(place, words, requests):
+    """Of what every search may ask, ties and the overrun of GEPA included."""
+    data = json.loads(call(place, *words, "--dry-run", "--json").stdout)
+    assert data["answering"]["requests"] == requests
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,7 +18,7 @@ from loop.optimize.decisions import (
     refuse_guide,
 )
 from loop.optimize.proposals import Objection, name_proposal
-from loop.optimize.refusals import read_refusals
+from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.prompts.catalog import read_version
@@ -159,6 +160,24 @@ def test_a_refusal_is_remembered_until_somebody_accepts(taught, store, search):
     assert read_refusals(taught.workspace, "tiny") == {}
 
 
+def test_a_refusal_after_an_acceptance_counts(taught, store, search):
+    """`optimize --refuse` looks at no verdict: the last word counts."""
+    begun = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    first, second, third = (
+        lambda after=after: begun + timedelta(seconds=after) for after in (1, 2, 3)
+    )
+    accept_proposal(taught.workspace, store, search, TERM, CLINICIAN, now=second)
+    refuse_proposal(taught.workspace, "tiny", TERM, "no", SEARCHER, now=first)
+    assert decisions(taught, store, search)[TERM].kind is DecisionKind.ACCEPTED
+    refuse_proposal(taught.workspace, "tiny", TERM, "too wide", SEARCHER, now=third)
+    assert decisions(taught, store, search)[TERM][:4] == (
+        DecisionKind.REFUSED,
+        SEARCHER.name,
+        "2026-03-01T09:00:03Z",
+        "too wide",
+    )
+
+
 @pytest.mark.parametrize(
     ("proposal", "wording", "told"),
     [
@@ -245,6 +264,9 @@ def test_a_whole_guide_is_refused_put_back_and_said_otherwise(whole):
     assert decided[:2] == (DecisionKind.REFUSED, CLINICIAN.name)
     again = search_prompt(workspace, request(Optimizer.NEAREST, study=True), ACTOR)
     assert dict(again.findings.effort.refused).keys() == {Objection.REFUSED.value}
+    assert again.words == (
+        "no better prompt found: no approved exemplar could be added"
+    )
     assert guide.id not in [
         name_proposal(one.label, one)
         for kept in again.findings.kept

@@ -2,6 +2,7 @@
 
 import logging
 
+import numpy as np
 import pytest
 
 from loop.core.errors import EngineError
@@ -9,7 +10,7 @@ from loop.core.records import Exemplar, Value
 from loop.optimize import dspy_search
 from loop.optimize.dspy_search import search_mipro
 from loop.optimize.objective import open_objective
-from loop.optimize.proposals import Objection, ProposalReader
+from loop.optimize.proposals import Objection, ProposalReader, RefusedProposal
 from loop.optimize.splits import split_cases
 from tests.optimize.made_task import SYNONYMS, improvable_cases, make_task, propose_term
 
@@ -125,6 +126,33 @@ def test_a_failure_of_the_answering_engine_is_no_score(secretive, monkeypatch):
     monkeypatch.setattr(Objective, "answers", fail)
     with pytest.raises(EngineError, match="out of order"):
         search(secretive, Asked())
+
+
+def test_each_candidate_is_asked_once_about_the_cases(secretive, monkeypatch):
+    """A case that the engine failed on would be asked again at every look."""
+    from loop.optimize.objective import Objective
+
+    answers, asked = Objective.answers, []
+
+    def spy(self, version, rows=None):
+        asked.append(version.digest)
+        return answers(self, version, rows)
+
+    monkeypatch.setattr(Objective, "answers", spy)
+    assert search(secretive, Asked(), budget=200).candidates
+    assert len(asked) == len(set(asked)) > 1
+
+
+def test_refused_combinations_are_counted_one_by_one(secretive):
+    """None of their texts is refused by itself."""
+    with open_objective(secretive, "tiny", "dev") as objective:
+        reader = ProposalReader(objective.ground.version)
+        rows = np.array([], dtype=np.intp)
+        with dspy_search._program(objective, reader, (EFFUSION,), {}, rows) as made:
+            for text in ("a", "b", "b"):
+                refusal = RefusedProposal("together", Objection.COSTLY)
+                made.program.note({EFFUSION: text}, refusal)
+            assert list(made.program.refused.values()) == [Objection.COSTLY] * 2
 
 
 def test_indentation_survives_dspy():

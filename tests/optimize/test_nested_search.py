@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from loop.core.records import ValueCode
+from loop.optimize.estimate import NestedEstimate
 from loop.optimize.nested_search import (
     RankedFinder,
     find_pareto,
@@ -16,6 +18,7 @@ from loop.optimize.nested_search import (
 from loop.optimize.objective import open_objective
 from loop.optimize.proposals import Proposed
 from loop.optimize.splits import split_cases
+from loop.stats.resampling import Bootstrap
 from tests.optimize.made_task import SYNONYMS, TINY
 
 EFFUSION = "pleural_effusion"
@@ -64,6 +67,34 @@ def test_an_optimizer_never_sees_what_it_is_estimated_on(objective):
     assert finder.effort.calls == 6
 
 
+def measured(ground, before, after):
+    """Return the estimate of two wordings with these answers."""
+    rows, none = np.arange(len(ground.items)), Bootstrap(None, None, None, 200, 0)
+    units = ground.clusters.units
+    pooled = ground.pool(
+        before, after, rows, np.arange(2), units=units, resamples=200, seed=0
+    )
+    given = {"splits": (), "labels": (), "cases": 0, "left_out": 0, "unit": "case"}
+    sides = {"parent": none, "found": none} | {
+        name: getattr(pooled, name) for name in ("parent", "found")
+    }
+    gains = {name: getattr(pooled, name) for name in ("gain", "kappa_gain")}
+    return NestedEstimate(**given, **sides, **gains)
+
+
+def test_who_only_says_present_is_not_better_where_the_gain_has_no_width(objective):
+    """Nor is it where everything is positive; who tells them apart is."""
+    ground = objective.ground
+    absent, present = (np.full_like(ground.truth, value) for value in (0, 1))
+    positive = replace(ground, truth=present)
+    blind = measured(positive, absent, present)
+    assert (blind.gain.estimate, blind.gain.low) == (1.0, None)
+    assert not blind.better
+    seeing = measured(ground, absent, ground.truth)
+    assert (seeing.gain.estimate, seeing.gain.low) == (1.0, None)
+    assert seeing.better
+
+
 def test_no_last_search_where_nothing_is_better(objective):
     """What is not better is not searched for again."""
     finder = RankedFinder(objective, lambda cases, seed: Proposed((), 1))
@@ -91,6 +122,25 @@ def test_a_pareto_set_holds_what_nothing_beats_everywhere(objective):
     assert kept == (effusion, heart)
 
 
+def test_a_pareto_set_is_found_on_cases_that_all_answered(objective, monkeypatch):
+    """Who loses a case to the engine is not better than who answers it wrongly."""
+    rows = np.arange(len(objective.ground.items))
+    less, more = knows(SYNONYMS[0]), knows(*SYNONYMS)
+    known = objective.answers(less)
+    wrong = objective.ground.wrong(known, rows).any(axis=1)
+    assert wrong.any()
+
+    def answers(candidate, rows):
+        """Return what `less` answers; "more" fails where that is wrong."""
+        told = known[rows].copy()
+        if candidate == more:
+            told[wrong[rows]] = ValueCode.FAILED
+        return told
+
+    monkeypatch.setattr(objective, "answers", answers)
+    assert find_pareto(objective, [less, more], rows) == (less,)
+
+
 def test_a_guide_by_which_its_label_loses_is_put_back(objective):
     """What helps elsewhere stays; a check would object to the rest."""
     rows = np.arange(len(objective.ground.items))
@@ -112,8 +162,12 @@ def test_a_guide_by_which_its_label_loses_is_put_back(objective):
 def test_a_wording_stays_unless_another_one_is_as_good_everywhere(points, kept):
     """Of equals the first."""
     objective = SimpleNamespace(
-        ground=SimpleNamespace(scored=np.array([True, True]), best=1.0),
-        answers=lambda one, rows: one,
-        score=lambda one, rows: SimpleNamespace(by_label=np.array(points[one])),
+        ground=SimpleNamespace(
+            scored=np.array([True, True]),
+            best=1.0,
+            lost=lambda told: np.zeros(len(told), dtype=bool),
+        ),
+        answers=lambda one, rows: np.full(len(rows), one),
+        score=lambda told, rows: SimpleNamespace(by_label=np.array(points[told[0]])),
     )
     assert find_pareto(objective, tuple(points), np.arange(3)) == kept

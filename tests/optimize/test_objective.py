@@ -133,10 +133,30 @@ def test_too_many_failures_stop_the_search(taught):
         open_objective(taught.workspace, "tiny", "dev") as objective,
         asking(objective, engine),
         pytest.raises(
-            EngineError, match="failed 4 times in 60 cases, for example on c000"
+            EngineError,
+            match="failed on 4 of 60 answers that were asked, for example on ",
         ),
     ):
         objective.answers(objective.ground.version)
+
+
+@pytest.mark.parametrize("plan", ["joint", "per_label"])
+def test_a_case_that_fails_counts_once_however_often_it_is_asked(bench, plan):
+    """Rankings and estimates look at the same cases again and again."""
+    bench.cohort(learnable())
+    bench.version(2, plan=plan)
+    engine = FailingEngine({"c001", "c007"})
+    with (
+        open_objective(bench.workspace, "tiny@v2", "dev") as objective,
+        asking(objective, engine),
+    ):
+        parent = objective.ground.version
+        for word in ("collection", "fluid", "shadow"):
+            guides = guide_with(parent, EFFUSION, word)
+            made = objective.candidate(guides)
+            for _ in range(4):
+                lost = objective.ground.lost(objective.answers(made))
+                assert np.flatnonzero(lost).tolist() == [1, 7]
 
 
 def test_what_cannot_be_read_is_wrong(taught):

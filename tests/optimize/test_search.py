@@ -20,7 +20,8 @@ from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.prompts.catalog import list_drafts, read_version, write_version
 from loop.review.revise.draft import list_open_drafts
 from loop.review.revise.draft_files import DraftOrigin, read_about, read_line
-from loop.review.submit import save_verdicts
+from loop.review.status import read_kept
+from loop.review.submit import save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.store import open_store
 from tests.optimize.made_task import (
@@ -32,7 +33,7 @@ from tests.optimize.made_task import (
     make_task,
     random_cases,
 )
-from tests.review.scenes import MADE_ON, WHEN, verdict
+from tests.review.scenes import MADE_ON, WHEN, add_cohort, verdict
 
 pytestmark = pytest.mark.slow
 
@@ -229,6 +230,31 @@ def test_comments_are_told_to_an_engine_on_this_machine_only(
     assert set(told) == {here}
 
 
+def test_a_withdrawn_verdict_is_another_search(improvable, stub):
+    """What was remembered was steered by it; so is what copies are looked for in."""
+    with open_store(improvable) as store:
+        asks = [verdict(f"c{number}", label="pleural_effusion") for number in range(9)]
+        save_verdicts(store, asks, MADE_ON, WHEN)
+        (kept, *_) = read_kept(store, improvable, "dev")
+    asked = request(splits=1, budget=40, study=True)
+    first = search_prompt(improvable, asked, ACTOR)
+    with open_store(improvable) as store:
+        withdraw_verdict(store, kept.id, ACTOR, "a slip")
+    second = search_prompt(improvable, asked, ACTOR)
+    assert first.spec.settings["verdicts"] != second.spec.settings["verdicts"]
+    assert not second.remembered
+
+
+def test_texts_of_another_cohort_are_another_search(improvable, tmp_path, stub):
+    """A proposal that was copied from one of them would be refused."""
+    asked = request(Optimizer.NEAREST, splits=1, study=True)
+    first = search_prompt(improvable, asked, ACTOR)
+    add_cohort(improvable, tmp_path, improvable_cases(20), name="more", role="external")
+    second = search_prompt(improvable, asked, ACTOR)
+    assert first.spec.settings["private"] != second.spec.settings["private"]
+    assert not second.remembered
+
+
 def test_one_lost_answer_stops_nothing(improvable, stub, monkeypatch):
     """A question without an answer is left out, and the search goes on."""
     answered = StubReflector.complete
@@ -246,7 +272,7 @@ def test_rules_cannot_reflect(improvable):
     """The refusal says which optimizers work without a language model."""
     with pytest.raises(EngineError, match="terms, bootstrap, nearest"):
         search_prompt(improvable, request(reflect="rules"), ACTOR)
-    with pytest.raises(EngineError, match="nothing says which engine reflects"):
+    with pytest.raises(EngineError, match="none was named"):
         search_prompt(improvable, request(reflect=""), ACTOR)
 
 
@@ -322,8 +348,6 @@ def test_one_search_of_a_kind_at_a_time(improvable, stub):
 
 def test_a_holdout_is_out_of_reach(workspace, tmp_path, stub):
     """A search is on a dev cohort or not at all."""
-    from tests.review.scenes import add_cohort
-
     make_task(workspace, tmp_path, improvable_cases(60))
     add_cohort(workspace, tmp_path, improvable_cases(60), name="ho", role="holdout")
     with pytest.raises(DataError, match="dev cohort"):
@@ -350,7 +374,8 @@ def test_nothing_wrong_is_nothing_to_search_for(workspace, tmp_path, stub):
     make_task(workspace, tmp_path, rows)
     result = search_prompt(workspace, request(labels=(FAILING,)), ACTOR)
     assert (
-        result.words == "nothing to search for: no label that can be estimated is wrong"
+        result.words == "nothing to search for: no label that can be estimated fails "
+        "its gate; try --labels all"
     )
     assert not stub.asked
 

@@ -1,6 +1,7 @@
 """A search is kept so that it goes on, repeats itself, and cannot be forged."""
 
 import os
+import shutil
 import stat
 
 import pytest
@@ -9,7 +10,12 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.evaluate.tried import versions_tried
 from loop.labels.cohort import read_cohort
-from loop.optimize.search_record import SearchSpec, library_versions, open_search
+from loop.optimize.search_record import (
+    SearchSpec,
+    library_versions,
+    open_search,
+    read_finished,
+)
 from loop.run.store import open_store
 from tests.optimize.scenes import SEARCHER
 
@@ -47,7 +53,8 @@ def test_a_killed_search_goes_on(workspace):
         stream.write(b'["proposal","2"')
     with open_search(workspace, spec_of(), SEARCHER) as folder:
         assert folder.result is None
-        assert folder.remembered("proposal") == {"1": {"text": "ä"}}
+        assert folder.recall("proposal", "1") == {"text": "ä"}
+        assert folder.recall("proposal", "2") is None
         folder.remember("proposal", "2", 3)
     with open_search(workspace, spec_of(), SEARCHER) as folder:
         assert folder.recall("proposal", "2") == 3
@@ -108,6 +115,25 @@ def test_a_forged_result_with_its_digest_is_refused(workspace):
     assert searched(workspace) == told
 
 
+def test_a_search_that_was_made_again_is_the_later_entry(workspace):
+    """The advice to remove a folder and search again leaves two entries of one key."""
+    for asked in (600, 700):
+        with open_search(workspace, spec_of(), SEARCHER) as folder:
+            folder.finish({"best": 1}, candidates=40, asked=asked)
+        kept = (folder.path / "result.json").read_bytes()
+        shutil.rmtree(folder.path)
+    first, second = searched(workspace)
+    assert read_finished(workspace, second) is None
+    folder.path.mkdir()
+    (folder.path / "result.json").write_bytes(kept)
+    assert read_finished(workspace, first) is None
+    assert read_finished(workspace, second)["asked"] == 700
+    (folder.path / "result.json").write_bytes(kept.replace(b"700", b"800"))
+    for entry in (first, second):
+        with pytest.raises(DataError, match=r"result\.json was changed"):
+            read_finished(workspace, entry)
+
+
 def test_two_processes_do_not_make_the_same_search(workspace):
     """The second one is told so; another search is free."""
     with open_search(workspace, spec_of(), SEARCHER):
@@ -132,7 +158,7 @@ def test_a_restart_forgets_an_unfinished_search_only(workspace):
     with open_search(workspace, spec_of(), SEARCHER) as folder:
         folder.remember("proposal", "1", 1)
     with open_search(workspace, spec_of(), SEARCHER, restart=True) as folder:
-        assert not folder.remembered("proposal")
+        assert folder.recall("proposal", "1") is None
         folder.finish({"best": 1}, candidates=1, asked=1)
     with open_search(workspace, spec_of(), SEARCHER, restart=True) as folder:
         assert folder.result == {"best": 1}

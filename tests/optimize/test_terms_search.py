@@ -1,5 +1,6 @@
 """A search drafts what holds on cases not searched, and nothing else."""
 
+import html
 import json
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from loop.optimize.search_forecast import forecast_search
 from loop.optimize.search_labels import FAILING
 from loop.optimize.search_report import SearchRequest
 from loop.optimize.terms import TermMiner, apply_proposals
+from loop.optimize.terms_search import TermFinder
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.release.provenance import selection_facts
 from loop.review.revise.check_record import recall_check
@@ -148,6 +150,8 @@ def test_only_the_labels_asked_for_change(taught):
     assert report.findings.labels == (LESION,)
     failing = search(taught, labels=(FAILING,), study=True)
     assert failing.findings.labels == (EFFUSION, LESION)
+    both = search(taught, labels=(FAILING, LESION), study=True)
+    assert both.findings.labels == (EFFUSION, LESION)
     with pytest.raises(DataError, match="has no label edema to search for"):
         search(taught, labels=("edema",))
 
@@ -158,6 +162,53 @@ def test_a_label_that_passes_is_not_failing(bench):
     bench.version(2, **{LESION: ["nodul*"]})
     report = search(bench, labels=(FAILING,), study=True)
     assert report.findings.labels == (EFFUSION,)
+    named = search(bench, labels=(FAILING, LESION), study=True)
+    assert named.findings.labels == (EFFUSION, LESION)
+
+
+def test_where_no_label_fails_the_way_out_is_named(bench):
+    """A label that passes its gate may still be wrong somewhere."""
+    rows = learnable()
+    rows[0][2] = rows[0][2].replace("Small collection", "Small thing")
+    bench.cohort(rows)
+    bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
+    report = search(bench, labels=(FAILING,), study=True)
+    assert report.words.endswith("fails its gate; try --labels all")
+    assert report.words[1:] in html.unescape(render_search(report))
+    assert search(bench, study=True).findings.labels == (EFFUSION,)
+
+
+def test_the_curve_counts_nothing_as_tried(taught, monkeypatch):
+    """What it asks about chooses nothing."""
+    first = search(taught, study=True)
+    assert len(first.findings.curve) > 1
+    monkeypatch.setattr(TermFinder, "draw_curve", lambda *_: ())
+    second = search(taught, study=True, seed=0, budget=59)
+    assert second.findings.curve == ()
+    assert second.findings.candidates == first.findings.candidates
+
+
+def test_other_cues_or_another_taxonomy_are_another_search(taught):
+    """Terms are mined with them."""
+    first = search(taught, study=True).spec
+    cues = taught.workspace.labels / "cues" / "en.yaml"
+    text = cues.read_text("utf-8")
+    cues.write_text(text.replace("qualifiers: [", "qualifiers: [wombatlike, "))
+    second = search(taught, study=True).spec
+    assert first.settings["cues"] != second.settings["cues"]
+    assert len(first.settings["taxonomy"]) == 64
+
+
+def test_a_check_on_another_cohort_is_not_that_of_the_search(taught):
+    """An open draft of the same wording may have been found and checked elsewhere."""
+    (draft,) = search(taught).drafts
+    taught.cohort(learnable(66), name="other")
+    asked = SearchRequest(prompt="tiny", cohort="other")
+    (again,) = search_prompt(taught.workspace, asked, SEARCHER).drafts
+    assert again.ref == draft.ref
+    with open_store(taught.workspace) as store:
+        known = recall_check(taught.workspace, store, draft.ref)
+    assert known.checked.ground.cohort == "other"
 
 
 def test_the_budget_limits_what_is_accepted(taught):
@@ -298,6 +349,16 @@ def test_the_page_of_a_search_that_found_nothing_says_so(bench):
     page = render_search(search(bench))
     assert "Nothing to search for: no label that can be estimated is wrong" in page
     assert "Nothing is proposed" in page
+
+
+def test_a_gain_without_a_wording_is_no_draft_and_says_so(taught):
+    """The last search, over all cases, may find nothing."""
+    report = search(taught, study=True)
+    nothing = replace(report.findings, kept=())
+    report = replace(report, findings=nothing, found=())
+    assert not report.better
+    assert "the search gains on unseen cases, but its last run" in report.words
+    assert report.words[1:] in render_search(report)
 
 
 def test_the_report_is_json(taught):

@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
 from loop.core.records import Guide, Item
-from loop.prompts.render import plan_prompts, space_out
+from loop.prompts.render import _inserts_shots, plan_prompts, space_out
 from loop.prompts.version import CallPlan, PromptVersion
 
 
@@ -126,6 +126,14 @@ def test_a_template_that_cannot_be_trusted_is_refused(first, user, message):
     with pytest.raises(DataError, match=r"tiny@v1, user\.jinja") as caught:
         plan_prompts(replace(first, user=user), schema)
     assert message in str(caught.value)
+
+
+def test_what_is_refused_does_not_depend_on_what_was_asked_before(first):
+    """Jinja folds constants in the tree in which it looks for variables."""
+    hidden = replace(first, user='{{ ("x" if true else text) ~ name }} {{ text }}')
+    assert not _inserts_shots(hidden)
+    with pytest.raises(DataError, match="may only be inserted as it stands"):
+        plan_prompts(hidden, schema)
 
 
 def test_case_text_in_the_system_message_is_undefined(first):

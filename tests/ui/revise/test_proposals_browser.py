@@ -8,8 +8,8 @@ import pytest
 from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import users_path
 from loop.documents.numbers import share
-from loop.optimize.decisions import PARTS, DraftSearch, Gain
-from loop.optimize.estimate import PartScores
+from loop.optimize.decisions import DraftSearch, Gain
+from loop.optimize.estimate import PARTS, PartScores
 from loop.optimize.refusals import read_refusals
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import SearchRequest

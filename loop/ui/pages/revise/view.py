@@ -16,13 +16,13 @@ from loop.evaluate.compare import measure_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
 from loop.optimize.decisions import (
-    PARTS,
     DraftSearch,
     GuideProposal,
     ProposalDecision,
     find_search,
     read_decisions,
 )
+from loop.optimize.estimate import PARTS
 from loop.optimize.terms import TermProposal
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
