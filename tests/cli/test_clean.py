@@ -189,6 +189,8 @@ def test_without_a_workspace_only_demos_can_go(tmp_path, monkeypatch):
     refused = CliRunner().invoke(app, ["clean"])
     assert isinstance(refused.exception, WorkspaceError)
     assert "--demos" in str(refused.exception)
+    shown = CliRunner().invoke(app, ["clean", "--demos", "--json"])
+    assert json.loads(shown.stdout)["completions"] == {"answers": 0, "bytes": 0}
     shown = CliRunner().invoke(app, ["clean", "--demos"])
     assert "ranloop-demo-x  (a demo)" in shown.stdout
     assert "would be removed: run it again with --yes" in shown.stdout

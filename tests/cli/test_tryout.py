@@ -287,6 +287,19 @@ def test_what_a_phrase_could_become_is_told_with_the_cases(call):
     assert max(map(len, estimate.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("cases", "rest"), [(20, ""), (21, " and 1 more (--json lists all)")]
+)
+def test_of_many_cases_that_change_twenty_are_listed(setting, call, cases, rest):
+    """And how many more there are, where there are more."""
+    rows = [(f"m{number:02}", "Fluid layers.", 1, 0) for number in range(cases)]
+    setting.add_cohort("many", "dev", rows)
+    words = ("tiny", "--cohort", "many", "--label", "pleural_effusion")
+    told = " ".join(call(*words, "--phrase", "fluid layers").stdout.split())
+    assert f"term: {cases} absent -> present m00, m01, " in told
+    assert f" m18, m19{rest} clarification" in told
+
+
 def test_a_phrase_says_of_how_many_changes_nobody_knows_enough(setting, call):
     """The reference leaves a case open: it is neither right nor wrong."""
     rows = [("o1", "Fluid layers at the base.", 1, 0), ("o2", "Fluid layers.", "", 0)]

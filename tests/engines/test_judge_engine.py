@@ -23,6 +23,8 @@ JUDGING = RULES.for_task(PromptTask.JUDGE)
 REFERENCE = "Small left pleural effusion. Mild cardiomegaly."
 CANDIDATE = "Small right pleural effusion. Right pneumothorax."
 
+TEXTS = {"reference": REFERENCE, "candidate": CANDIDATE}
+
 
 def ask(version, reference=REFERENCE, candidate=CANDIDATE, language="en"):
     """Return the one completion about a pair."""
@@ -45,6 +47,18 @@ def test_it_is_another_engine_than_the_extractors():
     assert set(own) == {"engine", "revision", "cues"}
     assert set(judging) - set(own) == {"judging", "weights"}
     assert JUDGING.languages == {"en"}
+
+
+def test_what_a_judge_reads_is_prepared_once_a_frame():
+    """And by what the frame asks, also where another one had its place in memory."""
+    version = shipped("green")
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    frame = plan(Item(id="a", variables=TEXTS, language="en"))[0].frame
+    engine = RULES.for_task(PromptTask.JUDGE)
+    made = engine._reader(frame)
+    assert engine._reader(frame)[0] is made[0]
+    engine._readers[id(frame)] = (replace(frame), *made)
+    assert engine._reader(frame)[0] is not made[0]
 
 
 def test_both_forms_hold_what_was_found():

@@ -88,6 +88,8 @@ def test_other_words_for_the_same_cost_nothing(row: dict[str, str]) -> None:
         ("Acute rib fracture.", "Healed rib fracture.", ("d", True)),
         ("Pneumonia.", "Possible pneumonia.", ("d", False)),
         ("Consolidation.", "Lung opacity.", ("d", False)),
+        ("Consolidation and lung opacity.", "Lung opacity.", ("d", False)),
+        ("Lung opacity.", "Consolidation and lung opacity.", ("d", False)),
         ("Edema.", "Worsened edema.", ("e", False)),
         ("Worsened edema.", "Edema.", ("f", False)),
         ("Worsened edema.", "Improved edema.", ("f", True)),

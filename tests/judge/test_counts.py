@@ -85,6 +85,13 @@ def test_the_unified_form_is_the_others():
     assert ERRORS.direction is Direction.LOWER
 
 
+@pytest.mark.parametrize("weights", [(1, 0, 1), (1, 1, 0), (1, 0, 0)])
+def test_errors_may_weigh_nothing(weights):
+    """Of one significant and one other error then only one counts, or none."""
+    (value,) = score_counts(counts((1, 1, 1)), weighted_score(weights), Empty.ONE)
+    assert value == 1 / sum(weights)
+
+
 @pytest.mark.parametrize("weights", [(0, 1, 1), (1, -1, 0), (1, 1, np.nan)])
 def test_weights_that_make_no_score_are_refused(weights):
     """Nothing could be read off the number."""

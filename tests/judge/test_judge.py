@@ -107,6 +107,13 @@ def test_a_judge_has_the_scores_of_its_answers(name):
     assert ("significant.omission" in header) is counted
 
 
+def test_pairs_that_do_not_fit_are_named_in_words_of_python():
+    """Options of the command line are no help there."""
+    with pytest.raises(DataError, match="x") as caught:
+        judge_pairs({"a": "Normal."}, {"copy": {"x": "Normal."}})
+    assert "--" not in str(caught.value)
+
+
 def test_weights_need_matches_and_errors():
     """A judge that scores only has nothing to weigh."""
     options = JudgeOptions(weights=(1, 2, 0))

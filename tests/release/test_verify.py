@@ -426,3 +426,10 @@ def test_roles_other_than_those_in_the_ledger_are_found(tmp_path):
         if not one.holds
     )
     assert f"gave the verdicts of {VERSION.ref} are not those" in found.what
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem(tmp_path):
+    """By its name, with the reason; nothing of it counts as there."""
+    problems: list[str] = []
+    assert folders._entries(tmp_path / "gone", problems) == []
+    assert problems == ["gone cannot be read: No such file or directory"]

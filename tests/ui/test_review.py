@@ -199,6 +199,13 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, contex
     assert ann.open(after)["phrase"] == ""
 
 
+@pytest.mark.parametrize("sent", ["[" * 100_000, "{", None, 7, '{"a": 1}'])
+def test_what_a_browser_sends_that_is_no_list_or_text_is_nothing(sent):
+    """However deep it is nested."""
+    assert events._read_cases(sent) == set()
+    assert events._read_text(sent) == ""
+
+
 @pytest.mark.parametrize("hand_in", [events.hand_in, events.hand_in_together])
 def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, context, hand_in):
     """Never taken for the open pair, and never dropped without a word."""
