@@ -41,6 +41,8 @@ def test_labels_are_sorted_by_what_was_gained_and_lost():
     assert [(one.label, one.lost, one.gained) for one in facts.worse] == [(WORSE, 1, 0)]
     (worse,) = facts.worse
     assert (worse.before, worse.after) == (1.0, pytest.approx(2 / 3))
+    # Of two cases one was lost: -0.5.
+    assert -1 <= worse.low < -0.5 < worse.high <= 1
     (lost,) = Compared(Base(None, VERSION), comparison).losses
     assert lost.startswith("Pneumothorax: may be worse than in tiny@v1")
     # What the reference cannot judge is neither worse nor as before.

@@ -8,10 +8,10 @@ import pytest
 from loop.core.errors import ConflictError, DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.people.users import Right, UserRole
-from loop.labels.expert_ratings import read_ratings_of
+from loop.labels.expert_ratings import PointScale, read_ratings_of
 from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Judgement
-from loop.ui.pages.judges import events
+from loop.ui.pages.judges import events, view
 from loop.ui.pages.readers import label_panel
 from loop.ui.pages.review import events as review_events
 from tests.judge.scenes import call, rate, tell
@@ -47,6 +47,19 @@ def context(judged, tmp_path):
     root = shutil.copytree(judged.root, tmp_path / "ws")
     with opened(WorkspacePaths(root)) as found:
         yield found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "offered"),
+    [(1, 5, 5), (0, 10, 11), (0, 11, 0), (0, 2.5, 0), (0.5, 3, 0)],
+)
+def test_points_of_a_short_scale_are_chosen_and_others_typed(
+    context, low, high, offered
+):
+    """A scale of at most eleven whole points."""
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    task = replace(desk.task, scale=PointScale(low, high))
+    assert len(view._points(replace(desk, task=task))) == offered
 
 
 def come(context, *roles, right=Right.JUDGE, case="p1", **data):

@@ -508,6 +508,19 @@ def test_a_rating_ends_the_text(text, rating):
 
 
 @pytest.mark.parametrize(
+    ("end", "noted"),
+    [
+        *(("[RESULT] 4", False), ("[RESULT]: 4", False), ("[SCORE] 4", True)),
+        *(("Score: 4", True), ("[RESULT] (4)", True), ("[RESULT] 4/5", True)),
+    ],
+)
+def test_a_result_that_is_not_written_as_asked_is_a_repair(end, noted):
+    """A judge that always does so should be told another form."""
+    repairs = read("rating_text", f"Good. {end}").repairs
+    assert ("a result spelled differently" in repairs) == noted
+
+
+@pytest.mark.parametrize(
     ("text", "side"),
     [
         ("The first is better. [RESULT] A", "A"),

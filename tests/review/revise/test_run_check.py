@@ -358,6 +358,7 @@ def test_an_engine_that_repeats_itself_has_one_draw(setting, store, draft):
     with pytest.raises(EngineError, match="more draws show nothing"):
         check(setting, store, draft, Examination(draws=3))
     checked = check(setting, store, draft, Examination(draws=1))
+    assert [one.spec.draw for one in store.find_runs()] == [0, 0]
     assert checked.check.over_draws is None
     assert "form" not in evidence(checked)
 
