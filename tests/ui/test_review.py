@@ -199,6 +199,19 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, contex
     assert ann.open(after)["phrase"] == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "language"), [("mixed", "zh"), ("en", "en"), ("zh", "zh")]
+)
+def test_the_language_of_a_text_of_many_is_told_by_its_words(
+    ann, monkeypatch, said, language
+):
+    """That of others is what their cohort says."""
+    facts = state.ReviewCohort(said, frozenset(), False)
+    monkeypatch.setattr(view, "cohort_facts", lambda *_: facts)
+    found = view._language(ann.visit(Right.JUDGE), on(ann, "f1"), "双肺纹理清晰。")
+    assert found == language
+
+
 @pytest.mark.parametrize("sent", ["[" * 100_000, "{", None, 7, '{"a": 1}'])
 def test_what_a_browser_sends_that_is_no_list_or_text_is_nothing(sent):
     """However deep it is nested."""

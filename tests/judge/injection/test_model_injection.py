@@ -195,6 +195,19 @@ def test_a_later_attempt_counts(tell):
     assert found.model.attempts == {"severity": 3}
 
 
+def test_a_report_that_fails_does_not_stop_the_next_one(tell):
+    """Each is judged by itself."""
+    intact = WITH_LARGE.replace("intact", "whole")
+    tell(lambda text: rewrite(intact, LARGE) if "whole" in text else rewrite(REPORT))
+    reports = {"a": REPORT, "b": REPORT.replace("intact", "whole"), "c": REPORT}
+    options = InjectionOptions(errors="d", numbers=(1,), harmless=False)
+    with ErrorWriter.open(None, options.written, "told:x") as writer:
+        found = inject_by_model(reports, writer, options, region="chest")
+    assert [one.id for one in found.pairs] == ["b-d1"]
+    assert found.model.accepted == {1: 1}
+    assert found.model.attempts == {"severity": 2 * MOST_ATTEMPTS + 1}
+
+
 def test_the_validator_refuses_and_is_not_believed_unread(tell):
     """It is shown what passed only."""
     right = [rewrite(WITH_LARGE, LARGE)]

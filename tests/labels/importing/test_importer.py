@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Mark
+from loop.core.records import Item, Mark
 from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
+from loop.labels.importing import importer
 from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.openi import crosswalk_digest
 from loop.labels.importing.source import ROLES, describe_columns
@@ -394,3 +395,15 @@ def test_every_known_header_is_described(taxonomy: Taxonomy) -> None:
     words = describe_columns(taxonomy)
     assert all(name in words for names in ROLES.values() for name in names)
     assert "Pleural Effusion" in words
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(tmp_path):
+    """And not which case was written, which may be a name."""
+    full = Path("/dev/full")
+    item = Item(id="Doe", variables={"text": "Clear. " * 100_000})
+    with (
+        full.open("wb") as stream,
+        pytest.raises(WriteError, match=r"/dev/full.*No space left") as caught,
+    ):
+        importer._write_line(stream, item, full)
+    assert "Doe" not in str(caught.value)
