@@ -16,7 +16,7 @@ from loop.judge.radjudge import (
     read_radjudge,
 )
 from loop.judge.radjudge_text import radjudge_data as result_data
-from loop.judge.radjudge_text import total_rows
+from loop.judge.radjudge_text import radjudge_notes, total_rows
 from tests.judge.radjudge_file import radjudge_data, ranking, write_radjudge
 from tests.judge.scenes import errors, tell
 
@@ -44,6 +44,22 @@ def graded(tmp_path, expected, values, **options):
         name="m", title="M", lower=lower, values=np.array(values), signature="m"
     )
     return grade_rankings(given, scores, **options)
+
+
+def test_what_was_scored_without_context_is_named_where_tests_need_it(tmp_path):
+    """And nothing is said where none does."""
+    notes = []
+    for context in ({}, {"C1": "A man of 80."}):
+        path = write_radjudge(tmp_path / "r.json", one("C1 > C2", "a", "b", **context))
+        given = read_radjudge(path)
+        scores = PairScores(
+            name="m", title="M", lower=False, values=np.array([1, 0]), signature="m"
+        )
+        notes.append(" ".join(radjudge_notes(given, [grade_rankings(given, scores)])))
+    assert "depend on the patient" not in notes[0]
+    assert (
+        "1 tests depend on the patient" in notes[1] and "applicable to M:" in notes[1]
+    )
 
 
 @pytest.mark.parametrize(

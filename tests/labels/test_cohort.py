@@ -10,9 +10,11 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Item
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
+    case_line,
     iter_items,
     list_cohorts,
     read_cohort,
@@ -293,3 +295,11 @@ def test_a_ledger_that_runs_in_a_circle_is_refused(earlier):
     record = CohortRecord(name="dev", added={}, references={2: {"corrects": earlier}})
     with pytest.raises(LedgerError, match="dev:ref2 corrects"):
         record.origin(2)
+
+
+def test_texts_are_kept_as_they_are_written():
+    """Chinese as well: a person can read it, and it takes half the bytes."""
+    item = Item(id="a", variables={"text": "双肺纹理清晰。"}, language="zh")
+    assert case_line(item).decode() == (
+        '{"case_id": "a", "text": "双肺纹理清晰。", "language": "zh"}\n'
+    )

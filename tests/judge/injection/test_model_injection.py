@@ -208,6 +208,15 @@ def test_a_report_that_fails_does_not_stop_the_next_one(tell):
     assert found.model.attempts == {"severity": 2 * MOST_ATTEMPTS + 1}
 
 
+def test_each_kind_of_error_has_its_own_prompt(tell):
+    """One engine is asked with each of them."""
+    asked = tell([rewrite(WITH_LARGE, LARGE)])
+    found = write(kind="cd")
+    assert {*found.model.attempts} == {"location", "severity"}
+    assert {"inject_c@v1", "inject_d@v1"} <= {*found.model.facts.prompts}
+    assert len({text for looking, text in asked if not looking}) == 2
+
+
 def test_the_validator_refuses_and_is_not_believed_unread(tell):
     """It is shown what passed only."""
     right = [rewrite(WITH_LARGE, LARGE)]
