@@ -21,7 +21,7 @@ from loop.optimize.discovery.kept_draft import (
     read_kept_draft,
 )
 from loop.optimize.discovery.taxonomy_draft import PhraseCounts, dump_taxonomy_draft
-from loop.ui.pages.discover import events, state
+from loop.ui.pages.discover import events, state, view
 from tests.optimize.discovery.made_reports import add_cohort, reports
 from tests.ui.visits import opened, until, visit
 
@@ -257,6 +257,22 @@ def test_a_form_that_was_begun_is_there_after_a_reload(context):
     events.begin(begun, "", "made")
     decide(context, "scoliosis", "drop")
     assert "data-begun" not in look(context).clusters
+
+
+def test_what_stops_the_change_from_being_read_is_said_and_nothing_is_offered(
+    context, monkeypatch
+):
+    """A reference that was edited, for example; the clusters stay on the page."""
+
+    def refuse(_):
+        raise DataError("the reference of x was edited & must be imported again")
+
+    decide(context, "degenerative", "name", **SPINE)
+    monkeypatch.setattr(view, "read_change", refuse)
+    shown = look(context, UserRole.EDITOR)
+    assert "edited &amp; must be imported again" in shown.change
+    assert "scoliosis" in shown.clusters
+    assert shown.deciding.visible is False
 
 
 def test_the_draft_is_taken_as_it_was_seen(context, discovered, monkeypatch):
