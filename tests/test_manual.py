@@ -66,6 +66,7 @@ MASKS = (
     (r"[A-Za-z0-9+/]{40,}=+", "KEY"),
     # Before a time the number of a ledger entry stands, and "s" for "signed".
     (r"\b\d+(\.\d+)? (ms|s|seconds)\b(?! +(TIME|DATE))", "DURATION"),
+    (r'"latency_s":[^,}]+', '"latency_s":DURATION'),
     (r"\b[\d,]+ cases/s\b", "RATE"),
     (re.escape(__version__), "VERSION"),
 )
