@@ -88,8 +88,8 @@ def merge_votes(
     new: Votes,
     taxonomy: Taxonomy,
     *,
-    replace: bool = False,
-    sealed: bool = False,
+    replace: bool,
+    sealed: bool,
 ) -> MergedVotes:
     """Return the votes of `new` and those of all other readers in `kept`.
 

@@ -87,6 +87,19 @@ def test_systems_are_ranked_and_every_number_is_signed(folder):
 
 
 @pytest.mark.slow
+def test_a_table_of_metrics_has_three_systems_at_most(folder):
+    """A fourth one would not fit on a line; it has a table after the first."""
+    rows = [(f"c{n:02}", NORMAL) for n in range(20)]
+    for name in ("third", "fourth"):
+        write(folder / f"{name}.csv", rows)
+    files = ("copy.csv", "normal.csv", "third.csv", "fourth.csv")
+    quick = ("--resamples", "20", "--permutations", "20", "--metric", "bleu_4")
+    told = run(*files, "-r", "ref.csv", *quick).stdout
+    heads = [line.split() for line in told.splitlines() if line.startswith("metric ")]
+    assert [len(head) for head in heads] == [4, 2]
+
+
+@pytest.mark.slow
 def test_the_order_of_rows_changes_nothing(folder):
     """Rows are joined by id: reversed and shuffled files give the same numbers."""
     before = data_of("copy.csv", "normal.csv", "-r", "ref.csv")

@@ -137,6 +137,9 @@ def test_the_rules_of_reading_are_found_in_the_instructions():
     )
     shipped = read_version(WorkspacePaths(bundled()), "extractor@v9")
     assert len(read_rules(shipped)) == 8
+    # Also where the frozen blocks of the other template are malformed.
+    torn = replace(VERSION, system="{# frozen: answer #}\nAnswer.")
+    assert read_rules(torn) == read_rules(VERSION)
 
 
 def test_a_general_rule_joins_the_rules_of_reading_under_its_verdict():

@@ -302,6 +302,7 @@ def test_a_file_of_words_needs_a_language_that_can_be_read(made, language, says)
     [
         ({"min_reports": 4}, "5 or more, got 4"),
         ({"longest": 0}, "1 to 6 words, got 0"),
+        ({"cut": 0.0}, r"\(0, 1\), got 0"),
         ({"cut": 1.0}, r"\(0, 1\), got 1"),
     ],
 )
@@ -343,6 +344,8 @@ def test_json_is_one_object(made):
         ("made", "--take", "x"),
         ("made", "--why", "x"),
         ("made", "--dry-run"),
+        ("made", "--cut", "0"),
+        ("made", "--cut", "1"),
         ("--take", "x", "--html", "y"),
         ("--take", "x", "--csv", "y"),
         ("--take", "x", "--draft", "y"),
