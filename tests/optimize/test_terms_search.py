@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -337,6 +338,11 @@ def test_the_page_tells_the_search_without_case_text(taught):
     assert "Film number" not in page
     assert "base is imaged" not in page
     assert report.drafts[0].ref in page
+    figure = page[page.index("<svg") : page.index("</svg>")]
+    width, height = re.search(r'viewBox="0 0 (\d+)\S* (\d+)', figure).groups()
+    for axis, most in (("x", width), ("y", height)):
+        places = [float(one) for one in re.findall(rf' {axis}="(-?[\d.]+)"', figure)]
+        assert min(places) >= 0 and max(places) < float(most)
 
 
 def test_the_page_of_a_search_that_found_nothing_says_so(bench):
