@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -373,6 +374,17 @@ def test_an_actor_of_ray_starts_the_server_it_asks(place, tmp_path):
     assert made.plan.engine_identity["server"]["runner"] == "server"
     assert made.rows == sum(made.statuses.values()) == 2
     assert not any(text in ended.stderr for text in texts.values())
+    ends = time.monotonic() + 20
+    while serving_own := find_processes(f"{place.model}/"):
+        assert time.monotonic() < ends, serving_own
+        time.sleep(0.2)
+
+
+def find_processes(word):
+    """Return the ids of the processes with a word in their command."""
+    found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            assert place.own.partition(":")[2].encode() not in path.read_bytes()
+            if word.encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
