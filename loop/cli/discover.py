@@ -206,9 +206,7 @@ def _say_kept(carried: CarriedDecisions) -> None:
         f"decided and gone: {carried.lost}"
     )
     if carried.reset:
-        say(
-            f"{carried.reset} decisions were reset because their label no longer exists"
-        )
+        say(f"reset to undecided, since their label no longer exists: {carried.reset}")
 
 
 def _take(

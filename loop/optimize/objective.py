@@ -254,6 +254,8 @@ class Objective:
 
     def _refuse_failures(self, digest: str, failed: Sequence[int]) -> None:
         """Stop where the engine fails too often to compare anything."""
+        if not failed:
+            return
         # A case that fails is asked again at every look, and counts once.
         self._lost.update((digest, row) for row in failed)
         lost = len(self._lost)
@@ -261,7 +263,7 @@ class Objective:
             row not in self._known[wording] for wording, row in self._lost
         )
         # A minibatch is too small to tell: the share is of all that was asked so far.
-        if not failed or lost <= MAX_FAILED * max(asked, len(self.ground.items)):
+        if lost <= MAX_FAILED * max(asked, len(self.ground.items)):
             return
         ids = [self.ground.case_ids[row] for row in failed[:_EXAMPLES]]
         raise EngineError(

@@ -353,7 +353,7 @@ def read_finished(
     -------
     Mapping[str, Any] | None
         ``spec``, ``candidates``, ``asked``, ``engines`` and ``result``; None where the
-        folder of the search was removed, or was made again by a later entry.
+        folder of the search was removed, or a later search has replaced its result.
 
     Raises
     ------

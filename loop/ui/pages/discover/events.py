@@ -86,8 +86,8 @@ def start(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutpu
             )
         if carried.reset:
             said += (
-                f" {carried.reset} decisions were reset because their label no longer "
-                "exists."
+                " Reset to undecided, since their label no longer exists: "
+                f"{carried.reset}."
             )
         return said
 
