@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import PromptTask
 from loop.judge.injection.chance import Chance
-from loop.judge.injection.inject import InjectedPair, InjectionOptions, inject_errors
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.shot_pool import SYNTHETIC, MarkedCounts, PoolPair, ShotPool, read_pool
 from loop.prompts.outputs.judged import INPUTS
@@ -41,6 +40,9 @@ from loop.run.pool_shots import (
 from loop.run.task_fields import task_of
 from loop.score.joining import pick_cases
 from loop.score.records import Joined
+
+if TYPE_CHECKING:
+    from loop.judge.injection.inject import InjectedPair
 
 _INJECTED: Final = {"a": "false_finding", "b": "omission"}
 """Letter of an injected error to its category."""
@@ -324,6 +326,9 @@ def _inject(
     categories: Sequence[str],
 ) -> list[_NamedShot]:
     """Return references with one error each, false findings and omissions in turn."""
+    # Slow to import, and most who revise a prompt have no such shots.
+    from loop.judge.injection.inject import InjectionOptions, inject_errors
+
     missing = [name for name in _INJECTED.values() if name not in categories]
     if missing:
         raise DataError(

@@ -59,7 +59,7 @@ def test_a_table_before_and_after_raises_no_alarm(seed, manner, n, labels, state
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(SEEDS, MANNERS, st.integers(20, 2000), st.integers(3, 21), st.booleans())
 def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
     """All five methods, at the stated number of cases or at none."""

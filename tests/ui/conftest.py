@@ -114,8 +114,8 @@ def shared_alone(demo_root, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """Start Debian's Chromium once for all tests."""
-    path = shutil.which("chromium")
+    """Start Debian's Chromium once for all tests, without its windows if it can."""
+    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     with sync_playwright() as driver:

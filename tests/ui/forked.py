@@ -8,6 +8,7 @@ would pay fifty times over. The command is started as people start it in
 import json
 import multiprocessing
 import os
+import signal
 import sys
 from contextlib import closing, contextmanager
 
@@ -32,7 +33,11 @@ def serving(workspace, *options):
         try:
             yield _url(reader, log)
         finally:
-            process.terminate()
+            # The second signal is that of a second Ctrl-C: not to wait for open pages.
+            for signal_number in (signal.SIGTERM, signal.SIGINT):
+                if process.is_alive():
+                    os.kill(process.pid, signal_number)
+                process.join(0.3)
             process.join(15)
             if process.is_alive():
                 process.kill()

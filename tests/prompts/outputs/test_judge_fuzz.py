@@ -18,7 +18,7 @@ from loop.prompts.outputs.weighted_errors import (
 )
 from tests.prompts.outputs.judging import CATEGORIES, PAIR, answer, counts_of, lines
 
-ANSWERS = 10_000
+ANSWERS = 4_000
 KEY = "attribute_errors"
 MARKS = '.:;()[]*#- \n"{},'
 """What is put in; digits are neither put in nor taken out: they are what is said."""

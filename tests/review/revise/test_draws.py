@@ -115,7 +115,7 @@ def find_harm(evidence):
 @pytest.mark.parametrize("repeats", [False, True], ids=["spaced", "answers alike"])
 def test_equal_versions_are_called_worse_as_seldom_as_is_said(coupling, repeats):
     """However the draws of one case hang together, at most 5 % of checks."""
-    rounds, alarms = 120, 0
+    rounds, alarms = 60, 0
     for seed in range(rounds):
         model = world(seed, coupling)
         before, after = (
@@ -127,7 +127,7 @@ def test_equal_versions_are_called_worse_as_seldom_as_is_said(coupling, repeats)
 
 def test_looking_again_while_nothing_is_shown_keeps_the_level():
     """Nonsense and harm alike: at most as often as one look may."""
-    rounds, shown, alarms = 60, 0, 0
+    rounds, shown, alarms = 30, 0, 0
     for seed in range(rounds):
         answers, expected = choose_targets(seed, 0.8, draws=9)
         for look, draws in enumerate((3, 6, 9), 1):
@@ -215,17 +215,17 @@ def targeted(seed, coupling, share=1.0):
 @pytest.mark.parametrize("coupling", COUPLINGS.values(), ids=COUPLINGS)
 def test_nonsense_has_no_surplus_although_it_fixes_many(coupling):
     """What failed once is right the next time by itself; that is not the draft's."""
-    found = [targeted(seed, coupling).surplus for seed in range(100)]
+    found = [targeted(seed, coupling).surplus for seed in range(50)]
     covered = sum(one.interval.low <= 0 <= one.interval.high for one in found)
-    assert covered >= 93
+    assert covered >= 46
     if coupling == min(COUPLINGS.values()):
         assert np.mean([one.after / one.readings for one in found]) > 0.3
 
 
 def test_a_true_correction_has_a_surplus_at_three_draws():
     """At least 17 of 20 drafts of 26 verdicts."""
-    shown = sum(targeted(seed, 0.8, 1 / 3).surplus.shown for seed in range(60))
-    assert shown >= 51
+    shown = sum(targeted(seed, 0.8, 1 / 3).surplus.shown for seed in range(40))
+    assert shown >= 34
 
 
 def test_with_the_draws_what_can_be_shown_gets_smaller():
