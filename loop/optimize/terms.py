@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from loop.core.paths import WorkspacePaths
 from loop.core.records import (
@@ -52,6 +53,7 @@ from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
 from loop.review.verdict import Judgement
 from loop.stats.paired import holm
+from loop.stats.resampling import one_thread
 
 REVISION: Final = 2
 """Raised whenever the same cases may give other proposals."""
@@ -268,14 +270,16 @@ class TermMiner:
         """
         rows = rows[~self._failed[rows]]
         positive = (self._ground.truth[rows] == 1).astype(np.float32)
-        right = self._stated[:, rows].astype(np.float32) @ positive
         found: list[TermProposal] = []
         tested = 0
-        for column, label in enumerate(self._ground.labels):
-            if label in labels and self._ground.scored[column]:
-                made = self._mine_label(column, rows, right[:, column], least_gain)
-                found += made.proposals
-                tested += made.tested
+        # For thousands of small products, threads cost more than they save.
+        with one_thread():
+            right = self._stated[:, rows].astype(np.float32) @ positive
+            for column, label in enumerate(self._ground.labels):
+                if label in labels and self._ground.scored[column]:
+                    made = self._mine_label(column, rows, right[:, column], least_gain)
+                    found += made.proposals
+                    tested += made.tested
         found.sort(key=lambda one: (-one.gain, one.id))
         return MinedTerms(tuple(found), tested)
 
@@ -743,13 +747,32 @@ def _contrasts(
     How likely it is that so many of the cases of a wording are positive, if it had
     nothing to do with the label (Fisher's exact test).
     """
-    # The page of a draft imports this module, and shows it without testing anything.
-    from scipy.stats import hypergeom
-
     pairs, places = np.unique(np.stack([right, wrong]), axis=1, return_inverse=True)
-    right, wrong = pairs
-    p = hypergeom.sf(right - 1, positives + negatives, positives, right + wrong)
-    return holm(np.clip(p, 0, 1)[places.ravel()].tolist())
+    p = [
+        _as_many_or_more(int(few), int(few + other), positives, negatives)
+        for few, other in pairs.T
+    ]
+    return holm([p[place] for place in places.ravel()])
+
+
+def _as_many_or_more(right: int, drawn: int, positives: int, negatives: int) -> float:
+    """Return the upper tail of the hypergeometric distribution.
+
+    Summed from the logarithms of its terms: `scipy.stats` takes longer to import than
+    all that is tested here.
+    """
+    found = np.arange(right, min(positives, drawn) + 1)
+    chances = np.exp(
+        _log_ways(positives, found)
+        + _log_ways(negatives, drawn - found)
+        - _log_ways(positives + negatives, drawn)
+    )
+    return min(float(chances.sum()), 1.0)
+
+
+def _log_ways(of: int, some: Any) -> Any:
+    """Return the logarithm of the binomial coefficient; -inf where there is no way."""
+    return gammaln(of + 1) - gammaln(some + 1) - gammaln(of - some + 1)
 
 
 def _holds(wording: str, words: Sequence[str]) -> bool:

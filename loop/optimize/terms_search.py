@@ -19,7 +19,7 @@ from loop.optimize.splits import NestedSplit, Rows, SeenCases
 from loop.optimize.terms import LEVELS, TermMiner, TermProposal, apply_proposals
 from loop.prompts.version import PromptVersion
 
-CURVE_POINTS: Final = 10
+CURVE_POINTS: Final = 6
 """Points of the curve after its first, at most."""
 
 

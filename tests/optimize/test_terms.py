@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from loop.core.records import Guide, Value
+from loop.optimize import terms
 from loop.optimize.mentions import find_wordings, read_mentions, read_sentences
 from loop.optimize.objective import open_objective
 from loop.optimize.terms import (
@@ -270,3 +272,14 @@ def test_proposals_go_to_their_part_of_the_guide(taught):
 def test_an_id_names_a_proposal(kind):
     """It is what a refusal remembers."""
     assert proposal(kind, "a: b").id == f"{EFFUSION}:{kind}:a: b"
+
+
+@pytest.mark.parametrize("positives, negatives", [(1, 1), (12, 288), (40, 7)])
+def test_a_contrast_is_fishers_exact_test(positives, negatives):
+    """One-sided, as SciPy has it; a wording of no positive tells nothing."""
+    for right in range(positives + 1):
+        for wrong in {0, 1, negatives // 2, negatives}:
+            drawn = right + wrong
+            p = terms._as_many_or_more(right, drawn, positives, negatives)
+            wanted = hypergeom.sf(right - 1, positives + negatives, positives, drawn)
+            assert p == pytest.approx(wanted, rel=1e-9)

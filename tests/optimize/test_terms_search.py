@@ -224,7 +224,7 @@ def test_a_dry_run_asks_and_writes_nothing(taught):
     forecast = forecast_search(taught.workspace, asked)
     assert [part.cases for part in forecast.parts] == [(36,) * 5, (12,) * 5, (12,) * 5]
     assert forecast.not_estimable == ()
-    assert (forecast.answering.requests, forecast.answering.prompt_tokens) == (1740, 0)
+    assert (forecast.answering.requests, forecast.answering.prompt_tokens) == (1260, 0)
     assert forecast.exact
     assert not (taught.workspace.private / "optimize").exists()
 
