@@ -442,5 +442,9 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
         for objection in one.objections:
             say_wrapped("  - ", objection)
     if report.drafts:
-        best = report.drafts[0].ref
-        say(f'commit it with `ranloop draft commit {best} --why "..."`')
+        best = report.drafts[0]
+        command = f'ranloop draft commit {best.ref} --why "..."'
+        if best.objections:
+            say(f'commit it in spite of that with `{command} --override "..."`')
+        else:
+            say(f"commit it with `{command}`")

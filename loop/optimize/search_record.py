@@ -228,7 +228,8 @@ class SearchFolder:
             action="searched",
             subject=spec.prompt,
             reason=(
-                f"{spec.optimizer} scored {data['candidates']:,} candidates on "
+                f"{spec.optimizer} scored {data['candidates']:,} "
+                f"{'candidate' if data['candidates'] == 1 else 'candidates'} on "
                 f"{spec.cohort}"
             ),
             payload={

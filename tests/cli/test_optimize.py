@@ -1,6 +1,7 @@
 """A search from the command line."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,10 +11,12 @@ from typer.testing import CliRunner
 from loop.cli import history, optimize
 from loop.cli.console import ProgressBar
 from loop.cli.main import app as whole_app
+from loop.cli.optimize import _print_end
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.engines import base
 from loop.optimize.nested_search import SearchEffort
+from loop.optimize.search import SearchRequest, search_prompt
 from loop.optimize.search_report import Optimizer
 from loop.prompts.catalog import list_drafts
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -99,6 +102,21 @@ def test_proposals_become_the_verdicts_of_whoever_accepts_them(bench, tmp_path):
     assert made.draft.guide(EFFUSION).terms == ("collection",)
     assert made.draft.guide(LESION).terms == ("nodule or mass",)
     assert len(kept) == 2
+
+
+def test_what_commits_a_draft_is_told_with_what_its_check_says(bench, capsys):
+    """Objections need an override, and the command that is shown has one."""
+    asked = SearchRequest(prompt="tiny", cohort="dev")
+    report = search_prompt(bench.workspace, asked, SEARCHER)
+    (draft,) = report.drafts
+    _print_end(report, accepted=False)
+    command = f"ranloop draft commit {draft.ref} --why"
+    assert capsys.readouterr().out.endswith(f'commit it with `{command} "..."`\n')
+    draft = draft._replace(objections=("a label may be worse",))
+    _print_end(replace(report, drafts=(draft,)), accepted=False)
+    told = capsys.readouterr().out
+    assert "its check objects\n  - a label may be worse\n" in told
+    assert told.endswith(f'in spite of that with `{command} "..." --override "..."`\n')
 
 
 def test_json_is_one_object(bench):

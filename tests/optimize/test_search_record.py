@@ -73,6 +73,14 @@ def test_a_finished_search_gives_its_result_again(workspace):
     assert entry.payload["candidates"] == 40
 
 
+def test_one_candidate_is_no_candidates(workspace):
+    """An auditor reads the entry."""
+    with open_search(workspace, spec_of(), SEARCHER) as folder:
+        folder.finish({"best": 1}, candidates=1, asked=60)
+    (entry,) = searched(workspace)
+    assert entry.reason == "terms scored 1 candidate on dev"
+
+
 def test_a_kill_before_the_entry_loses_nothing(workspace, monkeypatch):
     """The entry is made when the search is opened again."""
     with open_search(workspace, spec_of(), SEARCHER) as folder:
