@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from loop.cli.cohort_report import (
+    after_votes,
     import_dry_run_data,
     pair_data,
     say_import,
@@ -359,7 +360,7 @@ def votes(
     if dry_run:
         say("dry run: nothing was changed; this is what the votes would make")
     say_votes(report)
-    say(f"next: {_AGAIN if dry_run else f'ranloop agreement {name}'}")
+    say(f"next: {_AGAIN if dry_run else after_votes(report)}")
 
 
 def ratings(

@@ -184,6 +184,13 @@ def _examples(report: ImportReport, kind: str) -> str:
     return f" ({', '.join(map(quote_id, found))})" if found else ""
 
 
+def after_votes(report: VotesReport) -> str:
+    """Return the command to go on with: one reader alone agrees with nobody."""
+    if len(report.readers) > 1:
+        return f"ranloop agreement {report.cohort}"
+    return f"ranloop evaluate latest:PROMPT:{report.cohort}"
+
+
 def say_votes(report: VotesReport) -> None:
     """Print whose votes count now, what they make, and what is lost."""
     say(

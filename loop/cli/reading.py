@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.cohort_report import say_votes, votes_data
+from loop.cli.cohort_report import after_votes, say_votes, votes_data
 from loop.cli.console import (
     ActorOption,
     JsonOption,
@@ -578,7 +578,7 @@ def say_published(published: Published, *, dry_run: bool = False) -> None:
     again = (
         f"ranloop reading publish {votes.cohort} --why REASON --expect {votes.digest}"
     )
-    say(f"next: {again if dry_run else f'ranloop agreement {votes.cohort}'}")
+    say(f"next: {again if dry_run else after_votes(votes)}")
 
 
 def published_data(published: Published) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def radjudge_notes(given: RadJudge, found: Sequence[RankingResult]) -> list[str]
     blind = [one.scores.title for one in found if not one.with_context]
     if context and blind:
         told.append(
-            f"{context} tests depend on the patient. They are not applicable to "
+            f"Tests that depend on the patient ({context}) are not applicable to "
             f"{', '.join(blind)}: these scores were made without that context."
         )
     equal = sum(one.ties for one in given.tests)
