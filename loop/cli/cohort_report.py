@@ -185,10 +185,12 @@ def _examples(report: ImportReport, kind: str) -> str:
 
 
 def after_votes(report: VotesReport) -> str:
-    """Return the command to go on with: one reader alone agrees with nobody."""
+    """Return the command to go on with: agreement needs open votes of two readers."""
+    if report.sealed:
+        return f"ranloop freeze PROMPT --cohort DEV --holdout {report.cohort}"
     if len(report.readers) > 1:
         return f"ranloop agreement {report.cohort}"
-    return f"ranloop evaluate latest:PROMPT:{report.cohort}"
+    return f"ranloop run PROMPT --cohort {report.cohort}"
 
 
 def say_votes(report: VotesReport) -> None:

@@ -445,6 +445,6 @@ def _print_end(report: SearchReport, *, accepted: bool) -> None:
         best = report.drafts[0]
         command = f'ranloop draft commit {best.ref} --why "..."'
         if best.objections:
-            say(f'commit it in spite of that with `{command} --override "..."`')
+            say(f'commit it anyway with `{command} --override "..."`')
         else:
             say(f"commit it with `{command}`")

@@ -53,7 +53,6 @@ from loop.prompts.lint import is_pattern
 from loop.prompts.version import PromptVersion
 from loop.review.verdict import Judgement
 from loop.stats.paired import holm
-from loop.stats.resampling import one_thread
 
 REVISION: Final = 2
 """Raised whenever the same cases may give other proposals."""
@@ -270,16 +269,14 @@ class TermMiner:
         """
         rows = rows[~self._failed[rows]]
         positive = (self._ground.truth[rows] == 1).astype(np.float32)
+        right = self._stated[:, rows].astype(np.float32) @ positive
         found: list[TermProposal] = []
         tested = 0
-        # For thousands of small products, threads cost more than they save.
-        with one_thread():
-            right = self._stated[:, rows].astype(np.float32) @ positive
-            for column, label in enumerate(self._ground.labels):
-                if label in labels and self._ground.scored[column]:
-                    made = self._mine_label(column, rows, right[:, column], least_gain)
-                    found += made.proposals
-                    tested += made.tested
+        for column, label in enumerate(self._ground.labels):
+            if label in labels and self._ground.scored[column]:
+                made = self._mine_label(column, rows, right[:, column], least_gain)
+                found += made.proposals
+                tested += made.tested
         found.sort(key=lambda one: (-one.gain, one.id))
         return MinedTerms(tuple(found), tested)
 
@@ -749,8 +746,8 @@ def _contrasts(
     """
     pairs, places = np.unique(np.stack([right, wrong]), axis=1, return_inverse=True)
     p = [
-        _as_many_or_more(int(few), int(few + other), positives, negatives)
-        for few, other in pairs.T
+        _as_many_or_more(one, one + other, positives, negatives)
+        for one, other in pairs.T.tolist()
     ]
     return holm([p[place] for place in places.ravel()])
 

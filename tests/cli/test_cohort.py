@@ -174,6 +174,22 @@ def test_a_second_reader_makes_agreement_possible(call: Command, files: Path) ->
     assert data["readers"] == ["A", "D"]
 
 
+@pytest.mark.parametrize("role", ["dev", "holdout"])
+def test_what_comes_after_votes_can_be_done(
+    call: Command, files: Path, role: str
+) -> None:
+    """Agreement of one reader, or on sealed votes, would be refused."""
+    source = str(files / "reports.csv")
+    call("cohort", "import", source, "--name", "mine", "--role", role)
+    told = []
+    for reader in ("A", "D"):
+        said = call("cohort", "votes", "mine", _votes_of(files, reader)).stdout
+        told.append(said.splitlines()[-1].removeprefix("next: ranloop "))
+    freeze = "freeze PROMPT --cohort DEV --holdout mine"
+    wanted = ["run PROMPT --cohort mine", "agreement mine"]
+    assert told == (wanted if role == "dev" else [freeze] * 2)
+
+
 def test_replaced_votes_are_named(call: Command, files: Path) -> None:
     """Without --replace nothing changes; with it the loss is counted, by reader."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")

@@ -116,7 +116,7 @@ def test_what_commits_a_draft_is_told_with_what_its_check_says(bench, capsys):
     _print_end(replace(report, drafts=(draft,)), accepted=False)
     told = capsys.readouterr().out
     assert "its check objects\n  - a label may be worse\n" in told
-    assert told.endswith(f'in spite of that with `{command} "..." --override "..."`\n')
+    assert told.endswith(f'commit it anyway with `{command} "..." --override "..."`\n')
 
 
 def test_json_is_one_object(bench):

@@ -125,23 +125,6 @@ def test_equal_versions_are_called_worse_as_seldom_as_is_said(coupling, repeats)
     assert alarms <= binom.ppf(0.999, rounds, RULE.alpha)
 
 
-def test_looking_again_while_nothing_is_shown_keeps_the_level():
-    """Nonsense and harm alike: at most as often as one look may."""
-    rounds, shown, alarms = 30, 0, 0
-    for seed in range(rounds):
-        answers, expected = choose_targets(seed, 0.8, draws=9)
-        for look, draws in enumerate((3, 6, 9), 1):
-            part = DrawnAnswers(*(side[:draws] for side in answers))
-            evidence = weigh_draws(part, expected, RULE, look)
-            if evidence.surplus.shown or find_harm(evidence):
-                break
-        shown += evidence.surplus.shown
-        alarms += bool(find_harm(evidence))
-    # Half of the level lies on the side of a surplus above zero.
-    assert shown <= binom.ppf(0.999, rounds, RULE.alpha / 2)
-    assert alarms <= binom.ppf(0.999, rounds, RULE.alpha)
-
-
 def test_later_looks_show_what_the_first_could_not():
     """A correction of a third of the errors, of few verdicts."""
     shown = {3: 0, 6: 0, 9: 0}
