@@ -109,6 +109,7 @@ def _by_word() -> dict[str, tuple[str, ...]]:
 
 
 _LANGUAGES_OF = _by_word()
+_FOREIGN = frozenset(one for one, codes in _LANGUAGES_OF.items() if codes != ("en",))
 
 
 class _Letters(NamedTuple):
@@ -158,6 +159,8 @@ def _guess_latin(text: str) -> str:
     `UNKNOWN`.
     """
     found = words(text)
+    if text.isascii() and _FOREIGN.isdisjoint(found):
+        return "en"
     hits = Counter[str]()
     # Counted before they are spread over languages: most words are of none.
     for codes, number in Counter(map(_LANGUAGES_OF.get, found)).items():

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ from functools import partial
 from itertools import compress
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from loop.core.errors import EngineError
 from loop.core.paths import WorkspacePaths, material
@@ -204,6 +205,7 @@ def _start(request: AnnotationRequest, parent: int) -> None:
     global _runner
     gc.set_threshold(_NEW_OBJECTS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     runner = _runner = request.open()
     # Such a process runs no other exit handlers, and its store lies in a folder.
     Finalize(runner, runner.close, exitpriority=0)
@@ -216,6 +218,16 @@ def _start(request: AnnotationRequest, parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _start_method() -> Literal["fork", "spawn"]:
+    """Return how processes start: as copies of this one, or each from nothing.
+
+    A copy has all modules at once, which takes seconds otherwise. But it has no other
+    thread, and would wait for ever for a lock that one of them held.
+    """
+    alone = threading.active_count() == 1
+    return "fork" if sys.platform == "linux" and alone else "spawn"
 
 
 def _open_engine() -> None:
@@ -248,7 +260,7 @@ class ShardProcesses:
         self._workers = workers
         self._pool = ProcessPoolExecutor(
             workers,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=multiprocessing.get_context(_start_method()),
             initializer=_start,
             initargs=(self._request, os.getpid()),
         )

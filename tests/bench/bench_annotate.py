@@ -28,11 +28,12 @@ from pathlib import Path
 
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Prompt
-from loop.engines.base import Settings, get_engine
+from loop.engines.base import Settings
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.release.annotation import AnnotationOptions, corpus_rows
 from loop.release.load import find_request
+from loop.run.asking import load_engine
 from loop.run.shards import as_items
 from tests.bench.bench_memory import MIMIC_CXR, write_reports
 
@@ -50,7 +51,7 @@ def engine_alone(source: Path) -> float:
         for row in corpus_rows(source, None, AnnotationOptions().reading):
             yield from plan(as_items([row])[0])
 
-    engine = get_engine("rules", Settings(labels=bundled() / "labels"))
+    engine = load_engine("rules", Settings(labels=bundled() / "labels"))
     began = time.perf_counter()
     for _ in engine.complete(prompts()):
         pass

@@ -29,10 +29,11 @@ from time import perf_counter
 
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Engine, Settings, get_engine
+from loop.engines.base import Engine, Settings
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
+from loop.run.asking import load_engine
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import Store
@@ -86,9 +87,7 @@ def make_engine(name: str) -> Engine:
     """Return a fresh engine, so that neither side inherits the other's memory."""
     if name == "echo":
         return Echo()
-    from loop.engines import rules  # noqa: F401
-
-    return get_engine(name, Settings(labels=bundled() / "labels"))
+    return load_engine(name, Settings(labels=bundled() / "labels"))
 
 
 def prepare(options: argparse.Namespace) -> tuple[str, list[Item], RunSpec, Work]:

@@ -1,5 +1,8 @@
 """The engine under garbage: no crash, no invented evidence, linear time."""
 
+import random
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from loop.core.records import Item, Prompt, PromptFrame
 from loop.engines.base import Settings, get_engine
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
+from loop.engines.rules.sections import SectionFinder
 from tests.calls import count_calls
 from tests.engines.reading import CUES, entries, guide
 
@@ -195,3 +199,32 @@ def test_nothing_is_read_without_cues(tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(DataError, match="no cue files in "):
             read_cues(folder)
+
+
+def test_headings_are_those_that_one_search_would_find():
+    """They are looked for in few places; a search of every place is too slow."""
+    names = [name for cues in CUES for kind in cues.sections for name in kind[1]]
+    either = "|".join(
+        re.escape(name).replace(r"\ ", r"\s+")
+        for name in sorted(names, key=len, reverse=True)
+    )
+    slow = re.compile(
+        rf"(?:^|(?<=\n)|(?<=[.!?;。；])|(?<=\s)(?=(?-i:[A-Z]{{4}})))[ \t]*"
+        rf"(?:\d+[.)]\s*)?({either})[ \t]*(?:[:：]|(?<=(?-i:[A-Z]))\r?\n)",
+        re.IGNORECASE,
+    )
+    rng = random.Random(8)
+    pieces = [
+        *(change(name) for name in names for change in (str, str.upper, str.title)),
+        *("\n", "\r\n", ". ", " ", "  ", "\t", ":", "：", ";", "。", "1) ", "2.\n"),
+        *("No effusion", "PORT", "\u017ftudy", "\xa0", "ends in findings"),
+    ] + [":", "\n", ". "] * 60
+    finder, found = SectionFinder(CUES), 0
+    for _ in range(4_000):
+        text = "".join(rng.choices(pieces, k=rng.randint(1, 25)))
+        wanted = [(one.span(), one.group(1)) for one in slow.finditer(text)]
+        assert [
+            (one.span(), one.group(1)) for one in finder._headings(text)
+        ] == wanted, text
+        found += len(wanted)
+    assert found > 1_500

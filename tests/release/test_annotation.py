@@ -626,6 +626,22 @@ def test_killed_at_any_point_it_goes_on_and_loses_nothing(tmp_path, workers, poi
     assert compare_annotations(whole, out).differing == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux only")
+def test_workers_are_copies_unless_a_thread_could_hold_a_lock():
+    """A copy has no other thread: a lock that one held would never be free in it."""
+    script = """
+import threading
+from loop.release.shard_makers import _start_method
+alone = _start_method()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(alone, _start_method())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["fork", "spawn"]
+
+
 @pytest.mark.slow
 def test_a_killed_worker_is_told_and_what_was_made_stays(tmp_path):
     """The process says what to do next, and the same command does it."""
@@ -633,11 +649,8 @@ def test_a_killed_worker_is_told_and_what_was_made_stays(tmp_path):
     out = tmp_path / "out"
     process = start(tmp_path, source, out, 2)
     wait_for(out, 5, process)
-    workers = [
-        one
-        for one in children(process.pid)
-        if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()
-    ]
+    workers = children(process.pid)
+    assert len(workers) == 2
     os.kill(workers[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1

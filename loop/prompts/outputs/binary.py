@@ -41,10 +41,12 @@ it. It is absent otherwise: there is no third value.
         Never raises and never guesses; "uncertain" is no value here.
         """
         reading = super().read(text, fields, item)
+        # Looked up once: a member of an enumeration costs more than to compare it.
+        uncertain = Value.UNCERTAIN
         unsure = [
             name
             for name, field in (reading.fields or {}).items()
-            if field.value == Value.UNCERTAIN
+            if field.value == uncertain
         ]
         if not unsure:
             return reading
