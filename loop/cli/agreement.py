@@ -23,6 +23,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.ceiling import (
     Ceiling,
@@ -229,7 +230,8 @@ def _print(report: AgreementReport, *, pairs: bool) -> None:
         else "left out"
     )
     say(
-        f"{report.cohort}: {report.cases} cases, {len(report.readers)} readers; "
+        f"{report.cohort}: {counted(report.cases, 'case')}, "
+        f"{counted(len(report.readers), 'reader')}; "
         f"uncertain votes are {entered}"
     )
     labels = (*report.labels, report.pooled)

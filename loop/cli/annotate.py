@@ -29,6 +29,7 @@ from loop.cli.console import (
     say,
     say_wrapped,
 )
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, percent, share
@@ -47,7 +48,6 @@ from loop.release.corpus_review import (
     draw_sample,
     report_corpus,
 )
-from loop.release.documents.parts import counted
 from loop.release.extractors import ExtractorOptions, choose_extractor
 from loop.release.load import RunRequest
 from loop.run.asking import EngineOptions

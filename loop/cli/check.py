@@ -8,6 +8,7 @@ from typing import Any
 
 from loop.cli.console import print_json, print_table, say
 from loop.core.check_findings import Finding
+from loop.core.nouns import counted
 from loop.prompts.lint import LEVELS
 from loop.review.revise.changes import LabelCheck, ShareCheck, ShareCriterion
 from loop.review.revise.check import Check
@@ -60,7 +61,7 @@ def show_forecast(found: Forecast, *, as_json: bool) -> None:
     say("NOTHING WAS SENT")
     more = f" (up to {found.max_draws} while undecided)"
     say(
-        f"  draws     {found.draws} of each, {found.cases:,} cases"
+        f"  draws     {found.draws} of each, {counted(found.cases, 'case')}"
         f"{more if found.max_draws > found.draws else ''}"
     )
     say(f"  requests  {found.requests:,} at most: what is stored already is not sent")
@@ -90,7 +91,7 @@ def show_forecast(found: Forecast, *, as_json: bool) -> None:
 
 
 def _show_once(check: Check) -> None:
-    say(f"check on {check.cases} cases, right answers against the parent")
+    say(f"check on {counted(check.cases, 'case')}, right answers against the parent")
     changed = [
         one
         for one in check.labels
@@ -130,8 +131,8 @@ def _show_targets(check: Check) -> None:
 def _show_draws(check: Check, evidence: DrawEvidence) -> None:
     """Print the parent's own churn first, then what the draft adds to it."""
     say(
-        f"check on {check.cases} cases, {evidence.draws} draws of the parent and of "
-        "the draft, asked in turns"
+        f"check on {counted(check.cases, 'case')}, {evidence.draws} draws of the "
+        "parent and of the draft, asked in turns"
     )
     if evidence.churn is not None:
         say(

@@ -41,6 +41,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, read_ledger
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import votes_path
 from loop.labels.cohort import (
@@ -458,7 +459,8 @@ def check(
     require_separate(report)
     compared = len(report.pairs)
     say(
-        f"{len(report.cohorts)} cohorts, {compared} pairs of different roles: "
+        f"{counted(len(report.cohorts), 'cohort')}, "
+        f"{counted(compared, 'pair')} of different roles: "
         + ("nothing is shared" if compared else "nothing to compare")
     )
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from loop.cli.console import say
+from loop.core.nouns import counted
 from loop.core.records import Mark
 from loop.labels.dry_run import ImportDryRun
 from loop.labels.expert_ratings import RatingsReport
@@ -46,7 +47,7 @@ def say_import(report: ImportReport) -> None:
     for reason, number in excluded.items():
         say(f"  left out    {number} {reason}{_examples(report, reason)}")
     shown = _examples(report, "duplicate text")
-    say(f"  duplicates  {report.duplicates} texts, kept{shown}")
+    say(f"  duplicates  {counted(report.duplicates, 'text')}, kept{shown}")
     if report.reference:
         say(f"  reference   v{report.reference}, from label columns or coding")
     if report.ratings:
@@ -81,7 +82,7 @@ def say_ratings(report: RatingsReport) -> None:
         say(f"  ratings     v{report.number} of {report.cohort}, sealed")
         return
     version = f"v{report.number} of {report.cohort}"
-    say(f"  ratings     {version}, {report.rated} pairs rated")
+    say(f"  ratings     {version}, {counted(report.rated, 'pair')} rated")
     say(f"  raters      {', '.join(report.raters)}")
     scales = ", ".join(report.dimensions)
     say(f"  points      {report.ratings}{f' ({scales})' if scales else ''}")
@@ -130,7 +131,9 @@ def _say_replaced(replaced: Mapping[str, object]) -> None:
     versions = [f"v{number}" for number in numbers] if isinstance(numbers, list) else []
     known = replaced["cases"] is not None
     held = [
-        f"{replaced['cases']} cases" if known else "a cohort whose file is damaged",
+        counted(replaced["cases"], "case")
+        if known
+        else "a cohort whose file is damaged",
         f"references {', '.join(versions) or 'none'}",
         *(["readers' votes"] if replaced["votes"] else []),
     ]
@@ -142,8 +145,7 @@ def _shared(one: Shared) -> str:
     """Return ``7 cases: a1, a2 = b2 ...``."""
     ids = [" = ".join(map(quote_id, dict.fromkeys(pair))) for pair in one.examples]
     more = " ..." if one.number > len(one.examples) else ""
-    several = "" if one.number == 1 else "s"
-    return f"{one.number} {one.kind.value}{several}: {', '.join(ids)}{more}"
+    return f"{counted(one.number, one.kind.value)}: {', '.join(ids)}{more}"
 
 
 def import_dry_run_data(
@@ -173,9 +175,10 @@ def pair_data(pair: PairReport) -> dict[str, Any]:
 def _warn_of_languages(report: ImportReport) -> None:
     number = sum(report.languages[code] for code in report.no_cues)
     say(
-        f"  warning     the engine rules refuses {number} cases: no cues (labels/cues/"
-        f"<language>.yaml) for {', '.join(report.no_cues)}. If a language was guessed "
-        "wrongly (und: not recognised), import again with --language and --replace"
+        f"  warning     the engine rules refuses {counted(number, 'case')}: no cues "
+        f"(labels/cues/<language>.yaml) for {', '.join(report.no_cues)}. If a "
+        "language was guessed wrongly (und: not recognised), import again with "
+        "--language and --replace"
     )
 
 
@@ -196,8 +199,8 @@ def after_votes(report: VotesReport) -> str:
 def say_votes(report: VotesReport) -> None:
     """Print whose votes count now, what they make, and what is lost."""
     say(
-        f"reference v{report.reference} of {report.cohort}: {report.votes} votes of "
-        f"{len(report.readers)} readers"
+        f"reference v{report.reference} of {report.cohort}: "
+        f"{counted(report.votes, 'vote')} of {counted(len(report.readers), 'reader')}"
     )
     say(f"  majority    {report.rule.words}")
     _say_readers(report)
@@ -274,8 +277,8 @@ def _say_readers(report: VotesReport) -> None:
     for one in report.replaced:
         labels = f", and no vote any more on {', '.join(one.labels)}"
         say(
-            f"  replaced    {one.reader}: {one.votes} votes, {one.lost} of them "
-            f"without a new one{labels if one.labels else ''}"
+            f"  replaced    {one.reader}: {counted(one.votes, 'vote')}, {one.lost} of "
+            f"them without a new one{labels if one.labels else ''}"
         )
     if report.discarded:
         say("  dropped     all votes kept before: they were not as recorded, or gone")

@@ -30,6 +30,7 @@ from loop.cli.console import (
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
 from loop.documents.svg import as_file
@@ -378,7 +379,7 @@ def _show(document: DiscriminationDocument) -> None:
     counts = count_pairs(document.pairs)
     say(
         f"{counts.significant:,} significant and {counts.harmless:,} harmless pairs of "
-        f"{counts.references:,} reference{'' if counts.references == 1 else 's'}"
+        f"{counted(counts.references, 'reference')}"
     )
     say()
     print_table(discrimination_header(found), discrimination_rows(found))

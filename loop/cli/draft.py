@@ -38,6 +38,7 @@ from loop.cli.revise import (
     named_verdicts,
 )
 from loop.core.files import read_text
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.instructions import instructions_text
@@ -480,8 +481,8 @@ def say_checked(checked: Checked, *, stale: bool = False) -> None:
     if checked.tried:
         wordings, cases = checked.tried
         say(
-            f"tried before: {wordings:,} wording{'s' * (wordings != 1)} of this draft, "
-            f"on {cases:,} dev case{'s' * (cases != 1)}"
+            f"tried before: {counted(wordings, 'wording')} of this draft, "
+            f"on {counted(cases, 'dev case')}"
         )
     for objection in checked.objections:
         say(f"  - {objection}")

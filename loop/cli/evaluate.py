@@ -28,6 +28,7 @@ from loop.cli.console import (
 )
 from loop.cli.judge import evaluate_judge
 from loop.core.files import write_atomic
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import (
@@ -417,8 +418,8 @@ def average_lines(evaluation: Evaluation) -> list[str]:
     status = evaluation.statuses
     drawn = f" x {evaluation.draws} draws" if evaluation.draws > 1 else ""
     lines.append(
-        f"{evaluation.cases} cases{drawn}: {status[Status.ANSWERED]} answered, "
-        f"{status[Status.UNPARSED]} unparsed, "
+        f"{counted(evaluation.cases, 'case')}{drawn}: "
+        f"{status[Status.ANSWERED]} answered, {status[Status.UNPARSED]} unparsed, "
         f"{status[Status.ENGINE_FAILED]} engine failed; "
         f"intervals resample {resampled(evaluation.method, evaluation.cases)} "
         f"{f'and {evaluation.draws} draws ' if drawn else ''}"

@@ -21,6 +21,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.core.nouns import counted
 from loop.judge.injection.inject import (
     Injection,
     InjectionOptions,
@@ -247,8 +248,8 @@ def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
     """Print what was made, and what was not."""
     source = about["source"]
     say(
-        f"{about['pairs']:,} pairs from {source['cases']:,} reports of "
-        f"{source['kind']} {source['name']}: {about['significant']:,} with errors, "
+        f"{counted(about['pairs'], 'pair')} from {counted(source['cases'], 'report')} "
+        f"of {source['kind']} {source['name']}: {about['significant']:,} with errors, "
         f"{about['insignificant']:,} harmless"
     )
     say()
@@ -270,7 +271,7 @@ def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
     if "further_off" in about:
         say(f"note: {about['further_off']:,} of d have a severity that is further off")
     for reason, count in about["cases_unused"].items():
-        say(f"note: {count:,} reports not used: {reason}")
+        say(f"note: {counted(count, 'report')} not used: {reason}")
     tried = "places tried" if model is None else "answers"
     if made.options.reread:
         say(
@@ -289,10 +290,10 @@ def _show_model(model: ModelReport, left_out: Sequence[UnmadeVariants]) -> None:
     say(
         f"note: {sum(model.attempts.values()):,} answers for "
         f"{sum(model.accepted.values()):,} variants, at most {MOST_ATTEMPTS} each; "
-        f"{model.asked:,} prompts asked now, {model.cached:,} answered before"
+        f"{counted(model.asked, 'prompt')} asked now, {model.cached:,} answered before"
     )
     for reason, count in model.rejected.items():
-        say(f"note: {count:,} answers refused: {reason}")
+        say(f"note: {counted(count, 'answer')} refused: {reason}")
     lost = Counter[str]()
     for one in left_out:
         lost[one.reason] += one.variants

@@ -27,6 +27,7 @@ from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import NOT_ESTIMABLE, count, interval, share
 from loop.documents.svg import as_file
@@ -362,7 +363,7 @@ def _judge_phrases(
     if as_json:
         print_json(grounded_data(found))
     else:
-        say(f"{count(found.pairs)} pairs of phrases, judged by {found.judge}")
+        say(f"{counted(found.pairs, 'pair')} of phrases, judged by {found.judge}")
         say()
         print_table(
             ("share of phrases", "precision", "recall", "F1", "pairs"),
@@ -540,7 +541,7 @@ def _show(document: JudgeDocument) -> None:
     """Print the scores, the errors by category, and what to know."""
     pairs = sum(len(one.case_ids) for one in document.systems)
     facts = document.facts
-    say(f"{pairs:,} pairs, judged by {facts.ref} with {facts.engine}")
+    say(f"{counted(pairs, 'pair')}, judged by {facts.ref} with {facts.engine}")
     say()
     names = [one.system or "candidates" for one in document.systems]
     official = document.official is not None

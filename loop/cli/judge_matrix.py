@@ -17,6 +17,7 @@ from loop.cli.console import (
     write_documents,
 )
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
 from loop.engines.base import DEFAULT_THINKING
@@ -130,8 +131,8 @@ def compare_judges(
 def _show(matrix: JudgeMatrix) -> None:
     """Print the columns, their numbers, and how they compare."""
     say(
-        f"{len(matrix.columns)} column{'' if len(matrix.columns) == 1 else 's'} on "
-        f"{matrix.cohort}, {matrix.pairs:,} pairs, against {matrix.against}"
+        f"{counted(len(matrix.columns), 'column')} on "
+        f"{matrix.cohort}, {counted(matrix.pairs, 'pair')}, against {matrix.against}"
     )
     for one in matrix.columns:
         end = one.run or f"no run: {one.failure}"

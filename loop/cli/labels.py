@@ -17,6 +17,7 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.core.nouns import counted
 from loop.run.label_table import (
     CellValues,
     LabelNames,
@@ -97,7 +98,7 @@ def describe_labels(written: LabelTable) -> list[str]:
     private = " and ".join(known["private"])
     return [
         f"labels of {known['prompt']} by {known['engine']}, run {known['run']}",
-        f"  {written.path}: {known['rows']:,} cases ({ended})",
+        f"  {written.path}: {counted(known['rows'], 'case')} ({ended})",
         f"  {manifest_path(written.path).name}: prompt, engine and digests",
         *([f"  it holds private {private} of the cases"] if private else []),
     ]

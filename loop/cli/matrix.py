@@ -27,6 +27,7 @@ from loop.cli.console import (
 )
 from loop.cli.judge_matrix import ask_judges, compare_judges, note_answers
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, share
@@ -270,7 +271,7 @@ def _write_documents(
 def show_matrix(matrix: Matrix) -> None:
     """Print the engines, accuracy by label and engine, and the caveats."""
     say(
-        f"{matrix.prompt} on {matrix.cohort.name}, {matrix.cases} cases, "
+        f"{matrix.prompt} on {matrix.cohort.name}, {counted(matrix.cases, 'case')}, "
         f"reference v{matrix.cohort.reference}"
     )
     for column in matrix.columns:

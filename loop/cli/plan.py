@@ -21,6 +21,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.files import write_atomic
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.plan import CANDIDATES, SampleSizePlan, find_planned_run, plan_cohort
 from loop.evaluate.plan_text import (
@@ -110,7 +111,10 @@ def _plan(
 def show_plan(plan: SampleSizePlan) -> None:
     """Print the tables, what can never be certified, what to collect, and caveats."""
     with_run = f", {plan.prompt} in run {plan.run}" if plan.run else ""
-    say(f"{plan.cohort}: {plan.cases} cases, reference v{plan.reference}{with_run}")
+    say(
+        f"{plan.cohort}: {counted(plan.cases, 'case')}, reference v{plan.reference}"
+        f"{with_run}"
+    )
     say(f"claim: {plan.protocol.claim}, rule {plan.protocol.rule}")
     for table in (*level_tables(plan), label_table(plan)):
         say()

@@ -21,6 +21,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.guideline import VALUES, Guideline, build_guideline
@@ -275,7 +276,10 @@ def answer(
             }
         )
         return
-    say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
+    say(
+        f"{counted(saved, 'answer')} of {reader} on {counted(len(answers), 'case')} "
+        f"of {cohort} saved"
+    )
     if rest_absent:
         say(f"{filled} other labels of these cases marked absent")
     if unsaid:
@@ -460,7 +464,7 @@ def say_progress(progress: ReadingProgress) -> None:
                     str(one.complete),
                     str(one.begun),
                     str(one.answers),
-                    "yes" if one.blind else f"{one.not_blind} answers not",
+                    "yes" if one.blind else f"{counted(one.not_blind, 'answer')} not",
                     one.last or "none",
                 ]
                 for one in progress.readers
@@ -501,7 +505,7 @@ def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
         return
     for name, plan in plans.items():
         say(
-            f"{name}: {len(plan.case_ids)} cases of {cohort}, "
+            f"{name}: {counted(len(plan.case_ids), 'case')} of {cohort}, "
             f"{count_shared(plans, name)} of them given to another reader as well"
             + ("; of a value sample, their chances kept" if plan.chances else "")
         )
@@ -570,8 +574,9 @@ def say_published(published: Published, *, dry_run: bool = False) -> None:
         shown = "" if name == one.reader else f" as {one.published_as}"
         blind = "" if one.blind else "; NOT BLIND"
         say(
-            f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
-            f"begun and left out{blind}; guideline {', '.join(one.guidelines)}"
+            f"{name}{shown}: {counted(one.complete, 'complete case')} published, "
+            f"{one.begun} begun and left out{blind}; guideline "
+            f"{', '.join(one.guidelines)}"
         )
     votes = published.votes
     say_votes(votes)
@@ -603,7 +608,7 @@ def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
         f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
+        f"disputes in {counted(disputes.pairs, 'pair')} of {disputes.readers} readers, "
         f"{disputes.open} open"
     )
     say(f"a majority needs {disputes.rule.words}")

@@ -26,6 +26,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
@@ -175,8 +176,7 @@ def named_verdicts(
 
 def _show(revision: Revision, *, kept: bool) -> None:
     """Print a round in the order it happened."""
-    plural = "" if len(revision.verdicts) == 1 else "s"
-    say(f"{len(revision.verdicts)} verdict{plural} on {revision.parent.ref}")
+    say(f"{counted(len(revision.verdicts), 'verdict')} on {revision.parent.ref}")
     if revision.corrections:
         _show_reference(revision)
     for line in format_diff(revision.diff) if revision.diff else ():

@@ -24,6 +24,7 @@ from loop.cli.console import (
     write_documents,
 )
 from loop.cli.reading import plans_data
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import NOT_ESTIMABLE, percent, share
 from loop.labels.named_samples import check_sample_name
@@ -237,7 +238,7 @@ def say_recorded(
     cohort = found.weighed.cohort.name
     say(f"recorded as value sample {number} of {cohort}; the ledger has its digest")
     for plan in plans:
-        say(f"{plan.reader}: {len(plan.case_ids)} cases")
+        say(f"{plan.reader}: {counted(len(plan.case_ids), 'case')}")
     if number == 1:
         return
     drawn = {one.case_id for one in found.drawn}

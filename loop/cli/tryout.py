@@ -29,6 +29,7 @@ from loop.cli.show import print_rules, print_text, quote_span, say_wrapped
 from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Exemplar, Span, Value
 from loop.review.revise.check import CheckTarget
@@ -464,7 +465,7 @@ def _show_phrase(found: PhraseTryout, *, as_json: bool) -> None:
     say_wrapped(
         f"'{found.phrase}' in the guide of {found.label}: {found.prompt}, "
         f"{found.engine} on {found.cohort}; the words stand in {found.holding:,} of "
-        f"{found.cases:,} cases",
+        f"{counted(found.cases, 'case')}",
         "",
     )
     if found.estimated:

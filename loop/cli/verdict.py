@@ -25,6 +25,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError, LoopError
 from loop.core.files import write_atomic
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
@@ -93,7 +94,7 @@ def add(
         print_json({**taken._asdict(), "ids": list(taken.ids)})
         return
     on = f" on run {taken.run}" if taken.run else ""
-    say(f"kept {_counted(len(taken.ids), 'verdict')} on {taken.cohort}{on}:")
+    say(f"kept {counted(len(taken.ids), 'verdict')} on {taken.cohort}{on}:")
     for key in taken.ids:
         say(f"  {key}")
 
@@ -122,7 +123,7 @@ def list_(
             for line in _lines(row):
                 say(line)
     told = ", ".join(_tally(Counter(row["state"] for row in rows)))
-    total = _counted(len(rows), "verdict")
+    total = counted(len(rows), "verdict")
     say(f"{total}: {told}" if told else total)
 
 
@@ -180,7 +181,7 @@ def export(
     if as_json:
         print_json({"file": str(file), "verdicts": len(kept)})
     else:
-        note(f"wrote {file}: {_counted(len(kept), 'verdict')}")
+        note(f"wrote {file}: {counted(len(kept), 'verdict')}")
 
 
 def _dry_run(
@@ -195,7 +196,7 @@ def _dry_run(
         )
         return
     say("dry run: nothing was kept")
-    verdicts = _counted(found.verdicts, "verdict")
+    verdicts = counted(found.verdicts, "verdict")
     say(f"  {verdicts} on {found.cohort}, run {found.run or 'not named'}")
     say(f"  {found.verdicts - found.known} new, {found.known} known already")
     say(_wrapped("reviewers", found.reviewers))
@@ -214,10 +215,6 @@ def _wrapped(name: str, parts: Iterable[str]) -> str:
 
 def _tally(counts: Mapping[str, int]) -> list[str]:
     return [f"{number} {name}" for name, number in counts.items()]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _kept(

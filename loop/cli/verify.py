@@ -18,8 +18,9 @@ from loop.cli.console import (
 )
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.release.documents.card_sections import left_out_sentences
-from loop.release.documents.parts import counted, rate, told
+from loop.release.documents.parts import rate, told
 from loop.release.folder import RELEASE_NAME, ROWS, shown
 from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.keys import PublicKey, read_public_key

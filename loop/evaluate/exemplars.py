@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from loop.core.check_findings import Finding, warning
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.evaluate.plan import Counted, plan_cohort
@@ -90,7 +91,7 @@ def lint_exemplars(rows: Iterable[ExemplarCoverage], cohort: str) -> list[Findin
 def _wanting(row: ExemplarCoverage, cohort: str) -> str:
     """Return what a label's exemplars lack, in words; empty if nothing."""
     total = row.present + row.alike
-    made = f"{total} exemplar{'' if total == 1 else 's'}"
+    made = f"{counted(total, 'exemplar')}"
     if total >= row.wanted:
         if not row.alike:
             return f"{made}, none that only looks like it"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from loop.core.nouns import counted
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
@@ -361,7 +362,7 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
     """Check a share that has reached `target` by the limit over patients as well."""
     if limit is None or (limit.low is not None and limit.low >= target):
         return Gate(verdict=GateVerdict.PASS)
-    over = f"{limit.patients} patient{'' if limit.patients == 1 else 's'}"
+    over = f"{counted(limit.patients, 'patient')}"
     if limit.low is None:
         return _insufficient(
             f"{what}: its limit over {over} is not estimable", _PATIENTS
@@ -405,8 +406,8 @@ def _expected_positives(cases: int, counts: Confusion) -> int:
 
 
 def _needs(cases: int, positives: int) -> str:
-    plural = "" if positives == 1 else "s"
-    return f"needs about {cases:,} more cases ({positives:,} positive{plural})"
+    more = counted(cases, "more case")
+    return f"needs about {more} ({counted(positives, 'positive')})"
 
 
 def _insufficient(reason: str, needs: str = "") -> Gate:

@@ -8,6 +8,7 @@ from math import ceil, nextafter
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.evaluate.align import (
@@ -340,7 +341,7 @@ class _Short:
         if not (positives or negatives or cases):
             return ""
         if not (positives or negatives):
-            return f"{cases:,} more case{'' if cases == 1 else 's'}"
+            return f"{counted(cases, 'more case')}"
         chosen = _chosen(positives, negatives, cases)
         random = [
             cases_for_positives(positives, have.positives, have.cases),
@@ -359,7 +360,7 @@ def _chosen(positives: int, negatives: int, cases: int) -> str:
         (negatives, "chosen negative"),
         (rest, "other case"),
     )
-    told = [f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in parts if n]
+    told = [counted(n, what) for n, what in parts if n]
     return " and ".join(told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from loop.core.nouns import counted
 from loop.documents.numbers import NOT_ESTIMABLE, count, percent, share
 from loop.documents.tables import format_rows
 from loop.evaluate.plan import (
@@ -251,10 +252,9 @@ def _chosen(add: Collect) -> str:
     """Print the chosen cases as the other way; empty where positives are enough."""
     if not add.positives:
         return ""
-    told = f", or {count(add.positives)} chosen positive"
-    told += "" if add.positives == 1 else "s"
+    told = f", or {counted(add.positives, 'chosen positive')}"
     if add.others:
-        told += f" and {count(add.others)} other case{'' if add.others == 1 else 's'}"
+        told += f" and {counted(add.others, 'other case')}"
     return told
 
 

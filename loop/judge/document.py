@@ -15,6 +15,7 @@ import numpy as np
 
 from loop import __version__
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import Status
 from loop.core.safe_text import format_csv, shielded
 from loop.documents.templates import render_template, shipped_templates
@@ -413,13 +414,14 @@ def notes(document: JudgeDocument) -> list[str]:
                 "not asked about; they are in no number."
             )
         told += [
-            f"{one.system}: {each.text} ({each.cases:,} pairs)"
+            f"{one.system}: {each.text} ({counted(each.cases, 'pair')})"
             for each in one.answers.problems[:3]
         ]
         told += _undefined(document, one)
         if one.own.words:
             told.append(
-                f"{one.system}: the judge's {one.own.words} ({one.own.pairs:,} pairs)."
+                f"{one.system}: the judge's {one.own.words} "
+                f"({counted(one.own.pairs, 'pair')})."
             )
     told += [f"{one.metric}: {one.reason}" for one in document.sheet.unavailable]
     told += document.sources.notes

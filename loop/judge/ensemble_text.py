@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 from loop import __version__
+from loop.core.nouns import counted
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     count,
@@ -43,7 +44,7 @@ def ensemble_title(version: EnsembleVersion) -> str:
     on = told.fitted_on
     return (
         f"{version.ref}: {told.method} of {len(told.members)} members, fitted on "
-        f"{count(on.pairs)} pairs of {count(on.units)} {on.unit}s of {on.cohort}"
+        f"{counted(on.pairs, 'pair')} of {count(on.units)} {on.unit}s of {on.cohort}"
     )
 
 
@@ -173,7 +174,7 @@ def ensemble_notes(ensemble: Ensemble) -> list[str]:
     if on.pairs < _FEW * len(ensemble.members):
         found.append(
             f"{on.pairs} pairs are fewer than {_FEW} for each of "
-            f"{len(ensemble.members)} members: coefficients are uncertain."
+            f"{counted(len(ensemble.members), 'member')}: coefficients are uncertain."
         )
     if ensemble.out_of_fold is not None:
         found += _fold_notes(ensemble, ensemble.out_of_fold)
@@ -190,13 +191,9 @@ def _method_said(ensemble: Ensemble) -> str:
         )
     return (
         "The score is the intercept plus the sum of coefficient x value: least squares "
-        f"on the mean of {_raters(on.raters)} ({on.scale}), not cut off at the ends of "
-        "that scale. Per SD: what one standard deviation of a member adds."
+        f"on the mean of {counted(on.raters, 'rater')} ({on.scale}), not cut off at "
+        "the ends of that scale. Per SD: what one standard deviation of a member adds."
     )
-
-
-def _raters(number: int) -> str:
-    return f"{number} rater{'' if number == 1 else 's'}"
 
 
 def _against_said(one: EnsembleMember) -> str:
@@ -233,11 +230,11 @@ def _fold_notes(ensemble: Ensemble, told: FoldResults) -> list[str]:
         f"{share(told.in_sample.tau_b.value)}, which is optimistic and no evidence."
     )
     found.append(
-        f"tau-b is with the mean of {_raters(on.raters)} ({on.ratings}). Intervals "
-        f"are of 95 %, by bootstrap: {told.resamples:,} resamples of {on.unit}s, with "
-        f"the folds kept. p is from {_test_said(told, ensemble.method)}. An ensemble "
-        "beats its best member if p is below 0.05 and the interval of the difference "
-        "is above 0."
+        f"tau-b is with the mean of {counted(on.raters, 'rater')} ({on.ratings}). "
+        f"Intervals are of 95 %, by bootstrap: {told.resamples:,} resamples of "
+        f"{on.unit}s, with the folds kept. p is from "
+        f"{_test_said(told, ensemble.method)}. An ensemble beats its best member if p "
+        "is below 0.05 and the interval of the difference is above 0."
     )
     return found
 
@@ -259,7 +256,7 @@ def _measures_said(ensemble: Ensemble, told: FoldResults) -> list[str]:
         f"Other coefficients order the two the other way round ({', '.join(differ)}), "
         "but they were not tested. tau-b, which decides, favours a score with few "
         f"values where raters tie ({few.name} has {few.distinct} values on "
-        f"{ensemble.fitted_on.pairs} pairs)."
+        f"{counted(ensemble.fitted_on.pairs, 'pair')})."
     ]
 
 

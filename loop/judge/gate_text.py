@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from loop.core.nouns import counted
 from loop.documents.numbers import count, percent, share, signed
 from loop.evaluate.gates import describe_verdicts
 from loop.judge.judge_gates import JudgeAspect, JudgeCheck, JudgeGate
@@ -48,7 +49,7 @@ def judge_gate_row(check: JudgeCheck) -> JudgeGateRow:
 def judge_gate_notes(gate: JudgeGate) -> tuple[str, ...]:
     """Return the verdict, what it rests on, and what is suspicious, as sentences."""
     verdicts = describe_verdicts(one.verdict for one in gate.checks)
-    raters = f"{gate.raters} rater{'' if gate.raters == 1 else 's'}"
+    raters = f"{counted(gate.raters, 'rater')}"
     return (
         f"The judge's gate is {gate.verdict}: {verdicts}.",
         f"{count(gate.used)} of {count(gate.pairs)} pairs have a score and a rating; "

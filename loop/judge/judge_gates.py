@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.nouns import counted
 from loop.evaluate.gates import GateVerdict, combine_verdicts, show_below
 from loop.evaluate.protocol import JudgingRules, ShareFloor
 from loop.labels.error_categories import ErrorGroup
@@ -675,7 +676,7 @@ def _plan(check: JudgeCheck, reason: str, found: Estimate, units: int) -> JudgeC
 
 
 def _needs(more: int) -> str:
-    return f"needs about {more:,} more unit{'' if more == 1 else 's'}"
+    return f"needs about {counted(more, 'more unit')}"
 
 
 def _open(check: JudgeCheck, reason: str, needs: str) -> JudgeCheck:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from loop import __version__
+from loop.core.nouns import counted
 from loop.core.records import Status
 from loop.documents.charts import CurvePoint, ShareBar, bars_svg, curve_svg
 from loop.documents.numbers import (
@@ -179,8 +180,8 @@ def column_strata(matrix: JudgeMatrix) -> list[tuple[str, ...]]:
 def judge_matrix_notes(matrix: JudgeMatrix) -> list[str]:
     """Return what a reader must know about the numbers, as sentences."""
     told = [
-        f"tau-b is with the mean of {count(matrix.raters)} "
-        f"rater{'' if matrix.raters == 1 else 's'} ({matrix.against}, points "
+        f"tau-b is with the mean of "
+        f"{counted(matrix.raters, 'rater')} ({matrix.against}, points "
         f"{matrix.scale}). Intervals are of 95 %, by bootstrap over "
         f"{count(matrix.units)} {matrix.unit}s. Where lower is better, the sign is "
         "turned, so agreement is always positive."
@@ -282,7 +283,7 @@ def spread_svg(column: JudgeColumn) -> str:
         ShareBar(
             one.label,
             one.share,
-            f"{one.label}: {count(one.n)} pairs, {share(one.share)}",
+            f"{one.label}: {counted(one.n, 'pair')}, {share(one.share)}",
         )
         for one in column.bins
     ]
@@ -302,7 +303,7 @@ def bias_svg(column: JudgeColumn) -> str:
             one.difference.value,
             one.difference.low,
             one.difference.high,
-            f"{one.errors} true errors, {count(one.n)} pairs: "
+            f"{one.errors} true errors, {counted(one.n, 'pair')}: "
             f"{signed(one.difference.value, 2)}",
         )
         for one in found

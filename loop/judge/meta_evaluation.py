@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.nouns import counted
 from loop.judge.document import JudgeDocument
 from loop.judge.repeats import (
     CopyTest,
@@ -431,7 +432,7 @@ def _agree(
     found = correlate_columns(table, [*held, *pairs], **drawn)
     asked = ~np.isnan(rated.points).all(axis=1)
     return RatingAgreement(
-        against=f"{rated.against} of {n} rater{'' if n == 1 else 's'}",
+        against=f"{rated.against} of {counted(n, 'rater')}",
         consensus=found[0],
         each=tuple(found[1 : n + 1]),
         pairs=tuple(found[n + 1 :]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from loop import __version__
+from loop.core.nouns import counted
 from loop.documents.numbers import (
     count,
     interval,
@@ -134,8 +135,8 @@ def _ratings_said(found: RatingAgreement) -> list[str]:
     tau_b = found.consensus.tau_b
     said = [
         f"Scores against the mean {found.against}: tau-b {share(tau_b.value)} "
-        f"{interval(tau_b)} on {count(found.consensus.n)} pairs; mean tau-b with one "
-        f"rater {share(mean_tau_b(found.each))}, of two raters "
+        f"{interval(tau_b)} on {counted(found.consensus.n, 'pair')}; mean tau-b with "
+        f"one rater {share(mean_tau_b(found.each))}, of two raters "
         f"{share(mean_tau_b(found.pairs))}."
     ]
     if found.unanswered:
@@ -179,7 +180,7 @@ def _repeats_said(found: SelfConsistency) -> str:
         f"Asked {found.draws} times: the scores of a pair have a mean standard "
         f"deviation of {share(found.sd.value)} {interval(found.sd)}; error counts are "
         f"identical in {share(found.identical.value)} {interval(found.identical)} of "
-        f"{count(found.pairs)} pairs; ICC(2,1) {share(found.icc.value)} "
+        f"{counted(found.pairs, 'pair')}; ICC(2,1) {share(found.icc.value)} "
         f"{interval(found.icc)}, Krippendorff's alpha {share(found.alpha.value)} "
         f"{interval(found.alpha)}. {count(found.incomplete)} pairs were answered in "
         "some draws only and are left out."
@@ -202,7 +203,7 @@ def _copies_said(found: CopyTest) -> str:
 
 
 def _cost_said(found: JudgeCost) -> str:
-    parts = [f"{count(found.calls)} calls for {count(found.pairs)} pairs"]
+    parts = [f"{count(found.calls)} calls for {counted(found.pairs, 'pair')}"]
     if found.seconds_per_pair is not None:
         parts.append(f"{found.seconds_per_pair:.2f} s a pair")
     if found.tokens_per_pair is not None:

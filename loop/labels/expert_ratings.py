@@ -27,6 +27,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError, LoopError
 from loop.core.files import locked, make_folder
 from loop.core.ledger import Actor, Event, append_event
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import format_csv, quoted
 from loop.labels.cohort import (
@@ -604,7 +605,7 @@ def add_ratings(
 
 def _whose(given: Judgements) -> str:
     raters = len(given.raters)
-    return f"what {raters} rater{'' if raters == 1 else 's'} said"
+    return f"what {counted(raters, 'rater')} said"
 
 
 def _merge(

@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.core.errors import OverlapError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     CANDIDATE,
@@ -129,8 +130,8 @@ def require_separate(report: OverlapReport) -> None:
         return
     lines = [
         f"  {pair.first} ({report.cohorts[pair.first]}) and {pair.second} "
-        f"({report.cohorts[pair.second]}) share {shared.number} "
-        f"{shared.kind.value}{'s' if shared.number != 1 else ''}: "
+        f"({report.cohorts[pair.second]}) share "
+        f"{counted(shared.number, shared.kind.value)}: "
         + ", ".join(
             " = ".join(map(quote_id, dict.fromkeys(ids))) for ids in shared.examples
         )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Outcome, Status
 from loop.evaluate.align import Codes
@@ -278,7 +279,7 @@ class CountGround(SearchGround):
             return "unparsed"
         said = list(zip(counts.astype(int).tolist(), SIGNIFICANCES, strict=True))
         if not self.contract.weighs:
-            return f"{said[0][0]} error{'s'[: said[0][0] != 1]}"
+            return counted(said[0][0], "error")
         return ", ".join(f"{count} {weight}" for count, weight in said)
 
     def listed(self, outcome: Outcome, label: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from loop.core.digests import framed
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.evaluate.inputs import Inputs, read_inputs
@@ -430,10 +431,9 @@ def _require_failing(
         return
     found = f"{fails} cases fail with {inputs.run.prompt} and {rest} do not"
     if units.known:
-        plural = "" if fails == 1 else "s"
         found = (
-            f"cases of {fails} patient{plural} fail with {inputs.run.prompt} and cases "
-            f"of {rest} do not"
+            f"cases of {counted(fails, 'patient')} fail with {inputs.run.prompt} and "
+            f"cases of {rest} do not"
         )
     raise DataError(
         f"of cohort {inputs.cohort.name}, {found}: at least {LEAST} of each are "

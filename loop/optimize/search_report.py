@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter
 
 from loop.core.config import read_config
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.documents.numbers import NOT_ESTIMABLE
@@ -312,7 +313,7 @@ class SearchReport:
             return f"no better prompt found{why}"
         if not self.drafts:
             return "a better prompt was found; no draft: this is a study"
-        return f"{len(self.drafts)} draft{'' if len(self.drafts) == 1 else 's'}"
+        return f"{counted(len(self.drafts), 'draft')}"
 
     @property
     def data(self) -> dict[str, Any]:

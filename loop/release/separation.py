@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     Cohort,
@@ -235,11 +236,8 @@ def _shared(pair: PairReport, shared: Shared) -> str:
     ids = ", ".join(
         " = ".join(dict.fromkeys(both)) for both in shared.examples[:_SHOWN]
     )
-    several = "" if shared.number == 1 else "s"
-    return (
-        f"{pair.first} and {pair.second} share {shared.number} "
-        f"{shared.kind.value}{several}: {ids}"
-    )
+    number = counted(shared.number, shared.kind.value)
+    return f"{pair.first} and {pair.second} share {number}: {ids}"
 
 
 def _once_open(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[str]:

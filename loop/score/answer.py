@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from loop.core.errors import LoopError
+from loop.core.nouns import counted
 from loop.core.paths import install_command
 from loop.score.records import (
     Coverage,
@@ -128,7 +129,7 @@ class RanScoreResult:
         return plot_ranking(self.ranking)
 
     def __repr__(self) -> str:
-        lines = [f"Ran Score of {_number(len(self.ranking.systems), 'system')}"]
+        lines = [f"Ran Score of {counted(len(self.ranking.systems), 'system')}"]
         lines += [_line(one) for one in self.ranking.systems]
         return "\n".join([*lines, self.signature, *self.notes])
 
@@ -154,7 +155,7 @@ class RanScoreResult:
     def _limits(self) -> Iterator[str]:
         """Say which values are missing, and what a perfect copy scores."""
         for problem in self.graded.problems:
-            texts = _number(problem.cases, "text")
+            texts = counted(problem.cases, "text")
             yield f"{texts} without an answer ({problem.text})."
         for one in self.ranking.systems:
             if one.perfect is not None and one.perfect < 1:
@@ -228,14 +229,10 @@ def _line(one: SystemScore) -> str:
     if value is None:
         return f"{one.rank}. {one.system}: undefined, no label counts"
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
-    return f"{one.rank}. {one.system}: {value:.3f}{limits}, {_number(one.n, 'case')}"
+    return f"{one.rank}. {one.system}: {value:.3f}{limits}, {counted(one.n, 'case')}"
 
 
 def _name(ids: tuple[str, ...], noun: str, what: str) -> str:
     """Return how many there are of something and the first of their ids."""
     more = ", ..." if len(ids) > _NAMED else ""
-    return f"{_number(len(ids), noun)} {what}: {', '.join(ids[:_NAMED])}{more}."
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(len(ids), noun)} {what}: {', '.join(ids[:_NAMED])}{more}."

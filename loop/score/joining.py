@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import numpy as np
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import ValueCode
 from loop.core.safe_text import quoted
 from loop.labels.importing.source import MAX_ID
@@ -622,7 +623,7 @@ def _say_parts(
             rows.setdefault(system, Counter())[part.table.name] += 1
     return [
         f"{system} is made of several files: "
-        + ", ".join(f"{name} ({n:,} rows)" for name, n in files.items())
+        + ", ".join(f"{name} ({counted(n, 'row')})" for name, n in files.items())
         for system, files in rows.items()
         if len(files) > 1
     ]

@@ -146,6 +146,8 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=1, help="of the texts")
     parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
+    if options.repeats < 2:
+        parser.error("--repeats is at least 2: a spread needs two")
     source, items, spec, work = prepare(options)
     prompts = [prompt for item in items for prompt in work.plan(item)]
     time_engine(options.engine, prompts)

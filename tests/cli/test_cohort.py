@@ -118,7 +118,7 @@ def test_check_passes_separate_cohorts(call: Command, files: Path) -> None:
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
     result = call("cohort", "check")
     assert result.exit_code == 0
-    assert "1 cohorts, 0 pairs of different roles: nothing to compare" in result.stdout
+    assert "1 cohort, 0 pairs of different roles: nothing to compare" in result.stdout
 
 
 def test_check_refuses_a_shared_text(call: Command, files: Path) -> None:
@@ -237,7 +237,7 @@ def test_import_takes_named_columns_and_warns_of_languages(
     columns += ("--patient-column", "Fall")
     said = call("cohort", "import", str(path), "--name", "odd", *columns).stdout
     assert "languages   en 1, und 1" in said
-    assert "warning     the engine rules refuses 1 cases: no cues" in said
+    assert "warning     the engine rules refuses 1 case: no cues" in said
     assert "for und. If a language was guessed wrongly" in said
     assert "patients    2" in said
     words = (*columns, "--language", "en", "--replace")
@@ -479,7 +479,7 @@ def test_a_dry_run_says_which_column_is_taken_for_what(
     votes = files / "wide_votes.csv"
     votes.write_text("reader,case_id,Edema\nA,row-000001,ja\n")
     result = call("cohort", "votes", "mine", str(votes), "--value", "ja=present")
-    assert "1 votes of 1 readers" in result.stdout, result.output
+    assert "1 vote of 1 reader" in result.stdout, result.output
 
 
 def test_a_dry_run_says_that_a_table_holds_pairs(call: Command, files: Path) -> None:

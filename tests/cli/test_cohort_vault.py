@@ -82,6 +82,6 @@ def test_votes_on_a_holdout_say_who_and_how_many(call, tmp_path):
     votes.write_text("reader,case_id,label,value\nA,h1,edema,uncertain\n")
     for words in (("--dry-run",), ()):
         said = call("votes", "held", str(votes), *words).stdout
-        assert "1 votes" in said
+        assert "1 vote" in said
         assert "the labels of a holdout are not shown" in said
         assert "uncertain" not in said

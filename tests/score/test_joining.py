@@ -235,9 +235,7 @@ def test_no_file_adds_rows_to_a_system_named_for_another(tmp_path, taxonomy):
             join_files(ref, files, taxonomy)
     more = CandidateFile(write_texts(tmp_path / "more.csv", {"b": "y"}), "ours")
     (note,) = join_files(ref, [ours, more], taxonomy).notes
-    assert note == (
-        "ours is made of several files: ours.csv (1 rows), more.csv (1 rows)"
-    )
+    assert note == ("ours is made of several files: ours.csv (1 row), more.csv (1 row)")
 
 
 def test_a_row_count_that_all_files_share_is_not_taken_in_silence(tmp_path, taxonomy):

@@ -9,6 +9,7 @@ from random import Random
 
 from loop.core.clock import utc_now
 from loop.core.errors import EngineError
+from loop.core.nouns import counted
 from loop.core.records import Completion, Prompt
 from loop.engines.openai.client import Endpoint, EndpointClient, LinkError, Reply
 from loop.engines.openai.completions import (
@@ -404,7 +405,7 @@ class Sender:
             self._account.retried[reason] += 1
             return least_s + backoff_s(job.attempts, self._rng)
         self._account.failed[reason] += 1
-        times = "1 attempt" if job.attempts == 1 else f"{job.attempts} attempts"
+        times = counted(job.attempts, "attempt")
         return Completion("", "error", f"{reason} after {times}")
 
     def _refused(self, reason: str, reply: Reply) -> Completion:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.nouns import counted
 from loop.core.records import Mark
 from loop.core.safe_text import quoted
 from loop.labels.cohort import CONTEXT, PAIR_INPUTS, REPORT_INPUTS
@@ -838,9 +839,8 @@ def name_columns(header: Sequence[str], *, known: bool = False) -> str:
         return "nothing"
     if known or any(fold_name(name) in _COLUMNS for name in header):
         return ", ".join(map(quoted, header[:12]))
-    plural = "" if len(header) == 1 else "s"
     return (
-        f"{len(header)} column{plural} without a known name; if that is a case "
+        f"{counted(len(header), 'column')} without a known name; if that is a case "
         "already, put a line with the names of the columns before it"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.score_history import read_verdict_roles
 from loop.prompts.catalog import parse_ref, read_folder
@@ -303,8 +304,7 @@ def _verdicts(entry: LedgerEntry) -> Iterator[str]:
         by = (f"{role} {n}" for role, n in read_verdict_roles(entry.payload).items())
         roles = ", ".join(by)
         yield (
-            f"{len(verdicts)} verdict{'' if len(verdicts) == 1 else 's'}"
-            + (f" ({roles})" if roles else "")
+            f"{counted(len(verdicts), 'verdict')}" + (f" ({roles})" if roles else "")
         )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from math import floor
 
+from loop.core.nouns import counted
 from loop.documents.numbers import NOT_ESTIMABLE, interval, share
 from loop.documents.svg import Axis, percent_axis, tick_labels
 from loop.evaluate.documents import ForestMark
@@ -41,7 +42,6 @@ from loop.release.documents.parts import (
     ReleaseDocument,
     WithInterval,
     claimed,
-    counted,
     fact,
     outcomes,
     rate,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from loop.core.nouns import counted
 from loop.documents.numbers import NOT_ESTIMABLE, p_value, percent, share, signed
 from loop.release.documents.parts import (
     NO_MODEL,
@@ -12,7 +13,6 @@ from loop.release.documents.parts import (
     FactLine,
     change_limits,
     claimed,
-    counted,
     fact,
     is_compared,
     label_names,

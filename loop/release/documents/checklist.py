@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from loop.core.nouns import counted
 from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.evaluate.gates import describe_verdicts
@@ -35,7 +36,6 @@ from loop.release.documents.parts import (
     DocumentSection,
     ReleaseDocument,
     claimed,
-    counted,
     is_compared,
     objections,
     outcomes,

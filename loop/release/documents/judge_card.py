@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from loop.core.nouns import counted
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     count,
@@ -36,7 +37,6 @@ from loop.release.documents.parts import (
     Figure,
     ReleaseDocument,
     change_limits,
-    counted,
     fact,
     outcome_words,
     rate,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from loop.core.nouns import counted
 from loop.core.records import Status
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
@@ -186,19 +187,6 @@ class WithInterval(Limits, Protocol):
     def value(self) -> float | None:
         """The number; None where it cannot be estimated."""
         ...
-
-
-def counted(number: object, one: str, many: str = "") -> str:
-    """Return a number with its noun; empty where the number is not known.
-
-    Examples
-    --------
-    >>> counted(1, "case"), counted(1500, "case"), counted(None, "case")
-    ('1 case', '1,500 cases', '')
-    """
-    if not isinstance(number, int | float):
-        return ""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def rate(numbers: WithInterval) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.judge.shots import ShotRequest, add_shots
@@ -385,9 +386,8 @@ def explain(verdicts: Sequence[Verdict], contract: str) -> str:
     edited = [verdict for verdict in verdicts if verdict.edits.in_guide]
     ruling = [verdict.id for verdict in verdicts if verdict.edits.general_rules]
     labels = list(dict.fromkeys(verdict.label for verdict in edited))
-    plural = "" if len(edited) == 1 else "s"
     about = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} labels"
-    said = [f"{len(edited)} verdict{plural} on {about or 'no label'}"]
+    said = [f"{counted(len(edited), 'verdict')} on {about or 'no label'}"]
     if ruling:
         named = f"general rule asked for by verdict {', '.join(ruling)}"
         said = [*said, named] if edited else [named]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from loop.core.clock import utc_now
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import Cohort
 from loop.prompts.catalog import latest_version
@@ -162,7 +163,7 @@ def name_blocked(blocked: Sequence[Blocked]) -> str:
     named = "; ".join(one.words.rstrip(".") for one in blocked)
     number = len(blocked)
     return (
-        f"{number} verdict{'' if number == 1 else 's'} cannot be applied: {named}. "
+        f"{counted(number, 'verdict')} cannot be applied: {named}. "
         "Withdraw a kept one with `ranloop verdict withdraw ID --why REASON`, take one "
         "of a file out of it, or apply all others with --skip-blocked."
     )

@@ -22,6 +22,7 @@ from loop.core.files import (
     write_atomic,
     write_error,
 )
+from loop.core.nouns import counted
 from loop.core.safe_text import format_csv, quoted
 from loop.documents.charts import (
     Grid,
@@ -324,7 +325,7 @@ def title_of(document: ScoreDocument) -> str:
     """Return what was scored, for example ``"3 systems on 300 cases"``."""
     systems, cases = len(document.score.systems), document.score.n_cases
     first = document.score.systems[0].system if systems == 1 else f"{systems} systems"
-    return f"{first} on {cases} case{'' if cases == 1 else 's'}"
+    return f"{first} on {counted(cases, 'case')}"
 
 
 def _show_system(document: ScoreDocument, one: SystemScore) -> SystemView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from loop.core.nouns import counted
 from loop.documents.numbers import count, interval, listed, percent, share
 from loop.labels.taxonomy import NO_FINDING
 from loop.run.execute import Problem
@@ -398,10 +399,8 @@ def problem_line(problem: Problem) -> str:
     """Return why some texts have no answer, with a few of their cases."""
     more = ", ..." if problem.cases > len(problem.examples) else ""
     cases = ", ".join(problem.examples)
-    texts = "distinct text" if problem.cases == 1 else "distinct texts"
-    return (
-        f"no answer for {count(problem.cases)} {texts}: {problem.text} ({cases}{more})"
-    )
+    texts = counted(problem.cases, "distinct text")
+    return f"no answer for {texts}: {problem.text} ({cases}{more})"
 
 
 def agreement_line(experts: Experts) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from loop import __version__
+from loop.core.nouns import counted
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     count,
@@ -64,13 +65,13 @@ _LISTED: Final = 5
 def extent(result: MetaEvaluation) -> str:
     """Return what was compared, in one line."""
     patients = (
-        "" if result.patients is None else f" of {_number(result.patients, 'patient')}"
+        "" if result.patients is None else f" of {counted(result.patients, 'patient')}"
     )
     return (
-        f"{_number(result.candidates, 'candidate')} for "
-        f"{_number(result.cases, 'case')}{patients}, "
-        f"{_number(len(result.systems), 'system')}, "
-        f"{_number(len(result.raters), 'rater')}, "
+        f"{counted(result.candidates, 'candidate')} for "
+        f"{counted(result.cases, 'case')}{patients}, "
+        f"{counted(len(result.systems), 'system')}, "
+        f"{counted(len(result.raters), 'rater')}, "
         f"{result.against} {result.scale[0]:g} to {result.scale[1]:g}"
     )
 
@@ -187,7 +188,7 @@ def left_out(result: MetaEvaluation) -> tuple[str, ...]:
         if keys:
             named = listed((f"{case} ({system})" for case, system in keys), _LISTED)
             found.append(
-                f"{_number(len(keys), 'candidate')} {what}, left out: {named}."
+                f"{counted(len(keys), 'candidate')} {what}, left out: {named}."
             )
     if result.agreement.missing:
         cells = result.agreement.candidates * len(result.raters)
@@ -233,7 +234,7 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
     """Return what must be known of a judge's error counts, as sentences."""
     unit = "patients" if one.by_patient else "cases"
     found = [
-        f"{one.judge} on {_number(one.candidates, 'candidate')} of {one.units} {unit}, "
+        f"{one.judge} on {counted(one.candidates, 'candidate')} of {one.units} {unit}, "
         f"held against {one.against}. F1 is micro over candidates, true positives the "
         "sum of the smaller counts: two different errors of one kind count as a hit.",
         f"tau-b of the number of errors with the experts' number: "
@@ -245,12 +246,12 @@ def errors_said(one: ErrorAgreement) -> tuple[str, ...]:
             judge = f"; the judge counts {one.wording.judge:g} in all candidates"
         found.append(
             f"Errors of wording (category g): the experts count "
-            f"{one.wording.experts:g} in {_number(one.wording.candidates, 'candidate')}"
+            f"{one.wording.experts:g} in {counted(one.wording.candidates, 'candidate')}"
             f"{judge}. They are not clinical, and are part of no other number."
         )
     if one.unanswered:
         found.append(
-            f"{_number(one.unanswered, 'candidate')} left out: the judge gave no "
+            f"{counted(one.unanswered, 'candidate')} left out: the judge gave no "
             f"readable answer{', or none on insignificant errors' * one.all_errors}."
         )
     odd = [each.group.name for each in (*one.groups, one.total) if each.suspicious]
@@ -300,10 +301,6 @@ STRATA_SAID: Final = (
 def bias_bins(one: ErrorAgreement) -> tuple[BiasBin, ...]:
     """Return the bins of the bias curve that hold a candidate."""
     return tuple(each for each in one.bias if each.n)
-
-
-def _number(number: int, word: str) -> str:
-    return f"{count(number)} {word}{'' if number == 1 else 's'}"
 
 
 def render_meta_markdown(

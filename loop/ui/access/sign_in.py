@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.people.users import SignInRequired
 from loop.core.safe_text import printable
 from loop.ui.access.access import Access
@@ -177,7 +178,7 @@ def _page(
 def _spell(seconds: int) -> str:
     """Return a wait in words."""
     if seconds <= 90:
-        return "1 second" if seconds == 1 else f"{seconds} seconds"
+        return counted(seconds, "second")
     return f"{-(-seconds // 60)} minutes"
 
 

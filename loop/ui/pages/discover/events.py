@@ -8,6 +8,7 @@ from dataclasses import replace
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError
+from loop.core.nouns import counted
 from loop.core.records import PromptTask
 from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.kept_draft import (
@@ -76,7 +77,7 @@ def start(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutpu
         job.step("reading the reports")
         found = discover_findings(context.workspace, name, prompt=compared)
         carried = keep_discovery(context.workspace, found)
-        said = f"{len(found.clusters)} clusters in {found.cases:,} cases."
+        said = f"{len(found.clusters)} clusters in {counted(found.cases, 'case')}."
         if carried.kept:
             said += f" {carried.kept} are decided as they were."
         if carried.lost:

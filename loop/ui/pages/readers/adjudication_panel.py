@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.people.users import Right
 from loop.core.records import Mark
 from loop.review.reading.adjudication import (
@@ -307,9 +308,8 @@ def show_disputes(
 
 def save_button(waiting: int) -> Any:
     """Return the button that saves so many decisions."""
-    noun = "decision" if waiting == 1 else "decisions"
     return gr.Button(
-        value=f"Save {waiting} {noun}" if waiting else "Nothing to save",
+        value=f"Save {counted(waiting, 'decision')}" if waiting else "Nothing to save",
         variant="primary" if waiting else "secondary",
         interactive=bool(waiting),
     )

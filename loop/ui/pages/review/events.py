@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.nouns import counted
 from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
 from loop.labels.cohort import read_cohort
@@ -610,7 +611,7 @@ def _go_on(
 ) -> list[Any]:
     """Return the page with the next pair that waits, and that the last was saved."""
     name = label_name(taxonomy_of(visit.context, place), item.label)
-    also = f" and {more} more case{'' if more == 1 else 's'}" if more else ""
+    also = f" and {counted(more, 'more case')}" if more else ""
     saved = f"Saved {name}, {item.case_id}{also}."
     if item.reserved_by not in ("", visit.user.name):
         saved += f" {item.reserved_by} has the case reserved: both answers are kept."

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.nouns import counted
 from loop.core.people.users import Right
 from loop.core.records import Exemplar, Value
 from loop.optimize.decisions import (
@@ -236,10 +237,9 @@ def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
         context.workspace, context.store, cohort, ids, visit.actor
     )
     new = f"{cohort}:ref{done.reference}" if done.reference else "The newest reference"
-    plural = "" if done.corrections == 1 else "s"
     said = success_message(
-        f"{new} says what {done.corrections} judged label{plural} should be. Numbers "
-        "are on it from now on, and checks made before have to be made again.",
+        f"{new} says what {counted(done.corrections, 'judged label')} should be. "
+        "Numbers are on it from now on, and checks made before have to be made again.",
         "Reference corrected",
     )
     ref = find_draft_open(visit, prompt, cohort)
