@@ -94,7 +94,13 @@ from loop.run.label_table import CellValues, LabelNames, write_labels
 from loop.run.manifest import list_runs
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
-from loop.run.task import Watch, prepare_run, run_draws
+from loop.run.task import (
+    Watch,
+    check_way,
+    prepare_run,
+    require_answers,
+    run_draws,
+)
 from loop.run.trace import Trace, read_trace, trace_data
 from loop.score.api import choose
 from loop.score.experts.ratings import Ratings, cohort_ratings
@@ -568,6 +574,7 @@ class Workspace:
         release: str | None = None,
         limit: int | None = None,
         repeats: int = 1,
+        again: bool = False,
         asking: EngineOptions | None = None,
         watch: Watch | None = None,
     ) -> RunSummary:
@@ -588,6 +595,8 @@ class Workspace:
             Only the first so many cases.
         repeats
             How often every case is asked.
+        again
+            Ask again what earlier runs could not read, as ``--again unparsed`` does.
         asking
             Temperature and all else that `loop.run.asking.EngineOptions` has; None
             for that of the release, and for the defaults without one.
@@ -601,30 +610,38 @@ class Workspace:
 
         Raises
         ------
+        ValueError
+            Both a prompt and a release are named or neither is, or an engine is to do
+            what it cannot.
         DataError
-            The prompt or the cohort cannot be used, or nothing was answered.
+            The prompt or the cohort cannot be used.
         EngineError
-            The engine is not available; what was answered until then is kept.
+            The engine is not available, or answered no case; what was answered until
+            then is kept.
         """
+        if bool(prompt) == bool(release):
+            raise ValueError(
+                f"name a prompt or a release, and leave the other out: got "
+                f"{prompt!r} and {release!r}"
+            )
         wanted = find_request(self.paths, prompt or None, release, engine=engine)
+        how = asking or EngineOptions(**wanted.parameters)
+        check_way(wanted.engine, repeats=repeats, batch=how.batch)
         task = prepare_run(
             self.paths,
             wanted.prompt,
             cohort,
             engine=wanted.engine,
             limit=limit,
-            asking=asking or EngineOptions(**wanted.parameters),
+            asking=how,
+            again=again,
         )
         who = self._acting("editor")
         register_protocol(self.paths, who)
         draws = range(repeats)
         done = list(run_draws(self.paths, task, draws, watch=watch, actor=who.name))
-        if not any(one.answered for one in done):
-            raise DataError(
-                "no case was answered, so there is nothing to score. The problems of "
-                f"run {done[0].run_id} say what stood in the way: "
-                f"{'; '.join(one.text for one in done[0].problems[:3])}."
-            )
+        for summary in done:
+            require_answers(summary)
         return done[0]
 
     def runs(self) -> pd.DataFrame:

@@ -11,13 +11,19 @@ from typer.testing import CliRunner
 
 import loop
 from loop.cli.main import app
-from loop.core.errors import ConflictError, DataError, WorkspaceError
+from loop.core.errors import (
+    ConflictError,
+    DataError,
+    EngineError,
+    WorkspaceError,
+)
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.people.passwords import Cost
 from loop.labels import upgrade
 from loop.labels.cohort import read_cohort
 from loop.labels.taxonomy import read_taxonomy
+from loop.run.asking import EngineOptions
 from loop.workspace import Workspace
 from tests.typed_api import keep_study, make_study
 
@@ -309,3 +315,31 @@ def test_without_a_workspace_it_says_how_to_make_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WorkspaceError, match="ranloop init"):
         Workspace()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt": "extractor", "release": "extractor-v1"}, "a prompt or a release"),
+        ({"prompt": ""}, "a prompt or a release"),
+        ({"prompt": "extractor", "repeats": 0}, "repeats must be >= 1, got 0"),
+        (
+            {"prompt": "extractor", "engine": "replay:latest", "repeats": 2},
+            "same answers again",
+        ),
+        (
+            {"prompt": "extractor", "asking": EngineOptions(batch=True)},
+            "a batch needs an engine vllm:MODEL, got 'rules'",
+        ),
+    ],
+)
+def test_a_run_refuses_what_it_would_pass_over(study, options, message):
+    """What the command line refuses is not done in another way from Python."""
+    with pytest.raises(ValueError, match=message):
+        study.run(cohort="dev", **options)
+
+
+def test_asking_again_is_refused_where_it_changes_nothing(study):
+    """As ``--again`` is: `rules` gives the same answer each time."""
+    with pytest.raises(EngineError, match="asking again changes nothing"):
+        study.run("extractor", "dev", again=True)
