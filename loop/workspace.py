@@ -55,6 +55,7 @@ from loop.release.audit.audit import LedgerAudit, audit_workspace
 from loop.release.backup import BackedUp, restore_backup, write_backup
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.documents import render_documents
+from loop.release.folder import RELEASE_NAME
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import (
     find_key,
@@ -481,9 +482,12 @@ class Workspace:
         """
         return cohort_ratings(self.paths, cohort, dimension)
 
-    def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
+    def check_cohorts(
+        self, names: str | Collection[str] | None = None
+    ) -> OverlapReport:
         """Return what cohorts of different roles share; ``separate``: nothing."""
-        return check_cohorts(self.paths, list(names) if names is not None else None)
+        chosen = None if names is None else list(_several(names))
+        return check_cohorts(self.paths, chosen)
 
     # Prompts.
 
@@ -723,10 +727,14 @@ class Workspace:
 
         Raises
         ------
+        ValueError
+            `kind` or `text` is none of those that there are.
         DataError
             There is no such run or label, or the cohort is a holdout.
         """
-        kinds = [FailureKind(one) for one in _several(kind)] or None
+        kinds = [choose(FailureKind, "kind", one) for one in _several(kind)] or None
+        if text not in ("none", "evidence"):
+            raise ValueError(f"text must be one of none, evidence, got {text!r}")
         found = failing_cases(
             self.paths, run, labels=list(_several(label)) or None, kinds=kinds
         )
@@ -974,8 +982,17 @@ class Workspace:
             return try_phrase(self.paths, store, request, self._acting("editor"))
 
     def history(self, prompt: str) -> pd.DataFrame:
-        """Return a prompt's versions and drafts with their scores, a row a score."""
-        return _read_table(history_table(read_scores(self.paths, prompt)))
+        """Return a prompt's versions and drafts with their scores, a row a score.
+
+        Of ``"extractor@v3"`` only the name counts, as for ``history``.
+
+        Raises
+        ------
+        DataError
+            There is no such prompt.
+        """
+        name = prompt.partition("@")[0]
+        return _read_table(history_table(read_scores(self.paths, name)))
 
     # Release and audit.
 
@@ -1008,7 +1025,7 @@ class Workspace:
         why: str,
         holdout: str = "",
         engine: str = "rules",
-        ensembles: Sequence[str] = (),
+        ensembles: str | Sequence[str] = (),
         meaning: str = "approval",
         override: str = "",
         passphrase: str = "",
@@ -1056,7 +1073,7 @@ class Workspace:
             holdout=holdout,
             engine=engine,
             asking=asking or EngineOptions(),
-            ensembles=tuple(ensembles),
+            ensembles=tuple(_several(ensembles)),
             why=why,
             meaning=meaning,
             override=override,
@@ -1064,19 +1081,43 @@ class Workspace:
         return freeze(context, request)
 
     def verify(
-        self, release: str | Path, *, keys: Sequence[Path | str] = ()
+        self,
+        release: str | Path,
+        *,
+        keys: Path | str | Sequence[Path | str] = (),
+        expect: str | None = None,
     ) -> Verification:
         """Check a release by name, or a folder with the public keys that you trust.
 
+        Parameters
+        ----------
+        release
+            Name of a release, or a folder: a folder comes first.
+        keys
+            Files of public keys, for a folder; a name is checked with the keys that
+            the workspace recorded.
+        expect
+            Name of the release that the folder must hold, as ``verify --expect``.
+
         Raises
         ------
+        ValueError
+            A name is given with keys, or with another name to expect.
         DataError
             There is no such release, folder or key.
         """
-        if not keys and not Path(release).is_dir():
+        files = [keys] if isinstance(keys, (str, Path)) else list(keys)
+        if not Path(release).is_dir() and RELEASE_NAME.fullmatch(str(release)):
+            if files or expect not in (None, str(release)):
+                raise ValueError(
+                    f"the name {release} says which release it must be, and the "
+                    "workspace recorded its keys; name its folder to check it with "
+                    "keys of your own"
+                )
             return verify_release(self.paths, str(release))
-        trusted = [read_public_key(Path(key)) for key in keys]
-        return verify_folder(Path(release), {one.keyid: one for one in trusted})
+        trusted = [read_public_key(Path(one)) for one in files]
+        by_id = {one.keyid: one for one in trusted}
+        return verify_folder(Path(release), by_id, expect=expect)
 
     def audit(self) -> LedgerAudit:
         """Hold the ledger against everything that it speaks of; nothing is recorded."""

@@ -343,3 +343,40 @@ def test_asking_again_is_refused_where_it_changes_nothing(study):
     """As ``--again`` is: `rules` gives the same answer each time."""
     with pytest.raises(EngineError, match="asking again changes nothing"):
         study.run("extractor", "dev", again=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda one: one.failures(kind="fn"), "kind must be one of false_positive"),
+        (lambda one: one.failures(text="all"), "text must be one of none, evidence"),
+        (lambda one: one.verify("extractor-v1", keys="k.json"), "keys of your own"),
+        (
+            lambda one: one.verify("extractor-v1", expect="extractor-v2"),
+            "which release it must be",
+        ),
+    ],
+)
+def test_an_argument_that_is_none_of_the_choices_is_not_passed_over(
+    study, step, message
+):
+    """It would else be ignored, or be an error that does not say what to do."""
+    with pytest.raises(ValueError, match=message):
+        step(study)
+
+
+def test_a_version_names_its_prompt_in_the_history(study):
+    """As on the command line; it was an error of pandas."""
+    assert study.history("extractor@v1").equals(study.history("extractor"))
+    with pytest.raises(DataError, match="no prompt 'nobody'"):
+        study.history("nobody@v1")
+
+
+def test_one_name_or_file_needs_no_list(study):
+    """A string was taken letter by letter."""
+    assert list(study.check_cohorts("dev").cohorts) == ["dev"]
+    shipped = bundled() / "reports" / "releases"
+    key = next((shipped / "keys").glob("*-d91ed761.json"))
+    folder = shipped / "extractor-v11"
+    assert study.verify(folder, keys=str(key)).holds
+    assert not study.verify(folder, keys=key, expect="extractor-v10").holds
