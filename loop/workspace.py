@@ -33,11 +33,18 @@ from loop.evaluate.failures import (
     read_evidence,
 )
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.plan import (
+    CANDIDATES,
+    SampleSizePlan,
+    find_planned_run,
+    plan_cohort,
+)
 from loop.evaluate.protocol import list_policies, register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, certify_evaluation
 from loop.evaluate.score_history import history_table, read_scores
-from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.ballots import read_cohort_votes
+from loop.labels.cohort import list_cohorts, read_cohort, read_cohort_file
 from loop.labels.dry_run import VotesFile, take_votes_file
 from loop.labels.expert_ratings import RatingsReport
 from loop.labels.importing.importer import ImportReport, import_cohort
@@ -45,6 +52,7 @@ from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
 from loop.labels.label_list import pick_listed
 from loop.labels.overlap import OverlapReport, check_cohorts
+from loop.labels.reader_agreement import AgreementReport, measure_agreement
 from loop.labels.reference import list_references
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.upgrade import compare_labels, upgrade_labels
@@ -489,6 +497,45 @@ class Workspace:
         chosen = None if names is None else list(_several(names))
         return check_cohorts(self.paths, chosen)
 
+    def agreement(
+        self,
+        cohort: str,
+        *,
+        uncertain: Literal["leave-out", "category"] = "leave-out",
+        resamples: int = 2000,
+    ) -> AgreementReport:
+        """Return how well the readers of a cohort agree, as ``agreement`` does.
+
+        Parameters
+        ----------
+        uncertain
+            Whether uncertain votes are left out, or a category of their own.
+        resamples
+            Of the bootstrap.
+
+        Raises
+        ------
+        ValueError
+            `uncertain` is neither.
+        SealedError
+            The cohort is a holdout.
+        DataError
+            There is no such cohort, or it has votes of fewer than two readers.
+        """
+        if uncertain not in ("leave-out", "category"):
+            raise ValueError(
+                f"uncertain must be one of leave-out, category, got {uncertain!r}"
+            )
+        taxonomy = read_taxonomy(self.paths.labels)
+        votes = read_cohort_votes(self.paths, read_cohort(self.paths, cohort), taxonomy)
+        return measure_agreement(
+            votes,
+            taxonomy,
+            cohort=cohort,
+            uncertain_is_category=uncertain == "category",
+            resamples=resamples,
+        )
+
     # Prompts.
 
     def new_prompt(
@@ -703,6 +750,38 @@ class Workspace:
         found = evaluate_run(self.paths, run, reference=reference)
         recorded = record_evaluation(self.paths, found, self._acting("editor"))
         return RunEvaluation(evaluation=recorded)
+
+    def plan(
+        self,
+        run: str = "",
+        *,
+        cohort: str = "",
+        accuracy: Sequence[float] = CANDIDATES,
+    ) -> SampleSizePlan:
+        """Return how many cases each label needs to pass, as ``plan`` does.
+
+        Parameters
+        ----------
+        run
+            A prompt version, a run or ``latest``: adds what was observed.
+        cohort
+            Where to plan; empty for that of the run.
+        accuracy
+            True accuracies to suppose, shares above 0.
+
+        Raises
+        ------
+        ValueError
+            Neither a run nor a cohort is named, or an accuracy is no such share.
+        DataError
+            There is no such run or cohort, or the cohort is a holdout.
+        """
+        if not run and not cohort:
+            raise ValueError("name a cohort, or a prompt or run")
+        record = find_planned_run(self.paths, run, cohort) if run else None
+        where = cohort or (record.spec.cohort if record else "")
+        supposed = tuple(dict.fromkeys(accuracy))
+        return plan_cohort(self.paths, where, record, candidates=supposed)
 
     def compare(self, before: str, after: str = "latest") -> Comparison:
         """Return what changed between two runs on the same cases."""

@@ -1,6 +1,8 @@
 """The same steps from Python as on the command line, with tables in and out."""
 
+import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +22,10 @@ from loop.core.errors import (
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.people.passwords import Cost
+from loop.evaluate.plan_text import plan_data
 from loop.labels import upgrade
 from loop.labels.cohort import read_cohort
+from loop.labels.reader_agreement import agreement_table
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.asking import EngineOptions
 from loop.workspace import Workspace
@@ -380,3 +384,41 @@ def test_one_name_or_file_needs_no_list(study):
     folder = shipped / "extractor-v11"
     assert study.verify(folder, keys=str(key)).holds
     assert not study.verify(folder, keys=key, expect="extractor-v10").holds
+
+
+def test_agreement_and_plan_are_those_of_the_command_line(study, tmp_path):
+    """The same numbers, from the method of the same name."""
+    report = study.agreement("dev", resamples=100)
+    file = tmp_path / "agreement.csv"
+    shown(study, "agreement", "dev", "--resamples", "100", "--csv", str(file))
+    assert agreement_table(report).encode() == file.read_bytes()
+    made = study.plan("extractor", cohort="dev")
+    said = json.loads(shown(study, "plan", "extractor", "-c", "dev", "--json"))
+    assert plan_data(made) == said
+    assert study.plan("latest").cohort == "dev"
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda one: one.agreement("dev", uncertain="x"), "leave-out, category"),
+        (lambda one: one.plan(), "name a cohort"),
+        (lambda one: one.plan(cohort="dev", accuracy=[]), "above 0, got none"),
+        (lambda one: one.plan(cohort="dev", accuracy=[0.99, 98]), "above 0, got 0.99"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(study, step, message):
+    """Before anything is read, with what it may be."""
+    with pytest.raises(ValueError, match=message):
+        step(study)
+
+
+def test_every_function_of_the_table_is_there():
+    """Who goes from a command to Python imports what the page names."""
+    page = (bundled() / "docs" / "reference" / "api.md").read_text()
+    table = "".join(line for line in page.splitlines() if line.startswith("| "))
+    named = re.findall(r"`(loop(?:\.[a-z_]+){2,})`", table)
+    assert len(named) > 15
+    for name in named:
+        module, _, function = name.rpartition(".")
+        assert getattr(importlib.import_module(module), function).__doc__
