@@ -33,11 +33,18 @@ from loop.evaluate.failures import (
     read_evidence,
 )
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.plan import (
+    CANDIDATES,
+    SampleSizePlan,
+    find_planned_run,
+    plan_cohort,
+)
 from loop.evaluate.protocol import list_policies, register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, certify_evaluation
 from loop.evaluate.score_history import history_table, read_scores
-from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.ballots import read_cohort_votes
+from loop.labels.cohort import list_cohorts, read_cohort, read_cohort_file
 from loop.labels.dry_run import VotesFile, take_votes_file
 from loop.labels.expert_ratings import RatingsReport
 from loop.labels.importing.importer import ImportReport, import_cohort
@@ -45,6 +52,7 @@ from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
 from loop.labels.label_list import pick_listed
 from loop.labels.overlap import OverlapReport, check_cohorts
+from loop.labels.reader_agreement import AgreementReport, measure_agreement
 from loop.labels.reference import list_references
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.upgrade import compare_labels, upgrade_labels
@@ -55,6 +63,7 @@ from loop.release.audit.audit import LedgerAudit, audit_workspace
 from loop.release.backup import BackedUp, restore_backup, write_backup
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.documents import render_documents
+from loop.release.folder import RELEASE_NAME
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import (
     find_key,
@@ -94,7 +103,13 @@ from loop.run.label_table import CellValues, LabelNames, write_labels
 from loop.run.manifest import list_runs
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
-from loop.run.task import Watch, prepare_run, run_draws
+from loop.run.task import (
+    Watch,
+    check_way,
+    prepare_run,
+    require_answers,
+    run_draws,
+)
 from loop.run.trace import Trace, read_trace, trace_data
 from loop.score.api import choose
 from loop.score.experts.ratings import Ratings, cohort_ratings
@@ -475,9 +490,51 @@ class Workspace:
         """
         return cohort_ratings(self.paths, cohort, dimension)
 
-    def check_cohorts(self, names: Collection[str] | None = None) -> OverlapReport:
+    def check_cohorts(
+        self, names: str | Collection[str] | None = None
+    ) -> OverlapReport:
         """Return what cohorts of different roles share; ``separate``: nothing."""
-        return check_cohorts(self.paths, list(names) if names is not None else None)
+        chosen = None if names is None else list(_several(names))
+        return check_cohorts(self.paths, chosen)
+
+    def agreement(
+        self,
+        cohort: str,
+        *,
+        uncertain: Literal["leave-out", "category"] = "leave-out",
+        resamples: int = 2000,
+    ) -> AgreementReport:
+        """Return how well the readers of a cohort agree, as ``agreement`` does.
+
+        Parameters
+        ----------
+        uncertain
+            Whether uncertain votes are left out, or a category of their own.
+        resamples
+            Of the bootstrap.
+
+        Raises
+        ------
+        ValueError
+            `uncertain` is neither.
+        SealedError
+            The cohort is a holdout.
+        DataError
+            There is no such cohort, or it has votes of fewer than two readers.
+        """
+        if uncertain not in ("leave-out", "category"):
+            raise ValueError(
+                f"uncertain must be one of leave-out, category, got {uncertain!r}"
+            )
+        taxonomy = read_taxonomy(self.paths.labels)
+        votes = read_cohort_votes(self.paths, read_cohort(self.paths, cohort), taxonomy)
+        return measure_agreement(
+            votes,
+            taxonomy,
+            cohort=cohort,
+            uncertain_is_category=uncertain == "category",
+            resamples=resamples,
+        )
 
     # Prompts.
 
@@ -568,6 +625,7 @@ class Workspace:
         release: str | None = None,
         limit: int | None = None,
         repeats: int = 1,
+        again: bool = False,
         asking: EngineOptions | None = None,
         watch: Watch | None = None,
     ) -> RunSummary:
@@ -588,6 +646,8 @@ class Workspace:
             Only the first so many cases.
         repeats
             How often every case is asked.
+        again
+            Ask again what earlier runs could not read, as ``--again unparsed`` does.
         asking
             Temperature and all else that `loop.run.asking.EngineOptions` has; None
             for that of the release, and for the defaults without one.
@@ -601,30 +661,38 @@ class Workspace:
 
         Raises
         ------
+        ValueError
+            Both a prompt and a release are named or neither is, or an engine is to do
+            what it cannot.
         DataError
-            The prompt or the cohort cannot be used, or nothing was answered.
+            The prompt or the cohort cannot be used.
         EngineError
-            The engine is not available; what was answered until then is kept.
+            The engine is not available, or answered no case; what was answered until
+            then is kept.
         """
+        if bool(prompt) == bool(release):
+            raise ValueError(
+                f"name a prompt or a release, and leave the other out: got "
+                f"{prompt!r} and {release!r}"
+            )
         wanted = find_request(self.paths, prompt or None, release, engine=engine)
+        how = asking or EngineOptions(**wanted.parameters)
+        check_way(wanted.engine, repeats=repeats, batch=how.batch)
         task = prepare_run(
             self.paths,
             wanted.prompt,
             cohort,
             engine=wanted.engine,
             limit=limit,
-            asking=asking or EngineOptions(**wanted.parameters),
+            asking=how,
+            again=again,
         )
         who = self._acting("editor")
         register_protocol(self.paths, who)
         draws = range(repeats)
         done = list(run_draws(self.paths, task, draws, watch=watch, actor=who.name))
-        if not any(one.answered for one in done):
-            raise DataError(
-                "no case was answered, so there is nothing to score. The problems of "
-                f"run {done[0].run_id} say what stood in the way: "
-                f"{'; '.join(one.text for one in done[0].problems[:3])}."
-            )
+        for summary in done:
+            require_answers(summary)
         return done[0]
 
     def runs(self) -> pd.DataFrame:
@@ -683,6 +751,38 @@ class Workspace:
         recorded = record_evaluation(self.paths, found, self._acting("editor"))
         return RunEvaluation(evaluation=recorded)
 
+    def plan(
+        self,
+        run: str = "",
+        *,
+        cohort: str = "",
+        accuracy: Sequence[float] = CANDIDATES,
+    ) -> SampleSizePlan:
+        """Return how many cases each label needs to pass, as ``plan`` does.
+
+        Parameters
+        ----------
+        run
+            A prompt version, a run or ``latest``: adds what was observed.
+        cohort
+            Where to plan; empty for that of the run.
+        accuracy
+            True accuracies to suppose, shares above 0.
+
+        Raises
+        ------
+        ValueError
+            Neither a run nor a cohort is named, or an accuracy is no such share.
+        DataError
+            There is no such run or cohort, or the cohort is a holdout.
+        """
+        if not run and not cohort:
+            raise ValueError("name a cohort, or a prompt or run")
+        record = find_planned_run(self.paths, run, cohort) if run else None
+        where = cohort or (record.spec.cohort if record else "")
+        supposed = tuple(dict.fromkeys(accuracy))
+        return plan_cohort(self.paths, where, record, candidates=supposed)
+
     def compare(self, before: str, after: str = "latest") -> Comparison:
         """Return what changed between two runs on the same cases."""
         return compare_runs(self.paths, before, after)
@@ -706,10 +806,14 @@ class Workspace:
 
         Raises
         ------
+        ValueError
+            `kind` or `text` is none of those that there are.
         DataError
             There is no such run or label, or the cohort is a holdout.
         """
-        kinds = [FailureKind(one) for one in _several(kind)] or None
+        kinds = [choose(FailureKind, "kind", one) for one in _several(kind)] or None
+        if text not in ("none", "evidence"):
+            raise ValueError(f"text must be one of none, evidence, got {text!r}")
         found = failing_cases(
             self.paths, run, labels=list(_several(label)) or None, kinds=kinds
         )
@@ -957,8 +1061,17 @@ class Workspace:
             return try_phrase(self.paths, store, request, self._acting("editor"))
 
     def history(self, prompt: str) -> pd.DataFrame:
-        """Return a prompt's versions and drafts with their scores, a row a score."""
-        return _read_table(history_table(read_scores(self.paths, prompt)))
+        """Return a prompt's versions and drafts with their scores, a row a score.
+
+        Of ``"extractor@v3"`` only the name counts, as for ``history``.
+
+        Raises
+        ------
+        DataError
+            There is no such prompt.
+        """
+        name = prompt.partition("@")[0]
+        return _read_table(history_table(read_scores(self.paths, name)))
 
     # Release and audit.
 
@@ -991,7 +1104,7 @@ class Workspace:
         why: str,
         holdout: str = "",
         engine: str = "rules",
-        ensembles: Sequence[str] = (),
+        ensembles: str | Sequence[str] = (),
         meaning: str = "approval",
         override: str = "",
         passphrase: str = "",
@@ -1039,7 +1152,7 @@ class Workspace:
             holdout=holdout,
             engine=engine,
             asking=asking or EngineOptions(),
-            ensembles=tuple(ensembles),
+            ensembles=tuple(_several(ensembles)),
             why=why,
             meaning=meaning,
             override=override,
@@ -1047,19 +1160,43 @@ class Workspace:
         return freeze(context, request)
 
     def verify(
-        self, release: str | Path, *, keys: Sequence[Path | str] = ()
+        self,
+        release: str | Path,
+        *,
+        keys: Path | str | Sequence[Path | str] = (),
+        expect: str | None = None,
     ) -> Verification:
         """Check a release by name, or a folder with the public keys that you trust.
 
+        Parameters
+        ----------
+        release
+            Name of a release, or a folder: a folder comes first.
+        keys
+            Files of public keys, for a folder; a name is checked with the keys that
+            the workspace recorded.
+        expect
+            Name of the release that the folder must hold, as ``verify --expect``.
+
         Raises
         ------
+        ValueError
+            A name is given with keys, or with another name to expect.
         DataError
             There is no such release, folder or key.
         """
-        if not keys and not Path(release).is_dir():
+        files = [keys] if isinstance(keys, (str, Path)) else list(keys)
+        if not Path(release).is_dir() and RELEASE_NAME.fullmatch(str(release)):
+            if files or expect not in (None, str(release)):
+                raise ValueError(
+                    f"the name {release} says which release it must be, and the "
+                    "workspace recorded its keys; name its folder to check it with "
+                    "keys of your own"
+                )
             return verify_release(self.paths, str(release))
-        trusted = [read_public_key(Path(key)) for key in keys]
-        return verify_folder(Path(release), {one.keyid: one for one in trusted})
+        trusted = [read_public_key(Path(one)) for one in files]
+        by_id = {one.keyid: one for one in trusted}
+        return verify_folder(Path(release), by_id, expect=expect)
 
     def audit(self) -> LedgerAudit:
         """Hold the ledger against everything that it speaks of; nothing is recorded."""

@@ -1,6 +1,8 @@
 """The same steps from Python as on the command line, with tables in and out."""
 
+import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,13 +13,21 @@ from typer.testing import CliRunner
 
 import loop
 from loop.cli.main import app
-from loop.core.errors import ConflictError, DataError, WorkspaceError
+from loop.core.errors import (
+    ConflictError,
+    DataError,
+    EngineError,
+    WorkspaceError,
+)
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.people.passwords import Cost
+from loop.evaluate.plan_text import plan_data
 from loop.labels import upgrade
 from loop.labels.cohort import read_cohort
+from loop.labels.reader_agreement import agreement_table
 from loop.labels.taxonomy import read_taxonomy
+from loop.run.asking import EngineOptions
 from loop.workspace import Workspace
 from tests.typed_api import keep_study, make_study
 
@@ -309,3 +319,106 @@ def test_without_a_workspace_it_says_how_to_make_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WorkspaceError, match="ranloop init"):
         Workspace()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt": "extractor", "release": "extractor-v1"}, "a prompt or a release"),
+        ({"prompt": ""}, "a prompt or a release"),
+        ({"prompt": "extractor", "repeats": 0}, "repeats must be >= 1, got 0"),
+        (
+            {"prompt": "extractor", "engine": "replay:latest", "repeats": 2},
+            "same answers again",
+        ),
+        (
+            {"prompt": "extractor", "asking": EngineOptions(batch=True)},
+            "a batch needs an engine vllm:MODEL, got 'rules'",
+        ),
+    ],
+)
+def test_a_run_refuses_what_it_would_pass_over(study, options, message):
+    """What the command line refuses is not done in another way from Python."""
+    with pytest.raises(ValueError, match=message):
+        study.run(cohort="dev", **options)
+
+
+def test_asking_again_is_refused_where_it_changes_nothing(study):
+    """As ``--again`` is: `rules` gives the same answer each time."""
+    with pytest.raises(EngineError, match="asking again changes nothing"):
+        study.run("extractor", "dev", again=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda one: one.failures(kind="fn"), "kind must be one of false_positive"),
+        (lambda one: one.failures(text="all"), "text must be one of none, evidence"),
+        (lambda one: one.verify("extractor-v1", keys="k.json"), "keys of your own"),
+        (
+            lambda one: one.verify("extractor-v1", expect="extractor-v2"),
+            "which release it must be",
+        ),
+    ],
+)
+def test_an_argument_that_is_none_of_the_choices_is_not_passed_over(
+    study, step, message
+):
+    """It would else be ignored, or be an error that does not say what to do."""
+    with pytest.raises(ValueError, match=message):
+        step(study)
+
+
+def test_a_version_names_its_prompt_in_the_history(study):
+    """As on the command line; it was an error of pandas."""
+    assert study.history("extractor@v1").equals(study.history("extractor"))
+    with pytest.raises(DataError, match="no prompt 'nobody'"):
+        study.history("nobody@v1")
+
+
+def test_one_name_or_file_needs_no_list(study):
+    """A string was taken letter by letter."""
+    assert list(study.check_cohorts("dev").cohorts) == ["dev"]
+    shipped = bundled() / "reports" / "releases"
+    key = next((shipped / "keys").glob("*-d91ed761.json"))
+    folder = shipped / "extractor-v11"
+    assert study.verify(folder, keys=str(key)).holds
+    assert not study.verify(folder, keys=key, expect="extractor-v10").holds
+
+
+def test_agreement_and_plan_are_those_of_the_command_line(study, tmp_path):
+    """The same numbers, from the method of the same name."""
+    report = study.agreement("dev", resamples=100)
+    file = tmp_path / "agreement.csv"
+    shown(study, "agreement", "dev", "--resamples", "100", "--csv", str(file))
+    assert agreement_table(report).encode() == file.read_bytes()
+    made = study.plan("extractor", cohort="dev")
+    said = json.loads(shown(study, "plan", "extractor", "-c", "dev", "--json"))
+    assert plan_data(made) == said
+    assert study.plan("latest").cohort == "dev"
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda one: one.agreement("dev", uncertain="x"), "leave-out, category"),
+        (lambda one: one.plan(), "name a cohort"),
+        (lambda one: one.plan(cohort="dev", accuracy=[]), "above 0, got none"),
+        (lambda one: one.plan(cohort="dev", accuracy=[0.99, 98]), "above 0, got 0.99"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(study, step, message):
+    """Before anything is read, with what it may be."""
+    with pytest.raises(ValueError, match=message):
+        step(study)
+
+
+def test_every_function_of_the_table_is_there():
+    """Who goes from a command to Python imports what the page names."""
+    page = (bundled() / "docs" / "reference" / "api.md").read_text()
+    table = "".join(line for line in page.splitlines() if line.startswith("| "))
+    named = re.findall(r"`(loop(?:\.[a-z_]+){2,})`", table)
+    assert len(named) > 15
+    for name in named:
+        module, _, function = name.rpartition(".")
+        assert getattr(importlib.import_module(module), function).__doc__

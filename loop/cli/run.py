@@ -37,7 +37,13 @@ from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.label_table import check_target, write_labels
 from loop.run.reference_implementation import FIGURE, SOURCE
-from loop.run.task import Task, prepare_run, require_answers, run_draws
+from loop.run.task import (
+    Task,
+    check_way,
+    prepare_run,
+    require_answers,
+    run_draws,
+)
 
 _HEADER = (
     "layout",
@@ -375,15 +381,11 @@ def _check_out(out: Path | None, place: WorkspacePaths, *, dry_run: bool) -> Non
 
 
 def _check(engine: str, *, repeats: int, batch: bool) -> None:
-    """Refuse what would only look like what was asked for."""
-    scheme = engine.partition(":")[0]
-    if repeats > 1 and scheme == "replay":
-        raise typer.BadParameter(
-            "a replay gives the same answers again: --repeats needs an engine that "
-            "answers anew"
-        )
-    if batch and scheme != "vllm":
-        raise typer.BadParameter("--batch needs an engine vllm:MODEL")
+    """Refuse what would only look like what was asked for, as a wrong use."""
+    try:
+        check_way(engine, repeats=repeats, batch=batch)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _data(summaries: list[RunSummary], task: Task) -> dict[str, Any]:

@@ -151,7 +151,8 @@ def _verdict(found: Verification) -> str:
         return f"holds, {len(found.findings)} checks"
     if is_only_unvouched(found):
         return "not vouched for: all else holds, and no key that you trust signed it"
-    return f"DOES NOT HOLD: {broken} of {len(found.findings)} checks are broken"
+    are = "is" if broken == 1 else "are"
+    return f"DOES NOT HOLD: {broken} of {len(found.findings)} checks {are} broken"
 
 
 def is_only_unvouched(found: Verification) -> bool:

@@ -449,6 +449,8 @@ def plan_cohort(
 
     Raises
     ------
+    ValueError
+        There is no candidate, or one that is no share above 0.
     DataError
         The cohort is a holdout, the run is of other cases, or a file is missing or
         wrong.
@@ -457,6 +459,9 @@ def plan_cohort(
     StoreError
         The store cannot be read.
     """
+    if not candidates or not all(0 < one <= 1 for one in candidates):
+        said = ", ".join(f"{one:g}" for one in candidates) or "none"
+        raise ValueError(f"supposed accuracies are shares above 0, got {said}")
     pinned = _read_open(workspace, cohort)
     taxonomy = read_taxonomy(workspace.labels)
     without = pinned.not_comparable

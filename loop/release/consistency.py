@@ -54,7 +54,7 @@ def check_agreement(statement: Statement | None, facts: AnyFacts) -> Finding:
     expected = predicate_of(facts)
     found = statement.predicate
     problems = [
-        f"the statement's {key} is not that of release.json"
+        f"the statement and release.json differ in {key}"
         for key in expected
         if found.get(key) != expected[key]
         or type(found[key]) is not type(expected[key])

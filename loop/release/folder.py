@@ -80,7 +80,12 @@ def read_contents(folder: Path) -> Contents:
     DataError
         `folder` is no folder, or a link to one.
     """
-    if folder.is_symlink() or not folder.is_dir():
+    if folder.is_symlink():
+        raise DataError(
+            f"{folder} is a link, which is not followed, and no release folder. Name "
+            "the folder that it leads to."
+        )
+    if not folder.is_dir():
         raise DataError(
             f"{folder} is not a release folder. Name the folder that holds {ENVELOPE}."
         )

@@ -195,7 +195,11 @@ def check_files(statement: Statement | None, files: Mapping[str, bytes]) -> Find
         if name not in statement.subjects:
             problems.append(f"{name} is not named in the statement")
         elif digest_bytes(raw) != statement.subjects[name]:
-            problems.append(f"{name} was changed after it was signed")
+            ends = digest_bytes(raw.replace(b"\r\n", b"\n"))
+            only = (
+                ", but only its line ends" if ends == statement.subjects[name] else ""
+            )
+            problems.append(f"{name} was changed after it was signed{only}")
     return join_problems("files", problems, f"{len(present)} files have their digests")
 
 
@@ -511,7 +515,8 @@ def check_name(facts: AnyFacts | None, expect: str | None, folder: str) -> Findi
             else [f"it is {name}, not the {expect} expected"],
             f"it is {name}, as expected",
         )
-    if RELEASE_NAME.fullmatch(folder) is None:
+    # Some file systems take a folder by its name in other letters, too.
+    if RELEASE_NAME.fullmatch(folder.lower()) is None:
         return ok("name", f"it is {name}; the folder is called otherwise")
     problem = (
         f"it is {name}, in a folder called {folder}. Ask whoever gave it to you for "
@@ -519,7 +524,7 @@ def check_name(facts: AnyFacts | None, expect: str | None, folder: str) -> Findi
     )
     return join_problems(
         "name",
-        [] if folder == facts.release.name else [problem],
+        [] if folder.lower() == facts.release.name else [problem],
         f"it is {name}, as its folder is called",
     )
 

@@ -521,6 +521,26 @@ def _known(language: str) -> bool:
     return language not in ("", UNKNOWN)
 
 
+def check_way(engine: str, *, repeats: int = 1, batch: bool = False) -> None:
+    """Refuse what would only look like what was asked for.
+
+    Raises
+    ------
+    ValueError
+        There are no `repeats`, or the engine cannot repeat itself or take a batch.
+    """
+    scheme = engine.partition(":")[0]
+    if repeats < 1:
+        raise ValueError(f"repeats must be >= 1, got {repeats}")
+    if repeats > 1 and scheme == "replay":
+        raise ValueError(
+            "a replay gives the same answers again: repeats need an engine that "
+            "answers anew"
+        )
+    if batch and scheme != "vllm":
+        raise ValueError(f"a batch needs an engine vllm:MODEL, got {scheme!r}")
+
+
 def require_answers(summary: RunSummary) -> None:
     """Refuse a run in which no case was answered.
 

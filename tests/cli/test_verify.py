@@ -129,6 +129,7 @@ def test_a_genuine_release_in_the_folder_of_another_does_not_hold(frozen, tmp_pa
     result = ask(swapped, *keys)
     assert result.exit_code == 100
     assert "BROKEN  name: it is tiny-v1, in a folder called tiny-v7" in result.stdout
+    assert " checks is broken" in result.stdout.splitlines()[-1]
     assert not json.loads(ask(swapped, *keys, "--json").stdout)["not_vouched_for"]
     assert ask(swapped, *keys, "--expect", NAME).exit_code == 0
 

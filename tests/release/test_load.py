@@ -128,7 +128,7 @@ def test_a_linked_release_folder_is_refused(frozen, tmp_path):
     """A release lies in the workspace, not behind a link."""
     shutil.move(frozen.releases / NAME, tmp_path / NAME)
     (frozen.releases / NAME).symlink_to(tmp_path / NAME)
-    with pytest.raises(DataError, match="is not a release folder"):
+    with pytest.raises(DataError, match="is a link, which is not followed"):
         load_release(frozen, NAME)
 
 

@@ -307,8 +307,29 @@ def test_a_linked_folder_is_not_followed(small, tmp_path):
     )
     link = tmp_path / "link"
     link.symlink_to(small.folder)
-    with pytest.raises(DataError, match="is not a release folder"):
+    with pytest.raises(DataError, match=r"is a link, .* Name the folder that it leads"):
         verify_folder(link, small.trusted)
+
+
+def test_a_folder_is_called_like_a_release_in_any_letters(small):
+    """Where letters make no difference, ``TINY-V2`` is what ``tiny-v2`` opens."""
+    folder = small.folder.with_name(NAME.upper())
+    small.folder.rename(folder)
+    assert verify_folder(folder, small.trusted).holds
+    other = folder.with_name("TINY-V2")
+    folder.rename(other)
+    (found,) = verify_folder(other, small.trusted).broken
+    assert found.what.startswith("it is tiny-v1, in a folder called TINY-V2")
+
+
+def test_converted_line_ends_are_named(small):
+    """The usual reason why a copy of a genuine release does not hold."""
+    card = small.folder / "card.md"
+    card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))
+    (found,) = verify_folder(small.folder, small.trusted).broken
+    assert found.what == (
+        "card.md was changed after it was signed, but only its line ends"
+    )
 
 
 def test_a_pipe_does_not_keep_it_waiting(small):

@@ -8,7 +8,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from loop.core.check_findings import Finding, broken, note, ok, warning
+from loop.core.check_findings import (
+    MOST_PROBLEMS,
+    Finding,
+    broken,
+    note,
+    ok,
+    warning,
+)
 from loop.core.digests import RepeatedKeyError, digest_bytes, unique_keys
 from loop.core.errors import DataError
 from loop.core.ledger import (
@@ -395,16 +402,25 @@ def _finding(ledger: Ledger, line: LedgerLine, kind: _Kind) -> Finding:
 
 def _misspelled(ledger: Ledger) -> Iterator[Finding]:
     """Yield what is written otherwise than ranloop writes it, and means the same."""
-    for line in ledger.lines:
-        if line.entry and not line.spelled and line.trouble is Trouble.NONE:
-            yield warning(
-                _CHECK,
-                f"line {line.number} is spelled otherwise than ranloop writes it",
-                where=f"{ledger.path.name}, line {line.number}",
-                implies="An editor or another program wrote it; it says the same.",
-                todo="Compare it with a backup, and find out who opened the file.",
-                seq=line.entry.seq if line.entry else line.number,
-            )
+    odd = [
+        (line.number, line.entry.seq)
+        for line in ledger.lines
+        if line.entry and not line.spelled and line.trouble is Trouble.NONE
+    ]
+    shown = odd if len(odd) <= MOST_PROBLEMS else odd[:1]
+    for number, seq in shown:
+        what = f"line {number} is spelled otherwise than ranloop writes it"
+        if len(shown) < len(odd):
+            what += f", and {len(odd) - 1:,} more"
+        yield warning(
+            _CHECK,
+            what,
+            where=f"{ledger.path.name}, line {number}",
+            implies="An editor, another program or a change of line ends wrote it; it "
+            "says the same.",
+            todo="Compare it with a backup, and find out who opened the file.",
+            seq=seq,
+        )
     if ledger.lines and not ledger.ended and ledger.lines[-1].entry:
         yield warning(
             _CHECK,

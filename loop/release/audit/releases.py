@@ -110,6 +110,9 @@ def _check_release(
     if not RELEASE_NAME.fullmatch(name) or not folder.is_dir():
         yield _broken(release, "was frozen, and its folder is gone")
         return
+    if folder.is_symlink():
+        yield _broken(release, "is a link, and what it leads to can change unnoticed")
+        return
     trusted = keys_when(known.entries, known.keys, entry.seq)
     try:
         verification = verify_folder(folder, trusted)

@@ -134,6 +134,21 @@ def _check_copies(
                 implies="Whoever verifies a release with it trusts someone unknown.",
                 todo="Move it away; `ranloop key list` shows the recorded keys.",
             )
+        elif found != key:
+            names = [
+                name
+                for name, said in key._asdict().items()
+                if getattr(found, name) != said
+            ]
+            yield warning(
+                _CHECK,
+                f"{path.name} differs from the ledger in {', '.join(names)}",
+                where=str(path),
+                implies="Whoever verifies a release with it takes the key for what it "
+                "is not.",
+                todo="Restore the file from version control or a backup, and ask who "
+                "has a copy.",
+            )
 
 
 def _broken(entry: LedgerEntry, problem: str) -> Finding:

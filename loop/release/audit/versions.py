@@ -135,9 +135,10 @@ def _strays(folder: Path, ref: str) -> Iterator[Finding]:
     links = [path.name for path in (folder, *folder.iterdir()) if path.is_symlink()]
     more = [name for name in inside if name not in FILES]
     if links:
+        are = "is a link" if len(links) == 1 else "are links"
         yield warning(
             _CHECK,
-            f"{ref}: {', '.join(links)} is a link",
+            f"{ref}: {', '.join(links)} {are}",
             where=str(folder),
             implies="What it points to can be changed without a trace here.",
             todo="Put the files themselves there.",

@@ -297,6 +297,15 @@ def test_a_release_that_is_gone_or_was_never_frozen_is_found(release):
     assert "left from a freeze that did not end" in notes["releases"]
 
 
+def test_a_release_behind_a_link_is_said_to_be_a_link(release, tmp_path):
+    """What is wrong is named, and not only the kind of error."""
+    workspace, small = release
+    small.folder.rename(tmp_path / "away")
+    small.folder.symlink_to(tmp_path / "away")
+    whats = [what for check, what in found(workspace) if check == "releases"]
+    assert whats == ["tiny-v1 is a link, and what it leads to can change unnoticed"]
+
+
 def test_a_release_that_was_frozen_twice_is_found(release):
     """The second entry would quietly take the place of the first."""
     workspace, _ = release

@@ -182,6 +182,17 @@ def test_other_spelling_is_reported_and_not_called_broken(history):
     assert "no line end" in found[1].what
 
 
+def test_converted_line_ends_are_one_warning(history):
+    """A checkout changes every line; one is told, and how many more."""
+    lines = [line.replace(b"\n", b"\r\n") for line in history.lines()]
+    history.write(lines)
+    (found,) = check_chain(read_lines(history.path))
+    assert found.what == (
+        f"line 1 is spelled otherwise than ranloop writes it, and {len(lines) - 1} more"
+    )
+    assert "line ends" in found.implies
+
+
 @pytest.mark.parametrize(
     "raw",
     [

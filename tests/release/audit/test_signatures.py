@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.ledger import Actor
+from loop.release.audit.signatures import find_keys
 from loop.release.keys import make_key, revoke_key, signer_for
 from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed
 
@@ -120,3 +121,21 @@ def test_a_signature_has_one_spelling(history):
     for loose in (b"", b"!!!!", signature + b"!", b"\xc3\xa9"):
         history.write([*whole[:-1], whole[-1].replace(signature, loose)])
         assert "is not an entry" in history.audit().first_break.what
+
+
+def test_a_public_key_that_says_something_else_than_the_ledger_is_told(history):
+    """Another holder, or an earlier date, is believed by whoever verifies with it."""
+    (path,) = (history.workspace.releases / "keys").glob("*.json")
+    text = path.read_text().replace(ACTOR.name, "Dr B. Other")
+    path.write_text(text.replace("2026-01-05", "2025-01-05"))
+    assert told(history, "warning") == [
+        f"{path.name} differs from the ledger in name, created"
+    ]
+
+
+def test_the_public_key_of_a_revoked_key_is_as_recorded(history):
+    """Its file says so too, and nothing is told."""
+    (key,) = find_keys(history.entries()).values()
+    admin = Actor(name="Admin", role="admin")
+    revoke_key(history.workspace, key.keyid, admin, "lost", now=clock(12))
+    assert told(history, "warning") == []

@@ -92,6 +92,15 @@ def test_links_and_strays_are_told(history, folder, tmp_path):
     ]
 
 
+def test_several_links_are_links(history, folder, tmp_path):
+    """One warning names them all."""
+    for name in ("guides.yaml", "user.jinja"):
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to(tmp_path / name)
+    whats = [one.what for one in history.audit().findings if one.check == "versions"]
+    assert whats == ["tiny@v2: guides.yaml, user.jinja are links"]
+
+
 def test_a_version_committed_twice_with_two_digests_is_found(history):
     """Otherwise a second entry would quietly take the place of the first."""
     payload = {"digest": "f" * 64, "parent": None}
