@@ -36,13 +36,13 @@ from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
     MOST_WORKERS,
     ROWS,
+    SAMPLE,
     AnnotatedCorpus,
     AnnotationOptions,
     annotate_corpus,
     estimate_annotation,
 )
 from loop.release.corpus_review import (
-    SAMPLE,
     CorpusReport,
     draw_sample,
     report_corpus,

@@ -30,7 +30,7 @@ from loop.core.safe_text import format_csv, shielded
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
-from loop.release.annotation import AnnotationOptions, corpus_rows
+from loop.release.annotation import SAMPLE, AnnotationOptions, corpus_rows
 from loop.run.shards import (
     NO_TEXT,
     TEXT,
@@ -42,9 +42,6 @@ from loop.run.shards import (
 )
 from loop.stats.intervals import Estimate
 from loop.stats.weighted import weighted_share, weighted_sum
-
-SAMPLE: Final = "sample.json"
-"""File in the folder of an annotation: which rows were drawn, with which chance."""
 
 _PRESENT: Final = "present"
 _MODE: Final = 0o600
