@@ -401,11 +401,11 @@ def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
         annotate(fewer, out)
     write(source, rows(40))
     older = find_request(material(None), release="extractor-v7")
-    with pytest.raises(DataError, match=r"with another prompt, prompt_digest, release"):
+    with pytest.raises(DataError, match=r"with another prompt, release: it was"):
         annotate_corpus(source, out, older, options=AnnotationOptions(rows=10))
-    with pytest.raises(DataError, match="with another shard_rows"):
+    with pytest.raises(DataError, match=r"another number of --rows: .* --rows 10, "):
         annotate(source, out, rows=20)
-    with pytest.raises(DataError, match="with another text"):
+    with pytest.raises(DataError, match=r"choice of --with-text: .* without --with"):
         annotate(source, out, text=True)
     with (
         locked(out / ".lock", wait=False),
