@@ -166,7 +166,7 @@ def draw_sample(
         if chance and _number(seed, manifest.source_digest, place) < chance:
             drawn[place] = chance
     if not drawn:
-        raise DataError(f"no row of {folder} was drawn: none has a text, or few have.")
+        raise DataError(_none_drawn(folder, manifest, size))
     rows = _texts(source, manifest, drawn, workspace, options)
     names = _names([one for _, one in rows])
     sample = _Sample(
@@ -196,6 +196,18 @@ def draw_sample(
     told = json.dumps(sample.model_dump(mode="json"), ensure_ascii=False, indent=1)
     write_atomic(folder / SAMPLE, f"{told}\n".encode(), mode=_MODE)
     return len(rows)
+
+
+def _none_drawn(folder: Path, manifest: AnnotationManifest, size: int) -> str:
+    if manifest.rows == manifest.statuses.get(NO_TEXT, 0):
+        return (
+            f"no row of {folder} can be drawn: none has a text. Look whether the right "
+            "column was read; name it with --text-column, and a new --out."
+        )
+    return (
+        f"no row of {folder} was drawn: with --size {size} that can happen by chance. "
+        "Give a larger --size, or another --seed."
+    )
 
 
 def _chances(folder: Path, manifest: AnnotationManifest, size: int) -> Iterator[float]:

@@ -12,6 +12,7 @@ from loop.core.records import Completion
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.release import corpus_review
 from loop.release.annotation import SAMPLE, AnnotationOptions, annotate_corpus
 from loop.release.corpus_review import draw_sample, report_corpus
 from loop.run.asking import load_engine
@@ -118,12 +119,17 @@ def test_every_drawn_row_has_a_unique_id(tmp_path):
     assert ids == ["a#2", "a#3", "a#1", "b"]
 
 
-def test_a_sample_without_a_row_is_refused(tmp_path):
-    """A table that nobody can read says nothing."""
+def test_a_sample_without_a_row_is_refused(monkeypatch, tmp_path):
+    """A table that nobody can read says nothing, and the message says why it is so."""
     source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
     annotate(source, tmp_path / "out")
-    with pytest.raises(DataError, match="none has a text"):
+    with pytest.raises(DataError, match=r"none has a text\. .* with --text-column"):
         draw_sample(tmp_path / "out", source, tmp_path / "s.csv", 100)
+    few = write(tmp_path / "few.csv", rows(400))
+    annotate(few, tmp_path / "few")
+    monkeypatch.setattr(corpus_review, "_number", lambda seed, digest, place: 0.99)
+    with pytest.raises(DataError, match=r"by chance\. Give a larger --size"):
+        draw_sample(tmp_path / "few", few, tmp_path / "s.csv", 2)
     assert not (tmp_path / "s.csv").exists()
 
 
