@@ -23,6 +23,7 @@ from loop.cli.console import (
 )
 from loop.core.paths import WorkspacePaths
 from loop.labels.taxonomy import NO_FINDING
+from loop.release.documents.parts import counted
 from loop.review.guideline import VALUES, Guideline, build_guideline
 from loop.review.reading.adjudication import Adjudicated
 from loop.review.reading.adjudication import adjudicate as decide
@@ -275,9 +276,12 @@ def answer(
             }
         )
         return
-    say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
+    say(
+        f"{counted(saved, 'answer')} of {reader} on {counted(len(answers), 'case')} of "
+        f"{cohort} saved"
+    )
     if rest_absent:
-        say(f"{filled} other labels of these cases marked absent")
+        say(f"{counted(filled, 'other label')} of these cases marked absent")
     if unsaid:
         say(f"No Finding is open in {unsaid} of these cases: readers label it here")
     for case_id, said in against.items():
@@ -570,8 +574,9 @@ def say_published(published: Published, *, dry_run: bool = False) -> None:
         shown = "" if name == one.reader else f" as {one.published_as}"
         blind = "" if one.blind else "; NOT BLIND"
         say(
-            f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
-            f"begun and left out{blind}; guideline {', '.join(one.guidelines)}"
+            f"{name}{shown}: {counted(one.complete, 'complete case')} published, "
+            f"{one.begun} begun and left out{blind}; "
+            f"guideline {', '.join(one.guidelines)}"
         )
     votes = published.votes
     say_votes(votes)
