@@ -37,13 +37,13 @@ from loop.labels.importing.source import ImportOptions
 from loop.release.annotation import (
     MOST_WORKERS,
     ROWS,
+    SAMPLE,
     AnnotatedCorpus,
     AnnotationOptions,
     annotate_corpus,
     estimate_annotation,
 )
 from loop.release.corpus_review import (
-    SAMPLE,
     CorpusReport,
     draw_sample,
     report_corpus,
@@ -189,7 +189,7 @@ def annotate(
 
     With --sample, rows are drawn with known chances, and their texts written as a table
     for `cohort import`. Once readers have labelled that cohort, --report says how often
-    each label is right, how often it is missed, and how many rows have it by both.
+    each label is right, how often it is missed, and, from both, how many rows have it.
     """
     _refuse_unused(context)
     if compare is not None:
@@ -402,7 +402,13 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
     for text, n in list(told.problems.items())[:5]:
         say(f"note: {counted(n, 'row')} without an answer: {text}")
     if told.failed:
-        say(f"note: the first of these are {', '.join(told.failed[:5])}")
+        more = sum(
+            n
+            for status, n in told.statuses.items()
+            if status not in {Status.ANSWERED.value, NO_TEXT}
+        ) - len(told.failed[:5])
+        rest = f" and {more:,} more" if more else ""
+        say(f"note: ids of these rows: {', '.join(told.failed[:5])}{rest}")
     if plan.engine != "rules" and told.statuses.get(Status.ENGINE_FAILED):
         say("note: the same command asks once more where the engine failed")
     note(f"wrote {out}: shards, annotation.json and _SUCCESS")

@@ -177,7 +177,8 @@ def matrix(
         )
         return
     if strata is not None or thinking:
-        raise typer.BadParameter("--strata and --thinking are for judges: leave it out")
+        given = "--thinking" if strata is None else "--strata"
+        raise typer.BadParameter(f"{given} is for judges: leave it out")
     if request is not None:
         with progress.shown():
             answers = _ask(place, request, asked, reference, acting(actor), progress)

@@ -277,11 +277,11 @@ def answer(
         )
         return
     say(
-        f"{counted(saved, 'answer')} of {reader} on {counted(len(answers), 'case')} "
-        f"of {cohort} saved"
+        f"{counted(saved, 'answer')} of {reader} on {counted(len(answers), 'case')} of "
+        f"{cohort} saved"
     )
     if rest_absent:
-        say(f"{filled} other labels of these cases marked absent")
+        say(f"{counted(filled, 'other label')} of these cases marked absent")
     if unsaid:
         say(f"No Finding is open in {unsaid} of these cases: readers label it here")
     for case_id, said in against.items():
@@ -464,7 +464,7 @@ def say_progress(progress: ReadingProgress) -> None:
                     str(one.complete),
                     str(one.begun),
                     str(one.answers),
-                    "yes" if one.blind else f"{counted(one.not_blind, 'answer')} not",
+                    "yes" if one.blind else f"{one.not_blind} answers not",
                     one.last or "none",
                 ]
                 for one in progress.readers
@@ -505,7 +505,7 @@ def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
         return
     for name, plan in plans.items():
         say(
-            f"{name}: {counted(len(plan.case_ids), 'case')} of {cohort}, "
+            f"{name}: {len(plan.case_ids)} cases of {cohort}, "
             f"{count_shared(plans, name)} of them given to another reader as well"
             + ("; of a value sample, their chances kept" if plan.chances else "")
         )
@@ -575,8 +575,8 @@ def say_published(published: Published, *, dry_run: bool = False) -> None:
         blind = "" if one.blind else "; NOT BLIND"
         say(
             f"{name}{shown}: {counted(one.complete, 'complete case')} published, "
-            f"{one.begun} begun and left out{blind}; guideline "
-            f"{', '.join(one.guidelines)}"
+            f"{one.begun} begun and left out{blind}; "
+            f"guideline {', '.join(one.guidelines)}"
         )
     votes = published.votes
     say_votes(votes)
@@ -608,7 +608,7 @@ def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
         f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {counted(disputes.pairs, 'pair')} of {disputes.readers} readers, "
+        f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
         f"{disputes.open} open"
     )
     say(f"a majority needs {disputes.rule.words}")

@@ -8,6 +8,7 @@ same, by the same code, so that the values are those of a run.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -74,6 +75,9 @@ ROWS: Final = 5_000
 """Rows of a shard."""
 
 MOST_WORKERS: Final = 256
+
+SAMPLE: Final = "sample.json"
+"""File in the folder: which rows were drawn for readers, with which chance."""
 
 _ANSWERS: Final = ".answers"
 """Folder of the answers of a model, until all rows are answered."""
@@ -178,7 +182,8 @@ def annotate_corpus(
     ------
     DataError
         The source or a row of it cannot be used, the version is no extractor, or the
-        folder holds something else, other rows, or another annotation.
+        folder holds something else, other rows, another annotation, or a sample that
+        was drawn of other rows.
     ConflictError
         Another process annotates into the folder.
     EngineError
@@ -225,6 +230,7 @@ def annotate_corpus(
         begin_folder(out, plan)
         _remove_torn(out, size.shards)
         missing = _find_missing(out, size, plan, again=asked.keeps)
+        _check_sample(out, size)
         # Once the annotation is not complete, its digests are no longer read.
         check_finished(out)
         if missing:
@@ -376,6 +382,21 @@ def _find_missing(
         for number, part in enumerate(size.parts)
         if not has_shard(out, number, plan, part) or (again and has_failed(out, number))
     )
+
+
+def _check_sample(out: Path, size: CorpusSize) -> None:
+    """Refuse rows that were added since a sample was drawn: it would be of no use."""
+    try:
+        sample = json.loads((out / SAMPLE).read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(sample, dict) and sample.get("source_digest") != size.digest:
+        raise DataError(
+            f"{out / SAMPLE} is of a sample that was drawn when the source had other "
+            "rows. With these rows, --report could no longer use what readers say of "
+            "it. Annotate them into a new folder, or remove the file if nobody reads "
+            "the sample."
+        )
 
 
 def _read_shards(

@@ -30,7 +30,7 @@ from loop.core.safe_text import format_csv, shielded
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
-from loop.release.annotation import AnnotationOptions, corpus_rows
+from loop.release.annotation import SAMPLE, AnnotationOptions, corpus_rows
 from loop.run.shards import (
     NO_TEXT,
     TEXT,
@@ -42,9 +42,6 @@ from loop.run.shards import (
 )
 from loop.stats.intervals import Estimate
 from loop.stats.weighted import weighted_share, weighted_sum
-
-SAMPLE: Final = "sample.json"
-"""File in the folder of an annotation: which rows were drawn, with which chance."""
 
 _PRESENT: Final = "present"
 _MODE: Final = 0o600
@@ -169,7 +166,7 @@ def draw_sample(
         if chance and _number(seed, manifest.source_digest, place) < chance:
             drawn[place] = chance
     if not drawn:
-        raise DataError(f"no row of {folder} was drawn: none has a text, or few have.")
+        raise DataError(_none_drawn(folder, manifest, size))
     rows = _texts(source, manifest, drawn, workspace, options)
     names = _names([one for _, one in rows])
     sample = _Sample(
@@ -199,6 +196,18 @@ def draw_sample(
     told = json.dumps(sample.model_dump(mode="json"), ensure_ascii=False, indent=1)
     write_atomic(folder / SAMPLE, f"{told}\n".encode(), mode=_MODE)
     return len(rows)
+
+
+def _none_drawn(folder: Path, manifest: AnnotationManifest, size: int) -> str:
+    if manifest.rows == manifest.statuses.get(NO_TEXT, 0):
+        return (
+            f"no row of {folder} can be drawn: none has a text. Look whether the right "
+            "column was read; name it with --text-column, and a new --out."
+        )
+    return (
+        f"no row of {folder} was drawn: with --size {size} that can happen by chance. "
+        "Give a larger --size, or another --seed."
+    )
 
 
 def _chances(folder: Path, manifest: AnnotationManifest, size: int) -> Iterator[float]:

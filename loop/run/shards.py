@@ -435,6 +435,20 @@ def make_annotation_folder(folder: Path) -> None:
     make_folder(folder, mode=0o700)
 
 
+_PLAN_WORDS: Final = {
+    "prompt_digest": "prompt",
+    "contract": "prompt",
+    "parameters": "setting of the engine",
+    "engine_identity": "identity of the engine",
+    "taxonomy_digest": "list of labels",
+    "no_finding": "list of labels",
+    "columns": "list of labels",
+    "text": "choice of --with-text",
+    "shard_rows": "number of --rows",
+}
+"""Field of a plan to what a user calls it, where it is not its name."""
+
+
 def begin_folder(folder: Path, plan: AnnotationPlan) -> None:
     """Write the plan of an annotation, or check that it is the one that is there.
 
@@ -451,16 +465,18 @@ def begin_folder(folder: Path, plan: AnnotationPlan) -> None:
     path = folder / ANNOTATION
     if path.is_file():
         known = _read_plan(path)
-        changed = [
-            name
+        changed = dict.fromkeys(
+            _PLAN_WORDS.get(name, name)
             for name in AnnotationPlan.model_fields
             if getattr(known, name) != getattr(plan, name)
-        ]
+        )
         if changed:
+            texts = "with" if known.text else "without"
             raise DataError(
                 f"{folder} holds an annotation with another {', '.join(changed)}: it "
-                f"was made by {known.release or known.prompt} with {known.engine}. "
-                "Name a new folder with --out."
+                f"was made by {known.release or known.prompt} with {known.engine}, "
+                f"--rows {known.shard_rows}, {texts} --with-text. Give the same again, "
+                "or name a new folder with --out."
             )
         return
     write_atomic(path, _format({"plan": plan.model_dump(mode="json")}), mode=_MODE)

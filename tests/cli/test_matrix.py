@@ -255,6 +255,10 @@ def test_a_missing_reference_is_told_before_anything_is_asked(call):
         (("extractor", "-e", "table:0"), "--cohort"),
         (("-c", "dev", "-e", "table:0"), "prompt version"),
         (("extractor", "-c", "dev", "-e", "table:0", "-e", "table:0"), "twice"),
+        (
+            ("extractor", "-c", "dev", "-e", "table:0", "--thinking", "low"),
+            "--thinking is for judges: leave it out",
+        ),
     ],
 )
 def test_wrong_usage_is_explained(call, arguments, says):

@@ -143,6 +143,7 @@ def test_where_readers_label_no_finding_the_verbs_ask_and_warn(call, answers, pl
     place.protocol.write_text(place.protocol.read_text() + "\nno_finding: read\n")
     line = ("reading", "answer", "dev", answers({"e0": "present"}))
     said = call(*line, "--reader", "Dr. A", "--rest-absent")
+    assert "1 answer of Dr. A on 1 case of dev saved" in said
     assert "19 other labels of these cases marked absent" in said
     assert "No Finding is open in 1 of these cases" in said
     line = ("reading", "answer", "dev", answers({"e0": "present"}, "No Finding"))

@@ -281,6 +281,13 @@ def test_rows_without_an_answer_are_counted_and_named(monkeypatch, source, tmp_p
     # As of a run in which nothing was answered.
     again = run_cli(source, "--release", RELEASE, "-e", "odd", "--out", tmp_path / "o")
     assert again.exit_code == 1 and "18 rows without an answer" in again.output
+    first = ", ".join(told.failed[:5])
+    assert f"note: ids of these rows: {first} and 31 more" in again.output
+    german = write(tmp_path / "de.csv", [("k1", "Kein Erguss."), ("k2", "Effusion.")])
+    one = run_cli(german, "--release", RELEASE, "--out", tmp_path / "de")
+    assert "1 row without an answer: no cues for language 'de'" in one.output
+    # The texts are in no cohort here.
+    assert "or name the right --language\nnote: ids of these rows: k1\n" in one.output
 
 
 def test_a_shard_that_was_changed_is_never_counted_as_made(source, tmp_path):
@@ -401,11 +408,11 @@ def test_what_is_in_the_folder_is_never_mixed(source, tmp_path):
         annotate(fewer, out)
     write(source, rows(40))
     older = find_request(material(None), release="extractor-v7")
-    with pytest.raises(DataError, match=r"with another prompt, prompt_digest, release"):
+    with pytest.raises(DataError, match=r"with another prompt, release: it was"):
         annotate_corpus(source, out, older, options=AnnotationOptions(rows=10))
-    with pytest.raises(DataError, match="with another shard_rows"):
+    with pytest.raises(DataError, match=r"another number of --rows: .* --rows 10, "):
         annotate(source, out, rows=20)
-    with pytest.raises(DataError, match="with another text"):
+    with pytest.raises(DataError, match=r"choice of --with-text: .* without --with"):
         annotate(source, out, text=True)
     with (
         locked(out / ".lock", wait=False),
@@ -491,6 +498,19 @@ def test_a_language_is_read_as_in_a_cohort(tmp_path):
     write(source, [*made, ("c", "Clear.", "english")], ("id", "text", "language"))
     with pytest.raises(DataError, match="line 4: 'english' is not a language code"):
         annotate(source, tmp_path / "other")
+
+
+def test_an_encoding_may_be_named(tmp_path):
+    """As the message about a file in another one says."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes("id,text\na,No effusion at the café.\n".encode("cp1252"))
+    refused = run_cli(path, "--release", RELEASE, "--out", tmp_path / "out")
+    assert "for `annotate`, `cohort import` and `score`" in str(refused.exception)
+    done = run_cli(
+        *(path, "--release", RELEASE, "--out", tmp_path / "out"),
+        *("--encoding", "cp1252"),
+    )
+    assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("column", ["Edema", "Edeema", "labels"])

@@ -12,8 +12,9 @@ from loop.core.records import Completion
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.release.annotation import AnnotationOptions, annotate_corpus
-from loop.release.corpus_review import SAMPLE, draw_sample, report_corpus
+from loop.release import corpus_review
+from loop.release.annotation import SAMPLE, AnnotationOptions, annotate_corpus
+from loop.release.corpus_review import draw_sample, report_corpus
 from loop.run.asking import load_engine
 from loop.stats.intervals import Estimate, clopper_pearson
 from loop.stats.weighted import weighted_share, weighted_sum
@@ -118,12 +119,17 @@ def test_every_drawn_row_has_a_unique_id(tmp_path):
     assert ids == ["a#2", "a#3", "a#1", "b"]
 
 
-def test_a_sample_without_a_row_is_refused(tmp_path):
-    """A table that nobody can read says nothing."""
+def test_a_sample_without_a_row_is_refused(monkeypatch, tmp_path):
+    """A table that nobody can read says nothing, and the message says why it is so."""
     source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
     annotate(source, tmp_path / "out")
-    with pytest.raises(DataError, match="none has a text"):
+    with pytest.raises(DataError, match=r"none has a text\. .* with --text-column"):
         draw_sample(tmp_path / "out", source, tmp_path / "s.csv", 100)
+    few = write(tmp_path / "few.csv", rows(400))
+    annotate(few, tmp_path / "few")
+    monkeypatch.setattr(corpus_review, "_number", lambda seed, digest, place: 0.99)
+    with pytest.raises(DataError, match=r"by chance\. Give a larger --size"):
+        draw_sample(tmp_path / "few", few, tmp_path / "s.csv", 2)
     assert not (tmp_path / "s.csv").exists()
 
 
@@ -287,6 +293,22 @@ def test_what_is_not_the_annotated_source_is_refused(annotated, workspace, tmp_p
         draw_sample(folder, source, tmp_path / "u.csv", 20)
     with pytest.raises(ValueError, match="at least 2 rows"):
         draw_sample(folder, source, tmp_path / "u.csv", 1)
+
+
+def test_rows_are_not_added_once_a_sample_was_drawn(annotated, workspace, tmp_path):
+    """What readers say of it would be of no use, and nothing would have said so."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 20)
+    label_sample(workspace, folder, read_table(tmp_path / "s.csv"), tmp_path)
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    more = write(tmp_path / "more.csv", rows(500))
+    with pytest.raises(DataError, match="Annotate them into a new folder"):
+        annotate(more, folder, rows=100)
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+    assert report_corpus(workspace, folder, "check").missing == 0
+    annotate(source, folder, rows=100)
+    (folder / SAMPLE).unlink()
+    assert annotate(more, folder, rows=100).manifest.rows == 500
 
 
 def test_equal_chances_give_the_limits_of_clopper_and_pearson():

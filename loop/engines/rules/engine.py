@@ -196,7 +196,7 @@ class RulesEngine:
         if language not in self._languages:
             return (
                 f"no cues for language {language!r}: add labels/cues/{language}.yaml, "
-                "or import the cohort with the right --language"
+                "or name the right --language"
             )
         if not prompt.frame.guides:
             return "the prompt has no guides for `rules` to read"

@@ -21,8 +21,8 @@ GBK = "gb18030"
 """The superset of GBK and GB 2312 that current software writes."""
 
 SAVE_AS_UTF8 = (
-    "Save it as UTF-8; or, for `cohort import` and `score`, name its encoding, for "
-    "example with --encoding cp1252."
+    "Save it as UTF-8; or, for `annotate`, `cohort import` and `score`, name its "
+    "encoding, for example with --encoding cp1252."
 )
 """What to do with a file whose encoding is not known."""
 

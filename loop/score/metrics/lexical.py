@@ -138,7 +138,8 @@ OVERLAP: tuple[Metric, ...] = (
             f"bleu_{order}",
             f"BLEU-{order}",
             partial(_bleu, name=f"bleu_{order}", order=order),
-            f"Precision of runs of up to {order} words, with a penalty for brevity.",
+            f"Precision of {'' if order == 1 else f'runs of up to {order} '}words, "
+            "with a penalty for brevity.",
             _PAPINENI,
         )
         for order in range(1, 5)
