@@ -183,7 +183,7 @@ def annotate(
 
     Rows are read as a stream, with the columns that `cohort import` knows. The folder
     has id, status, labels, evidence, repairs and problem of each row, and no text
-    unless --with-text; annotation.json says by what it was read and how rows ended,
+    unless --with-text; _annotation.json says by what it was read and how rows ended,
     and _SUCCESS is there once all are. The same command goes on with what was killed.
     No workspace is needed: the version or release may ship with ranloop.
 
@@ -411,7 +411,7 @@ def _show(done: AnnotatedCorpus, out: Path) -> None:
         say(f"note: ids of these rows: {', '.join(told.failed[:5])}{rest}")
     if plan.engine != "rules" and told.statuses.get(Status.ENGINE_FAILED):
         say("note: the same command asks once more where the engine failed")
-    note(f"wrote {out}: shards, annotation.json and _SUCCESS")
+    note(f"wrote {out}: shards, _annotation.json and _SUCCESS")
 
 
 def _estimate(

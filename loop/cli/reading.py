@@ -464,7 +464,7 @@ def say_progress(progress: ReadingProgress) -> None:
                     str(one.complete),
                     str(one.begun),
                     str(one.answers),
-                    "yes" if one.blind else f"{one.not_blind} answers not",
+                    "yes" if one.blind else f"{counted(one.not_blind, 'answer')} not",
                     one.last or "none",
                 ]
                 for one in progress.readers
@@ -505,7 +505,7 @@ def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
         return
     for name, plan in plans.items():
         say(
-            f"{name}: {len(plan.case_ids)} cases of {cohort}, "
+            f"{name}: {counted(len(plan.case_ids), 'case')} of {cohort}, "
             f"{count_shared(plans, name)} of them given to another reader as well"
             + ("; of a value sample, their chances kept" if plan.chances else "")
         )
@@ -608,7 +608,7 @@ def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
         f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
+        f"disputes in {counted(disputes.pairs, 'pair')} of {disputes.readers} readers, "
         f"{disputes.open} open"
     )
     say(f"a majority needs {disputes.rule.words}")

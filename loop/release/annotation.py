@@ -76,7 +76,7 @@ ROWS: Final = 5_000
 
 MOST_WORKERS: Final = 256
 
-SAMPLE: Final = "sample.json"
+SAMPLE: Final = "_sample.json"
 """File in the folder: which rows were drawn for readers, with which chance."""
 
 _ANSWERS: Final = ".answers"

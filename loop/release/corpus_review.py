@@ -62,7 +62,7 @@ class _DrawnRow(BaseModel):
 
 
 class _Sample(BaseModel):
-    """The form of ``sample.json``."""
+    """The form of ``_sample.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -109,7 +109,7 @@ class ShardFacts(_ManifestPart):
 
 
 class AnnotationManifest(_ManifestPart):
-    """The form of ``annotation.json``."""
+    """The form of ``_annotation.json``."""
 
     plan: AnnotationPlan
     source: str

@@ -439,13 +439,13 @@ def test_a_command_that_meets_the_lock_writes_no_plan(source, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     # The other process holds the lock, and is about to write its plan.
-    (out / ".annotation.json.1a2b").write_text("{")
+    (out / "._annotation.json.1a2b").write_text("{")
     with (
         locked(out / ".lock", wait=False),
         pytest.raises(ConflictError, match="another process annotates into"),
     ):
         annotate(source, out)
-    assert not (out / "annotation.json").exists()
+    assert not (out / "_annotation.json").exists()
     assert annotate(source, out).made == 4
 
 
@@ -680,6 +680,13 @@ def test_a_killed_worker_is_told_and_what_was_made_stays(tmp_path):
     assert annotate(source, out, rows=20).made == 100 - made
 
 
+def test_other_programs_read_the_folder_as_one_table(source, tmp_path):
+    """They pass over names that begin with an underscore or a dot."""
+    annotate(source, tmp_path / "out", rows=15)
+    whole = pq.read_table(tmp_path / "out")
+    assert whole["case_id"].to_pylist() == [f"c{place}" for place in range(40)]
+
+
 def test_two_annotations_are_compared_row_by_row(source, tmp_path):
     """With the values before and after; of other rows nothing is compared."""
     one, two = tmp_path / "one", tmp_path / "two"
@@ -706,7 +713,7 @@ def test_two_annotations_are_compared_row_by_row(source, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(DataError, match="was changed"):
         compare_annotations(one, two)
-    manifest = one / "annotation.json"
+    manifest = one / "_annotation.json"
     manifest.write_text(manifest.read_text().replace("40", "41"))
     with pytest.raises(DataError, match="was changed"):
         read_manifest_of(one)

@@ -320,8 +320,8 @@ def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
     return SourceTable(name=name, header=tuple(header), read=read, sha256=sha256)
 
 
-ANNOTATION: Final = "annotation.json"
-"""Manifest of a folder of shards."""
+ANNOTATION: Final = "_annotation.json"
+"""Manifest of a folder of shards; named so that readers of Parquet pass over it."""
 
 COMPLETE: Final = "_SUCCESS"
 """There once every shard is; holds the sha256 of the manifest."""
