@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from loop.core.ledger import Actor
 from loop.core.records import Mark, Span, Status, Value, ValueCode
 from loop.evaluate.failures import (
@@ -132,3 +134,47 @@ def test_a_derived_answer_is_listed_like_any_other():
     rows = {"a": {"no_finding": ValueCode.UNCERTAIN}}
     (one,) = find_open_cases([outcome("a", {})], reference(rows), TAXONOMY)
     assert (one.label, one.predicted, one.spans) == ("no_finding", Value.PRESENT, ())
+
+
+def test_a_case_outside_the_reference_hides_no_other():
+    """It contradicts nothing; that it was not answered is said all the same."""
+    outcomes = [
+        outcome("x", {"edema": 1}),
+        silent("y"),
+        outcome("a", {"edema": 1}),
+    ]
+    row = {"edema": 0, "no_finding": ValueCode.UNCERTAIN}
+    assert failures(outcomes, {"a": row}) == [
+        ("y", ALL_LABELS, FailureKind.UNPARSED),
+        ("a", "edema", FailureKind.FALSE_POSITIVE),
+    ]
+    rows = {"a": {"edema": ValueCode.UNCERTAIN}}
+    found = list(find_open_cases(outcomes, reference(rows), TAXONOMY))
+    assert [(one.case_id, one.label) for one in found] == [("a", "edema")]
+
+
+ABSENT, PRESENT, UNCERTAIN = 0, 1, -1
+
+
+@pytest.mark.parametrize(
+    ("mark", "answer", "kind"),
+    [
+        (ValueCode.PRESENT, PRESENT, None),
+        (ValueCode.PRESENT, ABSENT, FailureKind.FALSE_NEGATIVE),
+        (ValueCode.PRESENT, UNCERTAIN, FailureKind.UNCERTAIN),
+        (ValueCode.ABSENT, PRESENT, FailureKind.FALSE_POSITIVE),
+        (ValueCode.ABSENT, ABSENT, None),
+        (ValueCode.ABSENT, UNCERTAIN, FailureKind.UNCERTAIN),
+        (ValueCode.NOT_CODED, PRESENT, FailureKind.FALSE_POSITIVE),
+        (ValueCode.NOT_CODED, ABSENT, None),
+        (ValueCode.NOT_CODED, UNCERTAIN, FailureKind.UNCERTAIN),
+        *((mark, answer, None)
+          for mark in (ValueCode.UNCERTAIN, ValueCode.MISSING)
+          for answer in (PRESENT, ABSENT, UNCERTAIN)),
+    ],
+)  # fmt: skip
+def test_every_answer_to_every_mark(mark, answer, kind):
+    """Only where the reference decides can an answer fail, and then in one way."""
+    row = {"edema": mark, "no_finding": ValueCode.UNCERTAIN}
+    told = failures([outcome("a", {"edema": answer})], {"a": row})
+    assert told == ([("a", "edema", kind)] if kind else [])
