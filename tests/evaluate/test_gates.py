@@ -1,7 +1,8 @@
 """The gate against the tables of the domain notes and the published thresholds."""
 
+import re
 from dataclasses import replace
-from math import nextafter
+from math import ceil, nextafter
 
 import numpy as np
 import pytest
@@ -429,3 +430,11 @@ def test_a_label_without_a_usable_reference_says_so():
     """No share of unanswered cases is taken of nothing."""
     (reason,) = decide_gate(evidence(0, 0, 0, 0), POINT).reasons
     assert reason == "no case has a usable reference label"
+
+
+def test_more_positives_are_counted_as_cases_at_their_prevalence():
+    """Each positive that sensitivity lacks takes 300 / 14 cases."""
+    gate = decide_gate(evidence(13, 0, 1, 286), ruled(sensitivity_floor=0.8))
+    told = re.fullmatch(r"needs about (\d+) more cases \((\d+) positives\)", gate.needs)
+    cases, positives = map(int, told.groups())
+    assert positives > 0 and cases == ceil(positives * 300 / 14)
