@@ -230,7 +230,7 @@ def certification_power(
     n
         Number of cases.
     accuracy
-        Supposed true accuracy in (0, 1).
+        Supposed true accuracy in [0, 1].
     threshold
         Accuracy that the exact one-sided lower limit must reach.
     confidence
@@ -244,7 +244,7 @@ def certification_power(
     Raises
     ------
     ValueError
-        A level is outside (0, 1).
+        `n` is negative, `accuracy` is outside [0, 1], or a level outside (0, 1).
 
     References
     ----------
@@ -255,7 +255,8 @@ def certification_power(
     >>> round(certification_power(124, accuracy=0.99, threshold=0.95), 3)
     0.872
     """
-    _check_levels(threshold, confidence)
+    if not 0 <= accuracy <= 1:
+        raise ValueError(f"accuracy must be in [0, 1], got {accuracy}")
     bearable = max_errors(n, threshold, confidence)
     return 0.0 if bearable is None else float(bdtr(bearable, n, 1 - accuracy))
 

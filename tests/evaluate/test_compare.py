@@ -290,3 +290,79 @@ def test_several_runs_share_the_cases_of_all_and_differ_whatever_the_reference_s
     assert [one.label for one in list_differences(shared, most=1)] == ["edema"]
     with pytest.raises(ValueError, match="from two on, got 1"):
         share_answers(pairs[:1])
+
+
+@pytest.mark.parametrize(("lost", "named"), [(1, False), (2, True)])
+def test_sensitivity_that_fell_by_exactly_its_margin_is_not_less(lost, named):
+    """One of 20 is 0.05, which the margin allows; what was gained counts against it."""
+    truth = [1] * 20 + [0] * 280
+    after = [0] * lost + truth[lost:]
+    assert bool(runs(truth, after, truth).less_sensitive) is named
+    before = [*truth[:19], 0, *truth[20:]]
+    assert bool(runs(before, after, truth).less_sensitive) is False
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict", "tolerable"),
+    [
+        ((0, 0, 30), "INSUFFICIENT", "PASS"),
+        ((1, 1, 30), "INSUFFICIENT", "PASS"),
+        ((1, 0, 30), "INSUFFICIENT", "INSUFFICIENT"),
+        ((2, 1, 30), "INSUFFICIENT", "INSUFFICIENT"),
+        ((12, 0, 30), "FAIL", "FAIL"),
+        ((0, 0, 0), "INSUFFICIENT", "PASS"),
+        ((1, 1, 60), "INSUFFICIENT", "INSUFFICIENT"),
+        ((0, 0, 60), "PASS", "PASS"),
+    ],
+)
+def test_too_few_positives_tolerate_no_loss(counts, verdict, tolerable):
+    """30 without a change have the limit -0.083 and cannot pass, 60 have -0.043.
+
+    Where so many could pass, an open verdict stays open.
+    """
+    found = measure_regression(ShareDifference(*counts), 0.05)
+    assert found.reachable is (counts[2] == 60)
+    assert (found.verdict.value, found.tolerable.value) == (verdict, tolerable)
+
+
+def test_only_labels_that_can_be_judged_are_corrected_for():
+    """Eight lost and none gained: 2 / 2^8, times the two labels of the reference."""
+    rows = {f"c{i}": {"edema": 1} for i in range(50)}
+    standard = reference(rows, labels=["edema", "fracture"])
+    before = [outcome(case, row) for case, row in rows.items()]
+    after = [outcome(case, {"edema": int(i >= 8)}) for i, case in enumerate(rows)]
+    found = compare(before, after, standard)
+    assert edema(found).p == pytest.approx(2 / 2**8)
+    assert edema(found).p_holm == pytest.approx(4 / 2**8)
+    others = [one for one in found.labels if one.label != "edema"]
+    assert {one.p_holm for one in others} == {1.0}
+    given = [inputs(one, standard) for one in (before, after)]
+    open_label = {"not_comparable": {"fracture": "nobody read it"}}
+    alone = compare_inputs(*(replace(one, **open_label) for one in given), resamples=50)
+    assert edema(alone).p_holm == pytest.approx(2 / 2**8)
+
+
+@pytest.mark.parametrize(
+    ("limits", "counts", "refused"),
+    [
+        ((None, 10), (20, 10), True),
+        ((10, 5), (10, 5), True),
+        ((None, None), (20, 10), False),
+        ((None, 20), (20, 20), False),
+    ],
+)
+def test_a_part_of_a_cohort_is_not_compared_with_all_of_it(limits, counts, refused):
+    """A limit leaves cases out on purpose; a run that broke off did not mean to."""
+    outcomes, standard = random_run(20)
+    names = ("prompt", "prompt_digest", "contract", "cohort", "cohort_digest", "engine")
+    spec = {**dict.fromkeys(names, ""), "draw": 0, "parameters": {}}
+    pair = []
+    for limit, count in zip(limits, counts, strict=True):
+        one = inputs(outcomes[:count], standard)
+        manifest = {"spec": {**spec, "limit": limit}}
+        pair.append(replace(one, run=replace(one.run, manifest=manifest)))
+    if refused:
+        with pytest.raises(DataError, match="since --limit left cases out"):
+            compare_inputs(*pair, resamples=50)
+    else:
+        assert compare_inputs(*pair, resamples=50).cases == min(counts)

@@ -1,7 +1,12 @@
 """Failing cases: what is listed, what is left out, and what is never shown."""
 
+import csv
+import io
 from dataclasses import replace
 
+import pytest
+
+from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.records import Mark, Span, Status, Value, ValueCode
 from loop.evaluate.failures import (
@@ -9,8 +14,13 @@ from loop.evaluate.failures import (
     Failure,
     FailureKind,
     Failures,
+    count_kinds,
+    failing_cases,
+    failures_table,
     find_failures,
     find_open_cases,
+    open_cases,
+    open_for_review,
     read_evidence,
 )
 from loop.labels.importing.importer import import_cohort
@@ -132,3 +142,146 @@ def test_a_derived_answer_is_listed_like_any_other():
     rows = {"a": {"no_finding": ValueCode.UNCERTAIN}}
     (one,) = find_open_cases([outcome("a", {})], reference(rows), TAXONOMY)
     assert (one.label, one.predicted, one.spans) == ("no_finding", Value.PRESENT, ())
+
+
+def test_a_case_outside_the_reference_hides_no_other():
+    """It contradicts nothing; that it was not answered is said all the same."""
+    outcomes = [
+        outcome("x", {"edema": 1}),
+        silent("y"),
+        outcome("a", {"edema": 1}),
+    ]
+    row = {"edema": 0, "no_finding": ValueCode.UNCERTAIN}
+    assert failures(outcomes, {"a": row}) == [
+        ("y", ALL_LABELS, FailureKind.UNPARSED),
+        ("a", "edema", FailureKind.FALSE_POSITIVE),
+    ]
+    rows = {"a": {"edema": ValueCode.UNCERTAIN}}
+    found = list(find_open_cases(outcomes, reference(rows), TAXONOMY))
+    assert [(one.case_id, one.label) for one in found] == [("a", "edema")]
+
+
+ABSENT, PRESENT, UNCERTAIN = 0, 1, -1
+
+
+@pytest.mark.parametrize(
+    ("mark", "answer", "kind"),
+    [
+        (ValueCode.PRESENT, PRESENT, None),
+        (ValueCode.PRESENT, ABSENT, FailureKind.FALSE_NEGATIVE),
+        (ValueCode.PRESENT, UNCERTAIN, FailureKind.UNCERTAIN),
+        (ValueCode.ABSENT, PRESENT, FailureKind.FALSE_POSITIVE),
+        (ValueCode.ABSENT, ABSENT, None),
+        (ValueCode.ABSENT, UNCERTAIN, FailureKind.UNCERTAIN),
+        (ValueCode.NOT_CODED, PRESENT, FailureKind.FALSE_POSITIVE),
+        (ValueCode.NOT_CODED, ABSENT, None),
+        (ValueCode.NOT_CODED, UNCERTAIN, FailureKind.UNCERTAIN),
+        *((mark, answer, None)
+          for mark in (ValueCode.UNCERTAIN, ValueCode.MISSING)
+          for answer in (PRESENT, ABSENT, UNCERTAIN)),
+    ],
+)  # fmt: skip
+def test_every_answer_to_every_mark(mark, answer, kind):
+    """Only where the reference decides can an answer fail, and then in one way."""
+    row = {"edema": mark, "no_finding": ValueCode.UNCERTAIN}
+    told = failures([outcome("a", {"edema": answer})], {"a": row})
+    assert told == ([("a", "edema", kind)] if kind else [])
+
+
+MIXED = {
+    "e": ("Small effusion.", 1),
+    "f": ("Fluid at the base.", 1),
+    "g": ("Kein Erguss und kein Infiltrat, das Herz ist nicht groß.", 1),
+    "n": ("Large effusion.", 0),
+    "u": ("Moderate effusion.", -1),
+}
+"""Text and reference: right, missed, not read, invented, and open."""
+
+
+@pytest.fixture
+def mixed(trials):
+    """Return a workspace with a run in which every kind of answer occurs, and its id.
+
+    The prompt knows effusions only.
+    """
+    path = trials.folder / "mixed.csv"
+    rows = [f'{case},"{text}",{mark}' for case, (text, mark) in MIXED.items()]
+    path.write_text("\n".join(["case_id,text,pleural_effusion", *rows]))
+    options = ImportOptions(
+        name="dev", role="dev", source="-", licence="-", replace=True
+    )
+    import_cohort(trials.workspace, path, options, actor=Actor(name="t"))
+    trials.version(1, "effusion")
+    return trials.workspace, trials.run("tiny@v1")
+
+
+MISSED, INVENTED = FailureKind.FALSE_NEGATIVE, FailureKind.FALSE_POSITIVE
+UNREAD = FailureKind.ENGINE_FAILED
+
+
+def test_cases_are_those_of_the_labels_and_kinds_that_are_asked_for(mixed):
+    """A case without an answer concerns every label, and stands first."""
+    workspace, run = mixed
+    unread, missed, invented = ("g", UNREAD), ("f", MISSED), ("n", INVENTED)
+    for chosen, expected in (
+        ({}, [unread, missed, invented]),
+        ({"labels": ["Pleural Effusion"]}, [unread, missed, invented]),
+        ({"labels": ["edema"]}, [unread]),
+        ({"labels": ["edema"], "kinds": [MISSED]}, []),
+        ({"kinds": [INVENTED, UNREAD]}, [unread, invented]),
+        ({"kinds": []}, []),
+    ):
+        found = failing_cases(workspace, run, **chosen)
+        assert (found.run_id, found.cohort) == (run, "dev")
+        assert [(one.case_id, one.kind) for one in found.rows] == expected, chosen
+        labels = {one.label for one in found.rows if one.kind is not UNREAD}
+        assert labels <= {"pleural_effusion"}
+    for labels, cases in (
+        (None, ["u"]),
+        (["Pleural Effusion"], ["u"]),
+        (["edema"], []),
+    ):
+        rows = open_cases(workspace, run, labels=labels).rows
+        effusions = [one for one in rows if one.label == "pleural_effusion"]
+        assert [one.case_id for one in effusions] == cases, labels
+        assert {one.predicted for one in effusions} <= {Value.PRESENT}
+
+
+def test_failing_cases_of_a_holdout_stay_unseen(trials):
+    """Whoever reviews them has used the holdout up; a development cohort is open."""
+    assert open_for_review(trials.workspace, "dev").name == "dev"
+    path = trials.folder / "sealed.csv"
+    path.write_text("case_id,text,pleural_effusion\ns1,Other words.,1\n")
+    options = ImportOptions(name="sealed", role="holdout", source="-", licence="-")
+    import_cohort(trials.workspace, path, options, actor=Actor(name="t"))
+    with pytest.raises(DataError, match=r"sealed is a holdout.*Review a cohort with"):
+        open_for_review(trials.workspace, "sealed")
+
+
+def test_rows_are_counted_and_written_with_empty_cells_where_nothing_was_said():
+    """Every kind has a count; a case without an answer has neither value nor mark."""
+    seen = (Span(4, 9), Span(16, 24))
+    rows = (
+        Failure("a", ALL_LABELS, FailureKind.UNPARSED, None, None, (), "no JSON"),
+        Failure("b", "edema", INVENTED, Value.PRESENT, Mark.ABSENT, seen),
+        Failure("c", "edema", INVENTED, Value.PRESENT, Mark.NOT_CODED, ()),
+    )
+    assert count_kinds(rows) == {
+        FailureKind.FALSE_POSITIVE: 2,
+        FailureKind.FALSE_NEGATIVE: 0,
+        FailureKind.UNCERTAIN: 0,
+        FailureKind.UNPARSED: 1,
+        FailureKind.ENGINE_FAILED: 0,
+    }
+    table = failures_table(
+        Failures("r1", "dev", rows),
+        {(case, label): {"why": case} for case, label in (("a", ""), ("b", "edema"))},
+    )
+    told = list(csv.DictReader(io.StringIO(table)))
+    names = ("case_id", "predicted", "reference", "spans", "problem", "why")
+    assert [tuple(row[name] for name in names) for row in told] == [
+        ("a", "", "", "", "no JSON", "a"),
+        ("b", "present", "absent", "4-9 16-24", "", "b"),
+        ("c", "present", "not_coded", "", "", ""),
+    ]
+    assert {(row["on_run"], row["on_cohort"]) for row in told} == {("r1", "dev")}

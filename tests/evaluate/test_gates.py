@@ -1,6 +1,8 @@
 """The gate against the tables of the domain notes and the published thresholds."""
 
+import re
 from dataclasses import replace
+from math import ceil, nextafter
 
 import numpy as np
 import pytest
@@ -175,6 +177,9 @@ def test_a_label_that_is_not_asked_is_said_to_be_so():
     [
         (["PASS", "PASS"], "PASS"),
         (["PASS", "INSUFFICIENT"], "INSUFFICIENT"),
+        (["PASS", "NOT COMPARABLE"], "PASS"),
+        (["FAIL", "NOT COMPARABLE"], "FAIL"),
+        (["NOT COMPARABLE"], "INSUFFICIENT"),
         (["FAIL", "INSUFFICIENT", "PASS"], "FAIL"),
         ([], "INSUFFICIENT"),
     ],
@@ -297,3 +302,139 @@ def test_an_upper_limit_exactly_at_the_threshold_is_not_below_it():
         )
         assert at.verdict is GateVerdict.INSUFFICIENT, name
         assert above.verdict is GateVerdict.FAIL, name
+
+
+@pytest.mark.parametrize("what", ["accuracy", "sensitivity"])
+def test_the_limit_over_patients_reaches_the_threshold_as_well(what):
+    """Of the share that it belongs to: exactly at it passes, the next below does not.
+
+    300 of 300 and 100 of 100 reach 0.9 if cases are independent: 0.990 and 0.970.
+    """
+    rules = ruled(accuracy=0.9, sensitivity_floor=0.9)
+    for low, verdict in ((0.9, "PASS"), (nextafter(0.9, 0), "INSUFFICIENT")):
+        limit = {f"{what}_by_patient": PatientLimit(low, 40)}
+        gate = decide_gate(replace(evidence(100, 0, 0, 200), **limit), rules)
+        assert gate.verdict.value == verdict
+    (reason,) = gate.reasons
+    assert reason.startswith(f"{what}: lower limit 0.8999")
+    assert "over 40 patients does not reach 0.9" in reason
+    assert gate.needs.startswith("needs more patients")
+
+
+def test_patients_do_not_excuse_a_share_below_its_exact_limit():
+    """The limit over patients is asked for beside the exact one, not in its place."""
+    high = PatientLimit(0.99, 40)
+    found = replace(
+        evidence(100, 9, 0, 191), accuracy_by_patient=high, sensitivity_by_patient=high
+    )
+    assert decide_gate(found, LOWER).verdict is GateVerdict.INSUFFICIENT
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+@pytest.mark.parametrize(
+    ("counts", "short"),
+    [
+        ((10, 0, 0, 49), ""),
+        ((49, 0, 0, 10), ""),
+        ((30, 0, 0, 28), "58 of at least 59 cases"),
+        ((9, 0, 0, 50), "9 of at least 10 positives"),
+        ((50, 0, 0, 9), "9 of at least 10 negatives"),
+    ],
+)
+def test_the_least_evidence_is_enough_and_one_case_less_is_not(counts, short, draws):
+    """A case counts once, however often it was asked."""
+    found = evidence(*(draws * count for count in counts))
+    gate = decide_gate(replace(found, draws=draws), POINT)
+    assert gate.reasons == ((short,) if short else ())
+
+
+def test_half_a_case_is_missing_where_one_draw_lacks_it():
+    """19 answers in two draws are not 10 positives."""
+    found = replace(evidence(19, 0, 0, 99), draws=2)
+    assert decide_gate(found, POINT).reasons == ("9.5 of at least 10 positives",)
+
+
+@pytest.mark.parametrize(
+    ("counts", "needs"),
+    [
+        ((60, 0, 0, 0), "needs 10 negatives; none has been seen, so add such cases"),
+        ((0, 0, 0, 9), "needs 10 positives; none has been seen, so add such cases"),
+    ],
+)
+def test_what_was_never_seen_is_asked_for_by_number(counts, needs):
+    """No share is known of it, so no number of cases would say when it comes."""
+    assert decide_gate(evidence(*counts), POINT).needs == needs
+
+
+def test_limits_take_a_case_once_however_often_it_was_asked():
+    """The same answers in three draws leave every limit where one draw has it."""
+    once = with_kappa(evidence(90, 6, 4, 200), Estimate(0.8, 0.6, 0.9))
+    thrice = with_kappa(evidence(270, 18, 12, 600), Estimate(0.8, 0.6, 0.9))
+    thrice = replace(thrice, draws=3)
+    limits = {
+        "accuracy": (290, 300),
+        "sensitivity_floor": (90, 94),
+    }
+    for name, (right, n) in limits.items():
+        low = lower_limit(right, n, confidence=0.95)
+        high = clopper_pearson(right, n, confidence=0.95).high
+        for value in (low - 1e-6, low + 1e-6, high - 1e-6, high + 1e-6):
+            rules = ruled(**{name: value})
+            assert decide_gate(thrice, rules) == decide_gate(once, rules), (name, value)
+
+
+@pytest.mark.parametrize(
+    ("tp", "fn", "verdict", "told"),
+    [
+        (15, 5, "INSUFFICIENT", "more cases alone will not do: the observed sens"),
+        (10, 10, "FAIL", "sensitivity is below 0.8 (upper limit 0.728)"),
+    ],
+)
+def test_an_observed_sensitivity_below_the_floor_needs_no_cases(tp, fn, verdict, told):
+    """15 of 20 may still be 0.8; 10 of 20 is shown to be less, 0.272 to 0.728."""
+    gate = decide_gate(evidence(tp, 0, fn, 280), ruled(sensitivity_floor=0.8))
+    assert gate.verdict.value == verdict
+    assert told in " ".join((*gate.reasons, gate.needs))
+
+
+@pytest.mark.parametrize(
+    ("kappa", "verdict"), [(0.8, "PASS"), (nextafter(0.8, 0), "FAIL")]
+)
+def test_an_observed_kappa_exactly_at_its_threshold_passes(kappa, verdict):
+    """By the point rule its limits decide nothing, however wide they are."""
+    found = with_kappa(evidence(60, 0, 0, 240), Estimate(kappa, None, None))
+    gate = decide_gate(found, POINT)
+    assert gate.verdict.value == verdict
+
+
+@pytest.mark.parametrize(
+    ("negatives", "draws", "verdict"),
+    [
+        (28, 1, "FAIL"),
+        (27, 1, "INSUFFICIENT"),
+        (57, 2, "FAIL"),
+        (56, 2, "INSUFFICIENT"),
+    ],
+)
+def test_hedges_of_negatives_fail_a_label_from_the_least_cases_on(
+    negatives, draws, verdict
+):
+    """One more negative is hedged: 59 cases in each draw are judged, fewer are few."""
+    found = evidence(30 * draws, 0, 0, negatives)
+    found = replace(found, hedges=Hedges(negatives=1), draws=draws)
+    rules = Protocol(uncertain_answers="excluded", max_uncertain=0.001)
+    assert decide_gate(found, rules).verdict.value == verdict
+
+
+def test_a_label_without_a_usable_reference_says_so():
+    """No share of unanswered cases is taken of nothing."""
+    (reason,) = decide_gate(evidence(0, 0, 0, 0), POINT).reasons
+    assert reason == "no case has a usable reference label"
+
+
+def test_more_positives_are_counted_as_cases_at_their_prevalence():
+    """Each positive that sensitivity lacks takes 300 / 14 cases."""
+    gate = decide_gate(evidence(13, 0, 1, 286), ruled(sensitivity_floor=0.8))
+    told = re.fullmatch(r"needs about (\d+) more cases \((\d+) positives\)", gate.needs)
+    cases, positives = map(int, told.groups())
+    assert positives > 0 and cases == ceil(positives * 300 / 14)

@@ -10,6 +10,8 @@ from loop.evaluate.plan import (
     accuracy_for_kappa,
     need_alone,
     plan_labels,
+    plan_levels,
+    positives_wanted,
 )
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
@@ -149,3 +151,98 @@ def test_kappa_asks_for_the_accuracy_of_an_even_table(counts):
 def test_a_rare_label_needs_more_accuracy_for_its_kappa_than_the_protocol_says():
     """At 2 %, kappa 0.80 asks for 0.992: an accuracy of 0.98 has a kappa near 0.5."""
     assert planned(one(300, 6)).kappa_asks == pytest.approx(0.99216)
+
+
+@pytest.mark.parametrize(
+    ("cases", "positives", "obstacles", "remedy"),
+    [
+        (59, 14, 0, ""),
+        (59, 49, 0, ""),
+        (58, 20, 1, "1 more case"),
+        (300, 13, 1, "1 chosen positive, or about 24 more random cases"),
+        (59, 50, 1, "1 chosen negative, or about 7 more random cases"),
+        (100, 95, 1, "5 chosen negatives, or about 100 more random cases"),
+        (
+            12, 6, 3,
+            "8 chosen positives and 4 chosen negatives and 35 other cases, or about 47 "
+            "more random cases",
+        ),
+        (
+            100, 100, 1,
+            "10 chosen negatives; none has been seen, so random cases cannot be "
+            "counted on",
+        ),
+        (
+            0, 0, 3,
+            "14 chosen positives and 10 chosen negatives and 35 other cases; none has "
+            "been seen, so random cases cannot be counted on",
+        ),
+    ],
+)  # fmt: skip
+def test_exactly_what_is_short_is_asked_for(cases, positives, obstacles, remedy):
+    """59 cases with 14 positives and 10 negatives are enough, one less is not.
+
+    300 / 13 = 23.1, 59 / 9 = 6.6 and 5 x 100 / 5 random cases bring what is missing; of
+    12 cases 47 are missing, more than the 8 x 12 / 6 that bring the positives.
+    """
+    plan = planned(one(cases, positives))
+    assert (len(plan.obstacles), plan.remedy) == (obstacles, remedy)
+
+
+@pytest.mark.parametrize(("cases", "positives"), [(0, 0), (80, 0), (80, 80)])
+def test_nothing_is_planned_from_a_side_that_was_never_seen(cases, positives):
+    """No prevalence, or one of 0 or 1, gives no size and no accuracy for kappa."""
+    plan = planned(one(cases, positives), candidates=(0.99,))
+    assert plan.collect is None and plan.kappa_asks is None
+    assert plan.candidates[0].both == (Size(None, None),) * 2
+    assert plan.candidates[0].cases == need_alone(0.99, GOAL).cases
+
+
+def test_a_side_that_was_seen_once_can_be_planned():
+    """At 1 of 80 kappa 0.80 asks for 1 - 2 (1/80) (79/80) 0.2."""
+    for positives in (1, 79):
+        plan = planned(one(80, positives))
+        assert plan.collect is not None
+        assert plan.kappa_asks == pytest.approx(1 - 0.4 * 79 / 6400)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "supposed"),
+    [((0.99,), 0.99), ((0.99, 0.98), 0.98), ((0.99, 0.98, 0.97), 0.98)],
+)
+def test_what_to_collect_supposes_the_middle_candidate(candidates, supposed):
+    """The more careful one of two."""
+    assert planned(one(300, 18), candidates=candidates).collect.accuracy == supposed
+
+
+def test_a_worse_run_asks_for_more_than_the_middle_candidate():
+    """Its rates are planned with where they need more cases."""
+    worse = Confusion(36, 6, 4, 254)
+    plan = planned(one(300, 40, worse))
+    assert plan.collect.accuracy == pytest.approx(290 / 300)
+    assert plan.collect.random == plan.observed.both[0].safe - 300
+    assert plan.collect.random > planned(one(300, 40)).collect.random
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, 14),
+        ({"sensitivity_floor": 0.9}, 29),
+        ({"min_positives": 40}, 40),
+        ({"sensitivity_floor": 0.9, "min_positives": 29}, 29),
+        ({"claim": "subset"}, 14),
+    ],
+)
+def test_so_many_positives_can_certify_a_label(asked, wanted):
+    """0.8^14 and 0.9^29 are below 0.05, and the protocol may ask for more.
+
+    The correction for the number of labels is of the accuracy, not of this.
+    """
+    assert positives_wanted(LOWER.model_copy(update=asked), 21) == wanted
+
+
+def test_a_claim_without_labels_has_levels_all_the_same():
+    """Nothing is divided by their number."""
+    family = plan_levels(SUBSET, 0, (0.99,))[2]
+    assert (family.used, family.flawless_cases) == (True, 59)

@@ -125,3 +125,22 @@ def test_a_missing_cohort_is_named(trials):
     """Not an empty count."""
     with pytest.raises(DataError, match="other"):
         count(trials, cohort="other")
+
+
+def test_what_became_of_a_draft_is_what_the_ledger_says(trials):
+    """Objections reject it, none leave it a draft; a commit outlasts both."""
+    draft = trials.version(0, "fluid", draft="d1")
+
+    def standing():
+        (one,) = count(trials).attempts
+        return one.standing
+
+    trials.reject(draft, check=tried_check("x1"))
+    assert standing() is WordingStatus.DRAFT
+    trials.reject(draft, "broke anchors", check=tried_check("x1"))
+    assert standing() is WordingStatus.REJECTED
+    assert count(trials).uncommitted == 1
+    trials.commit(draft, check=tried_check("x1"))
+    trials.reject(draft, "broke anchors", check=tried_check("x1"))
+    assert standing() is WordingStatus.COMMITTED
+    assert (count(trials).uncommitted, count(trials).count) == (0, 1)

@@ -14,9 +14,10 @@ import loop.score
 from loop.core.errors import DataError, LoopError
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.score.api import ran_score
+from loop.score.api import check_options, ran_score
 from loop.score.extractor import Extractor
 from loop.score.reading.options import ReadingOptions
+from loop.score.records import Conventions
 
 REFERENCES = {
     "a": "Small left pleural effusion. No pneumothorax.",
@@ -271,7 +272,9 @@ def test_seed_and_resamples_are_the_users(extractor):
         ({"zero_division": 0}, "zero_division must be skip, zero or one, got 0"),
         ({"resamples": 0}, "resamples must be whole and >= 1"),
         ({"permutations": 10.5}, "permutations must be whole and >= 1"),
+        ({"permutations": 0}, "permutations must be whole and >= 1, got 0"),
         ({"seed": None}, "seed must be whole and >= 0, got None"),
+        ({"seed": -1}, "seed must be whole and >= 0, got -1"),
         ({"workspace": "."}, "workspace must be WorkspacePaths.*got str"),
         ({"reading": {"values": {}}}, "reading must be ReadingOptions, got dict"),
         ({"confidence": 95}, "confidence must be in"),
@@ -282,6 +285,15 @@ def test_wrong_options_are_refused(option, message):
     """With what they may be, and before an engine is asked for hours."""
     with pytest.raises((ValueError, TypeError), match=message):
         ran_score(REFERENCES, REFERENCES, extractor="extractor@v99", **option)
+
+
+def test_the_least_of_every_option_is_allowed():
+    """One resample, one permutation and seed 0; numbers of numpy are numbers."""
+    for least in (1, np.int64(1)):
+        options = {"resamples": least, "permutations": least, "seed": least - 1}
+        chosen = check_options(options)
+        assert (chosen.resamples, chosen.permutations, chosen.seed) == (1, 1, 0)
+    assert check_options({}).conventions == Conventions()
 
 
 @pytest.mark.parametrize("option", [{"engine": "rules"}, {"workspace": None}])

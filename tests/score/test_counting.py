@@ -190,6 +190,14 @@ def test_errors_are_undefined_where_nothing_is_decided():
     assert np.array_equal(case_errors(truth, told), [1.0, np.nan], equal_nan=True)
 
 
+def test_errors_are_missed_and_invented_labels_and_no_others():
+    """Found, missed, invented, rightly absent, and two that are left out."""
+    truth = np.array([[1, 1, 0, 0, 0, -1, 1], [1, 1, 0, 0, 0, 0, 0]], dtype=np.int8)
+    told = np.array([[1, 0, 1, 0, 0, 1, -1], [1, 1, 0, 0, 0, 0, 0]], dtype=np.int8)
+    assert case_errors(truth, told).tolist() == [2, 0]
+    assert case_errors(truth, 1 - np.abs(truth)).tolist() == [6, 7]
+
+
 def test_several_systems_at_once_are_each_alone():
     """The arrays may have systems in front."""
     rng = np.random.default_rng(0)
@@ -238,6 +246,18 @@ def test_each_system_has_its_own():
         ("A", "label_1"),
         ("B", "label_2"),
     ]
+
+
+def test_ten_confusions_of_a_system_with_five_cases_each_unless_said():
+    """Twelve are there, each in six cases: the most are shown, and not all."""
+    truth = [[1, 1, 1, *[0] * 4]] * 6
+    table = graded(truth, [[0, 0, 0, *[1] * 4]] * 6)
+    found = confusions(table, Conventions())
+    assert [len(one.case_ids) for one in found] == [5] * 10
+    assert {one.n for one in found} == {6}
+    every = confusions(table, Conventions(), most=12, examples=6)
+    assert [len(one.case_ids) for one in every] == [6] * 12
+    assert confusions(table, Conventions(), most=99, examples=99) == every
 
 
 def test_a_case_without_a_candidate_confuses_nothing():

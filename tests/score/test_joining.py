@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.labels.importing.source import MAX_ID
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files, join_pairs, pick_cases
 from loop.score.reading.options import ReadingOptions
@@ -563,3 +564,62 @@ def test_some_cases_of_a_join(tmp_path, taxonomy):
     assert [one.texts[1] for one in some.systems] == ["Three.", "Three."]
     with pytest.raises(ValueError, match="1 cases are not there"):
         pick_cases(joined, frozenset("az"))
+
+
+def test_some_cases_keep_what_is_known_of_them(tmp_path, taxonomy):
+    """Patients, languages and what stood twice or was empty: theirs, of no other."""
+    head = ["id", "text", "patient_id", "language"]
+    rows = [["a", "Edema.", "p1", "en"], ["b", "Kein Erguss.", "p2", "de"]]
+    rows.append(["c", "Normal.", "p1", "en"])
+    ref = write_csv(tmp_path / "ref.csv", [head, *rows])
+    twice = [["a", "x"], ["a", "x"], ["b", "y"], ["b", "y"], ["c", ""]]
+    path = write_csv(tmp_path / "one.csv", [["id", "text"], *twice])
+    joined = join_files(ref, [CandidateFile(path)], taxonomy)
+    some = pick_cases(joined, frozenset("bc"))
+    assert some.patients == some.named_patients == ("p2", "p1")
+    assert some.languages == ("de", "en")
+    assert some.contexts == ()
+    (coverage,) = some.coverage
+    assert (coverage.repeated, coverage.empty) == (("b",), ("c",))
+    (first,) = pick_cases(joined, frozenset("a")).coverage
+    assert (first.paired, first.repeated, first.empty) == (1, ("a",), ())
+    assert told(pick_cases(joined, frozenset("abc"))) == told(joined)
+
+
+def test_some_cases_of_labels_keep_their_codes(tmp_path, taxonomy):
+    """Each its own, and no patient where none is known."""
+    rows = [["id", "edema"], ["a", "1"], ["b", "0"], ["c", "-1"]]
+    path = write_csv(tmp_path / "ref.csv", rows)
+    joined = join_files(path, [CandidateFile(path)], taxonomy)
+    some = pick_cases(joined, frozenset("ac"))
+    place = taxonomy.ids.index("edema")
+    for side in (some.reference, *some.systems):
+        assert side.texts is None
+        assert side.codes[:, place].tolist() == [1, -1]
+    assert (some.patients, some.named_patients) == (None, ())
+
+
+def test_files_of_one_name_are_called_by_their_folder(tmp_path, taxonomy):
+    """Messages and notes tell them apart; a name of its own stays short."""
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+    ref = write_texts(tmp_path / "x" / "out.csv", TEXTS)
+    same = write_texts(tmp_path / "y" / "out.csv", TEXTS)
+    other = write_texts(tmp_path / "y" / "other.csv", TEXTS)
+    files = [CandidateFile(same, "m"), CandidateFile(other)]
+    names = [name for name, _ in join_files(ref, files, taxonomy).files]
+    assert names == [str(ref), str(same), "other.csv"]
+
+
+@pytest.mark.parametrize(("length", "refused"), [(MAX_ID, False), (MAX_ID + 1, True)])
+def test_the_name_of_a_system_is_as_long_as_an_id_may_be(
+    tmp_path, taxonomy, length, refused
+):
+    """Longer ones spoil a line of a terminal or a document."""
+    ref = write_texts(tmp_path / "ref.csv", TEXTS)
+    files = [CandidateFile(write_texts(tmp_path / "one.csv", TEXTS), "n" * length)]
+    if refused:
+        with pytest.raises(DataError, match="the name of its system is longer"):
+            join_files(ref, files, taxonomy)
+    else:
+        assert join_files(ref, files, taxonomy).systems[0].name == "n" * length

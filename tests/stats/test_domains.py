@@ -14,8 +14,10 @@ from loop.stats.dependent import williams
 from loop.stats.intervals import (
     check_confidence,
     clopper_pearson,
+    clustered_interval,
     f1_limits,
     kappa_limits,
+    lower_limit,
 )
 from loop.stats.kappa import fleiss_kappa, leave_one_out
 from loop.stats.optimism import accuracy_optimism, expected_excess
@@ -23,6 +25,7 @@ from loop.stats.paired import check_permutations, holm, mcnemar_exact, tango_int
 from loop.stats.planning import (
     cases_for_width,
     cases_needed,
+    certification_power,
     max_errors,
     positives_needed,
 )
@@ -36,9 +39,16 @@ from loop.stats.power import (
     sizes_for_both,
 )
 from loop.stats.resampling import exact_float
+from loop.stats.weighted import (
+    design_share,
+    draw_systematic,
+    inclusion_chances,
+    weighted_share,
+)
 
 CODES = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int8)
 VOTES = np.array([[1, 1, 0], [0, 0, 0], [1, 1, 1]], dtype=np.int8)
+HITS = np.array([True, False])
 BAR = Bar(0.9)
 RATES = Rates(sensitivity=0.99, specificity=0.99)
 
@@ -46,6 +56,7 @@ WITHIN = ((0.01, 0.99), (0, 1, -0.01, 1.01, 95, nan))
 """A share that is neither bound: what is taken, and what is refused."""
 
 SHARE = ((0, 0.5, 1), (-0.01, 1.01, nan))
+CHANCE = ((0.01, 1), (0, -0.01, 1.01, nan))
 NONE_OR_MORE = ((0, 1), (-1,))
 ONE_OR_MORE = ((1, 2), (0, -1))
 
@@ -60,6 +71,18 @@ ONE_OR_MORE = ((1, 2), (0, -1))
         (lambda c: bootstrap_f1(CODES, CODES, confidence=c, resamples=1), WITHIN),
         (lambda c: correlate(np.arange(4.0), np.arange(4.0), confidence=c), WITHIN),
         (lambda k: clopper_pearson(k, 4), ((0, 4), (-1, 5))),
+        (lambda k: lower_limit(k, 4), ((0, 4), (-1, 5))),
+        (lambda n: lower_limit(1, 4, draws=n), ONE_OR_MORE),
+        (lambda k: clustered_interval([k], [4]), ((0, 4), (-1, 5))),
+        (lambda c: clustered_interval([1], [4], confidence=c), WITHIN),
+        (lambda c: weighted_share(HITS, np.array([0.5, c])), CHANCE),
+        (lambda c: design_share(HITS, np.array([0.5, c])), CHANCE),
+        (lambda n: inclusion_chances(np.ones(3), n, even=0.5), ((1, 3), (0, 4))),
+        (lambda e: inclusion_chances(np.ones(3), 2, even=e), CHANCE),
+        (
+            lambda s: draw_systematic(np.ones(2), np.arange(2), s),
+            ((0, 0.99), (-0.01, 1)),
+        ),
         (lambda p: kappa_limits(3, 4, p), ((0, 0.99), (-0.01, 1, nan))),
         (lambda n: mcnemar_exact(n, 1), NONE_OR_MORE),
         (lambda n: mcnemar_exact(1, n), NONE_OR_MORE),
@@ -83,6 +106,9 @@ ONE_OR_MORE = ((1, 2), (0, -1))
         (lambda n: leave_one_out(VOTES, need=n, resamples=1), ((2,), (1, 3))),
         (lambda n: fleiss_kappa(np.full((3, n), 1)), ((2, 3), (1,))),
         (lambda t: max_errors(100, t), WITHIN),
+        (lambda c: max_errors(100, 0.9, c), WITHIN),
+        (lambda t: certification_power(9, accuracy=0.9, threshold=t), WITHIN),
+        (lambda a: certification_power(9, accuracy=a, threshold=0.5), SHARE),
         (lambda n: cases_needed(n, 4, threshold=0.9, confidence=0.9), ((0,), (-1, 5))),
         (lambda t: cases_needed(0, 4, threshold=t, confidence=0.9), WITHIN),
         (lambda n: cases_for_width(n, width=0.1, wanted=0.2), NONE_OR_MORE),

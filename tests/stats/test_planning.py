@@ -152,3 +152,36 @@ def test_nothing_lacking_needs_nothing_even_where_no_positive_was_seen():
     """Without a prevalence: 0 positives more are 0 cases more, and 1 cannot be told."""
     assert cases_for_positives(0, 0, 300) == 0
     assert cases_for_positives(1, 0, 300) is None
+
+
+def test_the_fewest_positives_are_one_more_than_may_be_missed():
+    """One of one has the limit 0.05, one of two 1 - sqrt(0.95) = 0.0253."""
+    assert positives_needed(0.04) == 1
+    assert positives_needed(0.02, misses=1) == 2
+    assert positives_needed(0.03, misses=1) == 3
+
+
+@pytest.mark.parametrize(("positives", "misses"), [(1, 0), (14, 0), (30, 2)])
+def test_positives_whose_limit_is_the_target_are_enough(positives, misses):
+    """Exactly at it; a hair above asks for one more at least."""
+    limit = lower_limit(positives - misses, positives)
+    assert positives_needed(limit, misses=misses) == positives
+    assert positives_needed(limit + 1e-9, misses=misses) == positives + 1
+
+
+def test_cases_whose_limit_is_the_threshold_are_enough():
+    """59 without an error, and again a hair above, where the next one is needed."""
+    limit = lower_limit(59, 59)
+    for n in (0, 30, 59):
+        asked = [
+            cases_needed(0, n, threshold=threshold, confidence=0.95)
+            for threshold in (limit, limit + 1e-9)
+        ]
+        assert asked == [59 - n, 60 - n]
+
+
+def test_no_case_and_no_width_need_nothing():
+    """Nothing was seen yet, or nothing varies: then nothing more is needed."""
+    assert cases_for_width(0, width=0.1, wanted=0.05) == 0
+    assert cases_for_width(50, width=0.0, wanted=0.05) == 0
+    assert cases_for_width(1, width=0.1, wanted=0.05) == 3

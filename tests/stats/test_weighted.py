@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.stats.bootstrap import bootstrap_f1
-from loop.stats.intervals import clopper_pearson
+from loop.stats.intervals import Estimate, clopper_pearson
 from loop.stats.weighted import (
     design_share,
     draw_systematic,
     effective_size,
     inclusion_chances,
     weighted_share,
+    weighted_sum,
 )
 
 
@@ -221,3 +222,56 @@ def test_weighted_f1_without_an_error_has_no_limits():
     truth = np.ones((20, 1), dtype=np.int8)
     found = bootstrap_f1(truth, truth, weights=np.full(20, 3.0), resamples=50)
     assert found[:3] == (1.0, None, None)
+
+
+def test_equal_chances_have_the_exact_limits_of_so_many_members():
+    """Whatever the chance; only a population that is wholly there has no limits."""
+    hits = np.arange(10) < 3
+    exact = (0.3, *clopper_pearson(3, 10, confidence=0.9))
+    for chance, complete in ((0.5, True), (0.5, False), (1.0, False)):
+        found = weighted_share(
+            hits, np.full(10, chance), complete=complete, confidence=0.9
+        )
+        assert found[:3] == pytest.approx(exact)
+    assert weighted_share(hits, np.ones(10))[:3] == (0.3, 0.3, 0.3)
+    nearly = np.array([*[1.0] * 9, 0.99])
+    assert weighted_share(hits, nearly).low < 0.2
+
+
+def test_no_member_has_no_share():
+    """Neither 0 nor the whole range."""
+    found = weighted_share(np.zeros(0, bool), np.zeros(0))
+    assert found == (None, None, None, "not estimable: none was drawn")
+
+
+@pytest.mark.parametrize(
+    ("hits", "chances"), [([True], [0.0]), ([True], [1.1]), ([True], [0.5, 0.5])]
+)
+def test_a_share_needs_a_chance_for_each_member(hits, chances):
+    """In (0, 1], as for a design."""
+    with pytest.raises(ValueError, match="a chance in"):
+        weighted_share(np.array(hits), np.array(chances))
+
+
+def test_distances_of_a_sum_from_its_limits_add_up_as_squares():
+    """Half of 0.8 (0.6 to 0.9) and half of 0.4 (0.2 to 0.7), by hand."""
+    one, other = Estimate(0.8, 0.6, 0.9), Estimate(0.4, 0.2, 0.7)
+    found = weighted_sum([(0.5, one), (0.5, other)])
+    low, high = 0.6 - np.sqrt(0.1**2 + 0.1**2), 0.6 + np.sqrt(0.05**2 + 0.15**2)
+    assert found[:3] == pytest.approx((0.6, low, high))
+    assert weighted_sum([(1.0, one)])[:3] == pytest.approx(one[:3])
+    assert weighted_sum([(0.25, one)])[:3] == pytest.approx((0.2, 0.15, 0.225))
+
+
+def test_a_part_of_which_nothing_is_known_leaves_no_sum():
+    """Unless its share is 0: then it is no part."""
+    known, unknown = Estimate(0.8, 0.6, 0.9), Estimate(None, None, None, "none")
+    assert weighted_sum([(0.9, known), (0.1, unknown)]) == unknown
+    assert weighted_sum([(1.0, known), (0.0, unknown)])[:3] == pytest.approx(known[:3])
+
+
+def test_patients_without_variance_and_single_ones_have_limits():
+    """One unit has no variance between units: the effective number bounds it."""
+    hits, chances = np.array([1, 0, 0, 0]), np.full(4, 0.5)
+    alone = design_share(hits, chances, units=np.zeros(4))
+    assert alone[:3] == pytest.approx((0.25, *clopper_pearson(1, 4)))

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from loop import __version__
@@ -27,6 +28,7 @@ from loop.score.documents.score_files import (
     write_folder,
 )
 from loop.score.metrics.registry import METRICS
+from loop.score.metrics.score_sheet import MetricCorrelations
 from tests.documents.test_in_browser import CHROMIUM, FLAGS, PROBE
 from tests.evaluate.test_evaluation_html import outline
 from tests.score.documents.score_scenes import (
@@ -232,6 +234,19 @@ def test_errors_are_one_row_each_and_no_formula(document):
         "label": LABELS[0],
         "error": "missed",
     }
+
+
+def test_metrics_that_order_nothing_alike_are_null_and_not_a_number():
+    """One of the two is constant; the numbers of the others stand as they are."""
+    tau = np.array([[1.0, np.nan], [np.nan, -0.25]])
+    found = MetricCorrelations(("a", "b"), tau, np.array([[6, 5], [5, 7]]))
+    data = score_data(document_of("a", correlations=found))["correlations"]
+    assert json.loads(json.dumps(data, allow_nan=False)) == {
+        "metrics": ["a", "b"],
+        "tau_b": [[1.0, None], [None, -0.25]],
+        "n": [[6, 5], [5, 7]],
+    }
+    assert score_data(document_of("a", correlations=None))["correlations"] is None
 
 
 def test_worst_cases_are_those_with_the_most_errors():

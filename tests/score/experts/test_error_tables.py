@@ -134,6 +134,15 @@ def test_a_judges_file_becomes_counts_of_one_rater(tmp_path):
     np.testing.assert_array_equal(found.counts[:, 0, 0], [[np.nan, np.nan], [2, 0]])
 
 
+def test_a_column_that_only_looks_like_counts_is_passed_over(tmp_path):
+    """A known weight of no category, and a known category of no weight, are none."""
+    header = f"{JUDGED},significant.total,matched.omission"
+    path = write(tmp_path / "counts.csv", ["b,x,ok,4,2,0,many,many"], header)
+    found = read_judge_counts(path)
+    assert found.categories == ("omission",)
+    np.testing.assert_array_equal(found.counts[:, 0, 0], [[2, 0]])
+
+
 def test_a_judge_that_does_not_weigh_says_so(tmp_path):
     """Its errors are all in one column."""
     header = "id,significant.omission"

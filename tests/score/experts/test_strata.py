@@ -78,3 +78,14 @@ def test_what_has_no_score_is_in_no_stratum(tmp_path):
     gaps = np.where(scores > 9, np.nan, scores)
     (found,) = agree_by_stratum(gaps, -scores, strata, units=scores, resamples=50)
     assert (found.n, found.tau_b.value) == (10, -1)
+
+
+@pytest.mark.parametrize(("strata", "letters"), [(50, 1), (1, 60)])
+def test_as_many_strata_and_as_long_names_as_may_be(tmp_path, strata, letters):
+    """Fifty, and sixty characters; only those of wanted cases count."""
+    ids = [f"c{n}" for n in range(strata)]
+    rows = [f"{one},{one.ljust(letters, 'x')}" for one in ids]
+    path = written(tmp_path, "id,m", *rows, "other," + "y" * 61)
+    values = read_strata(path, ids).values
+    assert len(set(values)) == strata
+    assert max(len(one) for (one,) in values) == max(letters, 2 + (strata > 10))

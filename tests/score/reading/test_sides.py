@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.labels.importing.table_files import SourceTable, open_table
+from loop.labels.importing.source import MAX_ID
+from loop.labels.importing.table_files import SourceRow, SourceTable, open_table
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
 from loop.score.reading.options import ReadingOptions
-from loop.score.reading.sides import SideKind, find_side
+from loop.score.reading.sides import SideKind, check_name, find_side
 
 SECRET = "Unmistakable wording"
 
@@ -207,3 +208,12 @@ def test_a_text_longer_than_any_generator_writes_is_refused(tmp_path, taxonomy):
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"id": 1, "text": "x" * 10_000_001}))
     _refused(path, taxonomy, "line 1: a text of 10,000,001 characters")
+
+
+@pytest.mark.parametrize("kind", ["id", "system"])
+def test_a_name_is_as_long_as_it_may_be_and_no_longer(kind):
+    """Without the spaces around it; one character more is a wrong column."""
+    row = SourceRow("t.csv, line 2", {})
+    assert check_name(f" {'n' * MAX_ID}\t", kind, row) == "n" * MAX_ID
+    with pytest.raises(DataError, match=f"line 2: the {kind} is longer than {MAX_ID}"):
+        check_name("n" * (MAX_ID + 1), kind, row)
