@@ -647,3 +647,46 @@ def test_words_are_level_with_what_they_say():
         box, word = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
         middle = float(box.get("y")) + float(box.get("height")) / 2
         assert float(word.get("y")) == middle + 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "heads"),
+    [("grid", ["r1", "r2"], ["c1", "c2", "c3"]), ("pairs", [*"ABC"], [*"ABC"])],
+)
+def test_names_stand_beside_their_row_and_over_their_column(kind, names, heads):
+    """Level with the middle of its cells, left of them all, and above them all."""
+    root = parsed(drawings()[kind])
+    boxes = [
+        [float(one.get(name)) for name in ("x", "y", "width", "height")]
+        for one in root.iter(f"{SVG}rect")
+    ]
+    middles = sorted({y + high / 2 for _, y, _, high in boxes})
+    centres = sorted({round(x + wide / 2, 2) for x, _, wide, _ in boxes})
+    sides = [one for one in root.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    assert [one.text for one in sides] == names
+    assert [float(one.get("y")) - 4 for one in sides] == middles
+    assert all(float(one.get("x")) < min(box[0] for box in boxes) for one in sides)
+    tops = [
+        one
+        for one in root.iter(f"{SVG}text")
+        if one.get("text-anchor") == "middle"
+        and float(one.get("y")) < min(box[1] for box in boxes)
+    ]
+    assert [one.text for one in tops] == heads
+    assert [float(one.get("x")) for one in tops] == pytest.approx(centres, abs=0.02)
+
+
+def test_a_cell_shows_what_stands_below_its_number():
+    """In small, and only where there is something; else the number is alone."""
+    for below, shown in (("1/2", ["0.5", "1/2"]), ("", ["0.5"])):
+        cells = ((GridCell("0.5", "x", 0.5, below),),)
+        grid = Grid(title="T", rows=("r",), columns=("c",), cells=cells)
+        assert words(parsed(grid_svg(grid)))[2:] == shown
+
+
+def test_each_axis_of_a_curve_has_its_own_caption():
+    """That of the vertical one stands on top, that of the horizontal one below."""
+    root = parsed(drawings()["curve"])
+    places = {one.text: float(one.get("y")) for one in root.iter(f"{SVG}text")}
+    assert places["side"] == min(places.values())
+    assert places["foot"] == max(places.values())

@@ -338,9 +338,10 @@ def test_what_cannot_be_measured_is_refused(workspace, tmp_path, more, message):
 def test_a_score_at_the_threshold_is_not_flagged(lower):
     """Only a worse one is; without a score there is no flag."""
     values = [0.4, 0.5, 0.6, np.nan, 0.5]
-    flags = scores(values, lower=lower).flagged_below(0.5, "as named").flags
+    said = scores(values, lower=lower).flagged_below(0.5, "as named")
     worse = [0, 0, 1] if lower else [1, 0, 0]
-    np.testing.assert_array_equal(flags, [*worse, np.nan, 0])
+    np.testing.assert_array_equal(said.flags, [*worse, np.nan, 0])
+    assert said.decision == f"flagged {'above' if lower else 'below'} 0.5, as named"
 
 
 @pytest.mark.parametrize(
