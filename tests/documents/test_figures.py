@@ -2,17 +2,25 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
+from loop.documents import svg as shapes
 from loop.documents.charts import (
     STRONGEST,
     CurvePoint,
+    Grid,
+    GridCell,
+    IntervalRow,
     ShareBar,
     bars_svg,
     curve_svg,
+    grid_svg,
+    interval_rows,
     kappa_heatmap,
+    tint_colour,
+    tint_percent,
 )
 from loop.documents.numbers import interval
 from loop.documents.svg import (
@@ -21,10 +29,14 @@ from loop.documents.svg import (
     LIGHT,
     SMALL,
     TEXT,
+    Axis,
+    as_file,
     cut,
     fit_axis,
     ink,
+    percent_axis,
     text_width,
+    tick_labels,
 )
 from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.tried import WordingStatus
@@ -360,3 +372,321 @@ def test_values_of_any_size_have_round_ticks_and_labels_that_fit(most):
     ends = [one for one in tree.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
     assert len(ends) == len(axis.ticks)
     assert all(float(one.get("x")) - text_width(one.text) >= 0 for one in ends)
+
+
+def test_text_that_just_fits_is_not_cut():
+    """Ten characters of 12 pixels take 69.6; a pixel less, and one gives way."""
+    words = "abcdefghij"
+    room = text_width(words)
+    assert room == pytest.approx(69.6)
+    assert cut(words, room) == words
+    assert cut(words, room - 1) == "abcdefgh\N{HORIZONTAL ELLIPSIS}"
+    assert cut("ab cdefghij", text_width("abcd")) == "ab\N{HORIZONTAL ELLIPSIS}"
+    assert cut(words, 0) == "\N{HORIZONTAL ELLIPSIS}"
+    # From U+2E81 on a character is as wide as two.
+    assert text_width("\u2e80") == text_width("a")
+    assert text_width("\u2e81") == text_width("aa")
+
+
+@pytest.mark.parametrize(
+    ("ticks", "plain", "with_sign"),
+    [
+        ((0.0, 5.0), ("0.0", "5.0"), ("0", "+5.0")),
+        ((0.0, 10.0), ("0", "10"), ("0", "+10")),
+        ((-10.0, 0.0), ("-10", "0"), ("\N{MINUS SIGN}10", "0")),
+        ((0.0, 2.5, 10.0), ("0.0", "2.5", "10.0"), ("0", "+2.5", "+10.0")),
+        ((0.0, 0.25), ("0.00", "0.25"), ("0", "+0.25")),
+        ((), (), ()),
+    ],
+)
+def test_ticks_have_as_many_decimals_as_they_need(ticks, plain, with_sign):
+    """None from 10 on, if all are whole; two where one is not enough."""
+    assert tick_labels(ticks) == plain
+    assert tick_labels(ticks, sign=True) == with_sign
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ((), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        # One value lies between two ticks; one on a tick is the left end.
+        ((0.553,), (0.55, 0.56)),
+        ((0.5,), (0.5, 0.51)),
+        ((0.0, 0.06), (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)),
+        ((0.0, 0.061), (0.0, 0.02, 0.04, 0.06, 0.08)),
+        ((-1.0, 2.0), (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)),
+        ((0.0, 6.0), (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),
+        ((0.0, 6.5), (0.0, 2.0, 4.0, 6.0, 8.0)),
+        ((0.0, 13.0), (0.0, 5.0, 10.0, 15.0)),
+        ((0.0, 31.0), (0.0, 10.0, 20.0, 30.0, 40.0)),
+    ],
+)
+def test_an_axis_has_at_most_six_steps_of_a_round_size(values, ticks):
+    """It begins and ends at the ticks beside the least and the largest value."""
+    axis = fit_axis(values, 10.0, 200.0)
+    assert axis.ticks == ticks
+    assert (axis.low, axis.high) == (ticks[0], ticks[-1])
+    assert (axis.x(axis.low), axis.x(axis.high)) == (10.0, 210.0)
+    assert axis.x((axis.low + axis.high) / 2) == pytest.approx(110.0, abs=1e-3)
+
+
+def test_only_what_lies_beyond_an_end_is_cut_off():
+    """The ends themselves, and what rounding leaves beside them, are inside."""
+    axis = Axis(0.0, 1.0, (), 0.0, 100.0)
+    assert [axis.cuts(v) for v in (0.0, 1.0, -1e-10, 1 + 1e-10)] == [False] * 4
+    assert [axis.cuts(v) for v in (-1e-8, 1 + 1e-8)] == [True] * 2
+    assert [axis.x(v) for v in (-1.0, 0.0, 1.0, 2.0)] == [0.0, 0.0, 100.0, 100.0]
+    assert [percent_axis(0.0, 1.0, ()).x(v) for v in (0.0, 1.0)] == [6.0, 94.0]
+
+
+def test_a_row_without_a_value_or_without_limits_shows_what_there_is():
+    """A point alone, an interval alone, or neither; zero is a value."""
+    rows = [
+        IntervalRow("both", Estimate(0.5, 0.25, 0.75), "n 9"),
+        IntervalRow("zero", Estimate(0.0, 0.0, 0.5)),
+        IntervalRow("bare", Estimate(0.5, None, None)),
+        IntervalRow("none", Estimate(None, None, None)),
+    ]
+    for signed, told in (
+        (
+            False,
+            [
+                "both: 0.500 [0.250, 0.750], n 9", "zero: 0.000 [0.000, 0.500]",
+                "bare: 0.500", "none: \N{EN DASH}",
+            ],
+        ),
+        (
+            True,
+            [
+                "both: +0.500 [+0.250, +0.750], n 9", "zero: 0.000 [0.000, +0.500]",
+                "bare: +0.500", "none: \N{EN DASH}",
+            ],
+        ),
+    ):  # fmt: skip
+        root = parsed(interval_rows("T", rows, heads=("value", ""), signed_axis=signed))
+        groups = list(root.iter(f"{SVG}g"))
+        assert [one.find(f"{SVG}title").text for one in groups] == told
+        drawn = [
+            (one.find(f"{SVG}circle") is not None, one.find(f"{SVG}line") is not None)
+            for one in groups
+        ]
+        assert drawn == [(True, True), (True, True), (True, False), (False, False)]
+        stands = [one.text == "n 9" for one in groups[0].iter(f"{SVG}text")]
+        assert stands.count(True) == 1
+        # The line at zero stands out on an axis of differences only.
+        upright = [one for one in root.iter(f"{SVG}line") if one.get("y1") == "34"]
+        strong = [one for one in upright if one.get("stroke") == ink("line")]
+        assert len(strong) == signed
+
+
+def test_a_column_at_the_right_end_is_there_where_it_has_a_head():
+    """Without one the figure is narrower."""
+    row = [IntervalRow("a", Estimate(0.5, 0.4, 0.6), "9")]
+    wide, narrow = (
+        float(parsed(interval_rows("T", row, heads=("v", head))).get("width"))
+        for head in ("n", "")
+    )
+    assert wide - narrow == 110
+    empty = parsed(interval_rows("T", [], heads=("v", "")))
+    assert empty.find(f"{SVG}desc").text == "There is no row."
+
+
+def test_an_axis_of_differences_holds_zero():
+    """Where all are above it, they are seen to be."""
+    rows = [IntervalRow("a", Estimate(0.5, 0.4, 0.6))]
+    shown = [
+        words(parsed(interval_rows("T", rows, heads=("v", ""), signed_axis=signed)))
+        for signed in (True, False)
+    ]
+    assert "0" in shown[0]
+    assert not {"0", "0.0", "0.00"} & {*shown[1]}
+
+
+@pytest.mark.parametrize(
+    ("tint", "percent", "colour"),
+    [
+        (None, 0, "accent"), (0.0, 0, "accent"), (0.5, 18, "accent"),
+        (1.0, 36, "accent"), (2.0, 36, "accent"), (-0.5, 18, "fail"),
+        (-1.0, 36, "fail"), (-7.0, 36, "fail"),
+    ],
+)  # fmt: skip
+def test_a_cell_is_tinted_by_its_size_and_coloured_by_its_sign(tint, percent, colour):
+    """At most as much as ink on it stays readable; no number has no tint."""
+    cell = GridCell("x", "about", tint, "n 9")
+    grid = Grid(title="T", rows=("r",), columns=("c",), cells=((cell,),))
+    assert (tint_percent(cell), tint_colour(grid, cell)) == (percent, colour)
+    (box,) = parsed(grid_svg(grid)).iter(f"{SVG}rect")
+    assert float(box.get("fill-opacity")) == percent / 100
+    assert box.get("fill") == ink(colour)
+
+
+def test_a_file_brings_its_paper_and_its_colours():
+    """Sixteen pixels on every side; what is no figure of ours is refused."""
+    plain = as_file(shapes.figure((100, 50), "T", "About.", shapes.text(0, 0, "word")))
+    root = parsed(plain.partition("\n")[2])
+    assert [root.get(name) for name in ("width", "height", "viewBox")] == [
+        "132", "82", "-16 -16 132 82",
+    ]  # fmt: skip
+    (paper,) = root.iter(f"{SVG}rect")
+    assert [paper.get(name) for name in ("x", "y", "width", "height")] == [
+        "-16", "-16", "132", "82",
+    ]  # fmt: skip
+    assert "var(" not in plain and LIGHT["ink"] in plain
+    with pytest.raises(ValueError, match="this is not a figure"):
+        as_file("<svg></svg>")
+
+
+def test_no_score_at_all_has_no_bar_that_is_divided_by():
+    """Shares of 0 are drawn without a height."""
+    bars = [ShareBar("a", 0.0, "none"), ShareBar("b", 0.0, "none")]
+    root = parsed(bars_svg("T", bars, "score"))
+    assert [float(one.get("height")) for one in root.iter(f"{SVG}rect")] == [0, 0]
+
+
+def test_the_first_the_middle_and_the_last_bar_are_named():
+    """The first where the bars begin, the last where they end; a single one once."""
+    places = {
+        1: {"b0": ("end", 344)},
+        2: {"b0": (None, 44), "b1": ("end", 344)},
+        5: {"b0": (None, 44), "b2": ("middle", 194), "b4": ("end", 344)},
+    }
+    for count, named in places.items():
+        bars = [ShareBar(f"b{k}", 0.2, "x") for k in range(count)]
+        shown = {
+            one.text: (one.get("text-anchor"), float(one.get("x")))
+            for one in parsed(bars_svg("T", bars, "score")).iter(f"{SVG}text")
+            if one.text.startswith("b")
+        }
+        assert shown == named
+
+
+@pytest.mark.parametrize(
+    ("shown", "below", "column", "wide"),
+    [
+        ("1", "", "c", 44),
+        # Ten characters and 12 pixels beside them, whichever text is the longest.
+        ("0123456789", "", "c", 81.6),
+        ("1", "0123456789", "c", 81.6),
+        ("1", "", "0123456789", 81.6),
+        ("1", "", "a very long name of a column", 104),
+    ],
+)
+def test_a_column_is_as_wide_as_its_longest_text(shown, below, column, wide):
+    """Within limits: a long name is cut, and a digit is no sliver."""
+    cells = tuple((GridCell(shown, "x", 1.0, below),) * 2 for _ in range(1))
+    grid = Grid(title="T", rows=("r",), columns=(column, "d"), cells=cells)
+    one, other = parsed(grid_svg(grid)).iter(f"{SVG}rect")
+    step = float(other.get("x")) - float(one.get("x"))
+    assert step == pytest.approx(wide, abs=0.01)
+    assert float(one.get("width")) == pytest.approx(wide - 2, abs=0.01)
+
+
+def drawings():
+    """Return a chart of each kind, with several marks each."""
+    rows = [IntervalRow(f"row {k}", Estimate(0.2 * k, 0.1 * k, 0.9)) for k in (1, 2, 3)]
+    points = [CurvePoint(k, k - 2.0, k - 2.5, k - 1.5, "x") for k in (1, 2, 3)]
+    cells = tuple((GridCell("0.5", "x", 0.5, "1/2"),) * 3 for _ in "ab")
+    grid = Grid(title="T", rows=("r1", "r2"), columns=("c1", "c2", "c3"), cells=cells)
+    return {
+        "rows": interval_rows("T", rows, heads=("value", "n")),
+        "bars": bars_svg("T", [ShareBar("b", 0.1 * k, "x") for k in (1, 2, 3)], "foot"),
+        "curve": curve_svg("T", points, ("foot", "side")),
+        "grid": grid_svg(grid),
+        "pairs": kappa_heatmap(["A", "B", "C"], [pair(0, 1, 0.5), pair(1, 2, 0.1)]),
+    }
+
+
+@pytest.mark.parametrize("kind", ["rows", "bars", "curve", "grid", "pairs"])
+def test_nothing_is_drawn_outside_its_figure(kind):
+    """Every word and mark lies between the edges, and no two words on each other."""
+    root = parsed(drawings()[kind])
+    wide, high = (float(root.get(side)) for side in ("width", "height"))
+    places = []
+    for one in root.iter(f"{SVG}text"):
+        size = float(one.get("font-size", 12))
+        width = text_width(one.text or "", size)
+        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}
+        left = float(one.get("x")) - width * shift[one.get("text-anchor", "start")]
+        y = float(one.get("y"))
+        assert left >= 0 and left + width <= wide, one.text
+        assert 0.8 * size <= y <= high, one.text
+        if width:
+            places.append((left, left + width, y - 0.6 * size, y))
+    for first, other in combinations(places, 2):
+        across = first[0] < other[1] and other[0] < first[1]
+        assert not (across and first[2] < other[3] and other[2] < first[3])
+    for one in root.iter(f"{SVG}rect"):
+        x, y, width, height = (
+            float(one.get(name)) for name in ("x", "y", "width", "height")
+        )
+        assert x >= 0 and x + width <= wide
+        assert y >= 0 and y + height <= high
+    for one in root.iter(f"{SVG}circle"):
+        assert 5 <= float(one.get("cy")) <= high - 5
+
+
+def test_words_are_level_with_what_they_say():
+    """The baseline is four pixels below the middle of a mark, a line or a cell."""
+    found = {kind: parsed(one) for kind, one in drawings().items()}
+    for group in found["rows"].iter(f"{SVG}g"):
+        y = float(group.find(f"{SVG}circle").get("cy"))
+        assert {float(one.get("y")) for one in group.iter(f"{SVG}text")} == {y + 4}
+    for kind in ("bars", "curve"):
+        ends = {
+            float(one.get("y")) - 4
+            for one in found[kind].iter(f"{SVG}text")
+            if one.get("text-anchor") == "end" and float(one.get("x")) < 44
+        }
+        level = {
+            float(one.get("y1"))
+            for one in found[kind].iter(f"{SVG}line")
+            if one.get("y1") == one.get("y2")
+        }
+        assert ends == level
+    for group in found["pairs"].iter(f"{SVG}g"):
+        box, word = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
+        middle = float(box.get("y")) + float(box.get("height")) / 2
+        assert float(word.get("y")) == middle + 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "heads"),
+    [("grid", ["r1", "r2"], ["c1", "c2", "c3"]), ("pairs", [*"ABC"], [*"ABC"])],
+)
+def test_names_stand_beside_their_row_and_over_their_column(kind, names, heads):
+    """Level with the middle of its cells, left of them all, and above them all."""
+    root = parsed(drawings()[kind])
+    boxes = [
+        [float(one.get(name)) for name in ("x", "y", "width", "height")]
+        for one in root.iter(f"{SVG}rect")
+    ]
+    middles = sorted({y + high / 2 for _, y, _, high in boxes})
+    centres = sorted({round(x + wide / 2, 2) for x, _, wide, _ in boxes})
+    sides = [one for one in root.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    assert [one.text for one in sides] == names
+    assert [float(one.get("y")) - 4 for one in sides] == middles
+    assert all(float(one.get("x")) < min(box[0] for box in boxes) for one in sides)
+    tops = [
+        one
+        for one in root.iter(f"{SVG}text")
+        if one.get("text-anchor") == "middle"
+        and float(one.get("y")) < min(box[1] for box in boxes)
+    ]
+    assert [one.text for one in tops] == heads
+    assert [float(one.get("x")) for one in tops] == pytest.approx(centres, abs=0.02)
+
+
+def test_a_cell_shows_what_stands_below_its_number():
+    """In small, and only where there is something; else the number is alone."""
+    for below, shown in (("1/2", ["0.5", "1/2"]), ("", ["0.5"])):
+        cells = ((GridCell("0.5", "x", 0.5, below),),)
+        grid = Grid(title="T", rows=("r",), columns=("c",), cells=cells)
+        assert words(parsed(grid_svg(grid)))[2:] == shown
+
+
+def test_each_axis_of_a_curve_has_its_own_caption():
+    """That of the vertical one stands on top, that of the horizontal one below."""
+    root = parsed(drawings()["curve"])
+    places = {one.text: float(one.get("y")) for one in root.iter(f"{SVG}text")}
+    assert places["side"] == min(places.values())
+    assert places["foot"] == max(places.values())

@@ -92,7 +92,14 @@ def test_errors_may_weigh_nothing(weights):
     assert value == 1 / sum(weights)
 
 
-@pytest.mark.parametrize("weights", [(0, 1, 1), (1, -1, 0), (1, 1, np.nan)])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        (0, 1, 1), (-1, 1, 1), (np.inf, 1, 1), (np.nan, 1, 1),
+        (1, -1, 0), (1, np.inf, 0), (1, np.nan, 0),
+        (1, 1, -1), (1, 1, np.inf), (1, 1, np.nan),
+    ],
+)  # fmt: skip
 def test_weights_that_make_no_score_are_refused(weights):
     """Nothing could be read off the number."""
     with pytest.raises(ValueError, match="weights must be numbers from 0 on"):

@@ -332,3 +332,116 @@ def test_what_cannot_be_measured_is_refused(workspace, tmp_path, more, message):
     refused = run(workspace, tmp_path, *more)
     assert refused.exit_code != 0
     assert message in refused.output + str(refused.exception)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_score_at_the_threshold_is_not_flagged(lower):
+    """Only a worse one is; without a score there is no flag."""
+    values = [0.4, 0.5, 0.6, np.nan, 0.5]
+    said = scores(values, lower=lower).flagged_below(0.5, "as named")
+    worse = [0, 0, 1] if lower else [1, 0, 0]
+    np.testing.assert_array_equal(said.flags, [*worse, np.nan, 0])
+    assert said.decision == f"flagged {'above' if lower else 'below'} 0.5, as named"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "limit"),
+    [
+        ([1, 2], [3, 4], 2.5),
+        # 1.5, 3.5 and 5.5 part them equally well.
+        ([1, 3, 5], [2, 4, 6], 3.5),
+        ([1, 1, 9], [2], 1.5),
+        # Halfway between the two scores beside it.
+        ([0], [10], 5),
+    ],
+)
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_threshold_is_halfway_between_the_scores_that_it_parts(
+    wrong, right, limit, lower
+):
+    """Of several that part the pairs equally well it is the middle one."""
+    rows = [
+        (f"p{place}", "r", "x", "y", "kind", "yes" if place < len(wrong) else "no", "1")
+        for place in range(len(wrong) + len(right))
+    ]
+    sign = -1 if lower else 1
+    said = scores([sign * one for one in (*wrong, *right)], lower=lower)
+    assert choose_threshold(pairs(rows), said) == sign * limit
+
+
+def test_steps_skip_what_is_not_there_and_leave_harmless_pairs_out():
+    """From one error to three is one step; a kind and a reference stand alone."""
+    rows = (
+        ("a1", "a", "x", "y1", "location", "yes", "1"),
+        ("a3", "a", "x", "y2", "location", "yes", "3"),
+        # Another kind, another reference, and two rewordings.
+        ("b2", "a", "x", "y3", "omission", "yes", "2"),
+        ("c2", "b", "z", "y4", "location", "yes", "2"),
+        ("d1", "a", "x", "y5", "order", "no", "1"),
+        ("d2", "a", "x", "y6", "order", "no", "2"),
+    )
+    for last, violated in ((0.4, 0), (0.3, 0), (0.5, 1)):
+        found = measure_discrimination(
+            pairs(rows), scores([0.4, last, 0.9, 0.9, 0.1, 0.9]), resamples=2
+        )
+        assert (found.steps.violated, found.steps.steps) == (violated, 1)
+
+
+@pytest.mark.parametrize(
+    "flags", [[1, 0, np.nan, 1, np.nan], [np.nan, np.nan, 1, np.nan, 0]]
+)
+def test_without_a_decision_in_one_group_there_is_no_bias(flags):
+    """A share of no pair is none, and no 0."""
+    found = measure_discrimination(pairs(), scores([1, 1, 1, 1, 1], flags), resamples=2)
+    assert (found.bias, found.overall) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["number", "severity"])
+@pytest.mark.parametrize(
+    ("cell", "count"),
+    [
+        ("", 1),
+        (" 1 ", 1),
+        ("999", 999),
+        ("0", None),
+        ("1000", None),
+        ("1.5", None),
+        ("\N{SUPERSCRIPT TWO}", None),
+        ("\N{ARABIC-INDIC DIGIT THREE}", None),
+    ],
+)
+def test_counts_of_changes_go_from_1_to_999(tmp_path, name, cell, count):
+    """An empty cell is a 1; 0 changes would be a copy."""
+    rows = [(*row[:6], cell if row is ROWS[0] else "1") for row in ROWS]
+    file = write(tmp_path, rows, (*HEADER[:6], name))
+    if count is None:
+        with pytest.raises(DataError, match=f"line 2: {name} is not a whole number"):
+            read_marked_pairs(file)
+        return
+    found = read_marked_pairs(file)
+    counts = {"number": found.numbers, "severity": found.severities}
+    assert counts.pop(name).tolist() == [count, 1, 1, 1, 1]
+    assert [one.tolist() for one in counts.values()] == [[1] * 5]
+    assert found.has_severities == (name == "severity" and count > 1)
+
+
+@pytest.mark.parametrize(
+    ("same", "words"),
+    [
+        ({0: "a1"}, None),
+        ({1: "a"}, "1 reference of the tested pairs is among"),
+        ({2: "Left effusion."}, "1 reference of the tested pairs is among"),
+        ({1: "a", 2: "Left effusion."}, "1 reference of the tested pairs is among"),
+        ({3: "Right effusion."}, None),
+    ],
+)
+def test_either_the_id_or_the_text_of_a_reference_is_shared(same, words):
+    """The id of a pair, or its candidate, makes no two references one."""
+    row = ["z1", "z", "Clear.", "Clear lungs.", "order", "yes", "1"]
+    for place, value in same.items():
+        row[place] = value
+    if words is None:
+        require_apart(pairs(), pairs([tuple(row)]))
+        return
+    with pytest.raises(DataError, match=words):
+        require_apart(pairs(), pairs([tuple(row)]))

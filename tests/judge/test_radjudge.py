@@ -69,6 +69,9 @@ def test_what_was_scored_without_context_is_named_where_tests_need_it(tmp_path):
         # What must be better is not passed by a tolerance.
         ("C1 > C2", [0.49, 0.5], FAILED),
         ("C1 > C2", [0.51, 0.5], PASSED),
+        # The same fraction, computed in another order, is not better.
+        ("C1 > C2", [0.1 + 0.2, 0.3], FAILED),
+        ("C1 > C2", [0.3 + 1e-11, 0.3], PASSED),
         ("C1 = C2", [0.5, 0.5], PASSED),
         ("C1 = C2", [0.3, 0.1 + 0.2], PASSED),
         ("C1 = C2", [0.5, 0.55], TOLERATED),
@@ -102,8 +105,42 @@ def test_a_tolerance_is_in_the_units_of_the_score(tmp_path):
     found = graded(tmp_path, "C1 = C2", [1.0, 3.0], tolerance=2.0)
     assert found.outcomes == (TOLERATED,)
     assert graded(tmp_path, "C1 = C2", [1.0, 1.01], tolerance=0.0).outcomes == (FAILED,)
-    with pytest.raises(ValueError, match="tolerance must be 0 or more"):
-        graded(tmp_path, "C1 = C2", [1.0, 3.0], tolerance=-1.0)
+    for wrong in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="tolerance must be 0 or more"):
+            graded(tmp_path, "C1 = C2", [1.0, 3.0], tolerance=wrong)
+
+
+def test_a_candidate_that_no_ranking_names_needs_no_score(tmp_path):
+    """What is said of the others stands without it."""
+    assert graded(tmp_path, "C1 > C2", [1.0, 0.0, np.nan]).outcomes == (PASSED,)
+    assert graded(tmp_path, "C2 = C3", [np.nan, 1.0, 1.0]).outcomes == (PASSED,)
+
+
+def test_scores_are_one_for_each_candidate(tmp_path):
+    """One more or one fewer would shift them to other candidates."""
+    given = read_radjudge(write_radjudge(tmp_path / "r.json", one("C1 > C2", "a", "b")))
+    for size in (1, 3):
+        scores = PairScores(
+            name="m", title="M", lower=False, values=np.ones(size), signature="m"
+        )
+        with pytest.raises(ValueError, match="one score for each of 2 candidates"):
+            grade_rankings(given, scores)
+
+
+def test_what_is_without_a_score_is_in_no_share(tmp_path):
+    """Of passed, tolerated, failed and unscored tests three are decided."""
+    tests = [
+        ranking(name, "Effusion.", "C1 = C2", "a", "b")
+        for name in ("pass", "near", "fail", "none")
+    ]
+    data = [{"category": "x", "tests": tests}]
+    given = read_radjudge(write_radjudge(tmp_path / "r.json", data))
+    values = np.array([1, 1, 1, 0.97, 1, 0, 1, np.nan])
+    scores = PairScores(name="m", title="M", lower=False, values=values, signature="m")
+    total = grade_rankings(given, scores).total
+    assert (total.strict.passed, total.strict.tests) == (1, 3)
+    assert (total.tolerant.passed, total.tolerant.tests) == (2, 3)
+    assert (total.unscored, total.not_applicable) == (1, 0)
 
 
 def test_tests_of_the_patient_are_not_applicable_without_the_patient(tmp_path):
@@ -150,8 +187,11 @@ def test_the_form_of_the_published_file_is_read(tmp_path):
     assert sum(one.needs_context for one in given.tests) == 3
     chain = next(one for one in given.tests if one.id == "9a")
     assert [one[:2] for one in chain.orders] == [("C1", "C2"), ("C2", "C3")]
-    fewer = read_radjudge(write_radjudge(tmp_path / "f.json", radjudge_data()[:1]))
-    assert not fewer.as_published
+    data = radjudge_data()
+    uneven = [*data[:-1], {**data[-1], "tests": data[-1]["tests"][:2]}]
+    for other in (data[:1], data[:-1], uneven):
+        fewer = read_radjudge(write_radjudge(tmp_path / "f.json", other))
+        assert not fewer.as_published
 
 
 def test_a_context_that_says_nothing_is_none(tmp_path):
@@ -246,6 +286,12 @@ def test_a_file_of_40_mb_is_not_read(tmp_path):
     with pytest.raises(DataError, match="larger than 8 MiB"):
         read_radjudge(path)
     assert MOST_BYTES == 8 * 2**20
+    text = json.dumps(one("C1 > C2", "a", "b"))
+    path.write_text(text.ljust(MOST_BYTES), "utf-8")
+    assert len(read_radjudge(path).tests) == 1
+    path.write_text(text.ljust(MOST_BYTES + 1), "utf-8")
+    with pytest.raises(DataError, match="larger than 8 MiB"):
+        read_radjudge(path)
     with pytest.raises(DataError, match="cannot read"):
         read_radjudge(tmp_path / "none.json")
 

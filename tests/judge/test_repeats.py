@@ -82,3 +82,45 @@ def test_the_best_number_of_errors_is_none():
     assert copy_test(["Clear."], ["Opaque."], np.array([1.0])).passed is None
     with pytest.raises(ValueError, match="got 2, 2 and 1"):
         copy_test(texts, texts, np.ones(1))
+
+
+def test_a_pair_that_no_draw_answers_is_not_incomplete():
+    """It was asked as often as the others, and none of its draws stands alone."""
+    scores = np.array([[0.5, NA, NA], [0.5, NA, 1.0]])
+    found = self_consistency(scores, np.zeros((2, 3, 1)))
+    assert (found.pairs, found.incomplete) == (1, 1)
+
+
+def test_what_one_draw_leaves_out_and_another_counts_is_not_the_same():
+    """Silence is no 0, in whichever draw it is."""
+    for counts in ([[[NA]], [[0]]], [[[0]], [[NA]]]):
+        found = self_consistency(np.ones((2, 1)), np.array(counts, dtype=float))
+        assert found.identical.value == 0
+
+
+def test_pairs_that_are_lost_take_their_units_with_them():
+    """Of three units two have complete pairs, and limits are of these two."""
+    scores = np.array([[NA, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
+    units = np.array(["a", "b", "b", "c", "c"])
+    found = self_consistency(
+        scores, np.zeros((2, 5, 1)), units=units, confidence=0.8, resamples=50
+    )
+    assert found.identical[:3] == (1, *clopper_pearson(2, 2, confidence=0.8))
+
+
+def test_a_judge_that_never_says_the_same_has_an_exact_interval_too():
+    """From 0 to what none of three units leaves open."""
+    counts = np.array([[[0.0]] * 3, [[1.0]] * 3])
+    found = self_consistency(np.ones((2, 3)), counts)
+    assert found.identical[:3] == (0, *clopper_pearson(0, 3))
+    assert found.identical.low == 0
+    assert found.identical.high == pytest.approx(1 - 0.025 ** (1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("score", "wrong"),
+    [(1 - 1e-10, ()), (1 + 1e-10, ()), (1 - 1e-8, (0,)), (1 + 1e-8, (0,))],
+)
+def test_only_rounding_may_part_a_copy_from_the_best_score(score, wrong):
+    """A score above the best possible one is not the best either."""
+    assert copy_test(["Clear."], ["Clear."], np.array([score])).wrong == wrong

@@ -77,3 +77,48 @@ def test_what_has_no_score_is_in_no_bin():
         "n": 1,
         "share": 0.5,
     }
+
+
+@pytest.mark.parametrize(
+    ("high", "filled", "bins"),
+    [
+        # Ten bins of one width over what there is from 0 to 1.
+        (1.0, {"0-0.1": 1, "0.9-1": 1}, 10),
+        (2.0, {"0": 1, "1": 1}, 3),
+        (10.0, {"0": 1, "1": 1}, 11),
+        (11.0, {"0-1.1": 2}, 10),
+    ],
+)
+def test_points_have_a_bin_each_from_two_to_ten(high, filled, bins):
+    """A score up to 1 is a share, and more than eleven bins are too many."""
+    assert labels([0, 1], 0.0, high) == filled
+    assert len(score_bins(np.array([0.0, 1.0]), 0.0, high)) == bins
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "filled"),
+    [
+        ([10, 10], COUNT, {"10": 2}),
+        ([10, 11], COUNT, {"10": 1, "11+": 1}),
+        ([12], COUNT, {"11+": 1}),
+        # The bounds themselves are inside.
+        ([1, 5], (1.0, 5.0), {"1": 1, "5": 1}),
+        # Beside them the range is that of the values.
+        ([0, 5], (1.0, 5.0), {"0-0.5": 1, "4.5-5": 1}),
+        ([1, 6], (1.0, 5.0), {"1-1.5": 1, "5.5-6": 1}),
+        # A number below 0 is no count, and 2.5 no whole one.
+        ([-1, 2], (-1.0, None), {"-1 to -0.7": 1, "1.7-2": 1}),
+        ([0, 2.5], COUNT, {"0-0.25": 1, "2.25-2.5": 1}),
+    ],
+)
+def test_whole_numbers_within_their_bounds_have_a_bin_each(values, bounds, filled):
+    """What is outside, or no count, is spread over ten bins of what is there."""
+    assert labels(values, *bounds) == filled
+
+
+def test_a_bin_without_an_end_and_one_with_two_are_told_apart_in_data():
+    """Null is no end; a whole number begins and ends its bin."""
+    zero, *_, above = bins_data(score_bins(np.array([0.0, 0.0, 11.0]), *COUNT))
+    assert (zero["low"], zero["high"], zero["n"]) == (0, 0, 2)
+    assert (above["low"], above["high"], above["n"]) == (11, None, 1)
+    assert (zero["share"], above["share"]) == (2 / 3, 1 / 3)

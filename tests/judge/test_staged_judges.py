@@ -12,8 +12,11 @@ from loop.judge import Judge, judge_pairs
 from loop.judge.document import notes
 from loop.judge.judge import list_judges
 from loop.judge.radfact import (
+    PIXELS,
+    JudgedPhrase,
     covered_share,
     harmonic_of_means,
+    has_pixels,
     judged_phrases,
     pair_f1,
     radfact_parts,
@@ -247,3 +250,37 @@ def test_f1_of_means_leaves_out_what_is_not_there():
     empty = radfact_parts(np.array([np.nan]), np.array([1.0]))
     assert np.isnan(harmonic_of_means(empty)).all()
     assert pair_f1(np.zeros(1), np.zeros(1)).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("right", "placed"), [(112, 0), (111, 1), (113, 0)])
+def test_a_phrase_is_in_place_with_more_than_half_of_its_boxes(right, placed):
+    """With 112 of 224 columns covered it is not; one more column decides."""
+    whole, cover = (0.0, 0.0, 1.0, 1.0), (right / PIXELS, 0.0, 1.0, 1.0)
+    found = share_phrases([JudgedPhrase(True, (0,), (whole,), (cover,))])
+    assert found == (1.0, placed, placed)
+
+
+def test_a_phrase_in_place_that_is_not_entailed_is_in_no_share_of_places():
+    """Where nothing with boxes is entailed, there is no grounding, and spatial is 0."""
+    box = (0.0, 0.0, 0.5, 0.5)
+    found = share_phrases([JudgedPhrase(False, (0,), (box,), (box,))])
+    assert (found.logical, found.spatial) == (0.0, 0.0)
+    assert np.isnan(found.grounding)
+    assert np.isnan(share_phrases([])).all()
+
+
+@pytest.mark.parametrize(
+    ("box", "covers"),
+    [
+        ((0.0, 0.0, 1 / 224, 1 / 224), True),
+        ((0.0, 0.0, 0.0, 1.0), False),
+        ((0.0, 0.0, 1.0, 0.0), False),
+        # Sides in the wrong order cover nothing.
+        ((0.5, 0.0, 0.25, 1.0), False),
+        ((0.0, 0.5, 1.0, 0.25), False),
+    ],
+)
+def test_a_box_covers_a_pixel_only_with_width_and_height(box, covers):
+    """Either of the two alone is a line."""
+    assert has_pixels(box) == covers
+    assert (covered_share([box], [(0.0, 0.0, 1.0, 1.0)]) > 0) == covers

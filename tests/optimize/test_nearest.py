@@ -13,7 +13,7 @@ from loop.optimize.nearest import (
     search_nearest,
 )
 from loop.optimize.objective import open_objective
-from loop.optimize.proposals import ProposalReader
+from loop.optimize.proposals import Objection, ProposalReader, name_proposal
 from loop.optimize.splits import split_cases
 from loop.prompts.catalog import write_version
 from loop.review.status import read_kept
@@ -104,3 +104,86 @@ def test_nothing_approved_is_nothing_proposed(improvable):
         )
         bootstrap = search_bootstrap(objective, reader, {}, labels=ground.labels)
     assert nearest.candidates == bootstrap.candidates == ()
+
+
+def proposed(workspace, version, more, labels=(EFFUSION, "cardiomegaly"), refused=()):
+    """Return what is proposed for a version with these approved exemplars."""
+    with open_objective(workspace, version, "dev") as objective:
+        ground = objective.ground
+        reader = ProposalReader(ground.version, refused=refused)
+        split = split_cases(ground.truth, ground.clusters.units)[0]
+        found = search_nearest(
+            objective, reader, more, search=split.search, labels=labels
+        )
+    assert found.calls == len(split.search)
+    return found
+
+
+def knowing(count, **guides):
+    """Return the version with so many exemplars in its first guide."""
+    shown = tuple(exemplar(f"sign no. {letter}") for letter in "abcde"[:count])
+    first = replace(TINY.guides[0], exemplars=shown)
+    second = replace(TINY.guides[1], **guides)
+    return replace(TINY, guides=(first, second))
+
+
+@pytest.mark.parametrize(("count", "added"), [(2, 2), (3, 1), (4, 0)])
+def test_a_guide_is_filled_up_to_four_exemplars(improvable, count, added):
+    """Those that it has stay in front."""
+    version = knowing(count)
+    rows = [
+        exemplar(f"{w} hydrothorax") for w in ("vast", "mild", "thin", "old", "new")
+    ]
+    found = proposed(improvable, version, {EFFUSION: rows})
+    assert found.proposals == (added > 0)
+    assert len(found.candidates) == (added > 0)
+    for one in found.candidates:
+        exemplars = one.guide(EFFUSION).exemplars
+        assert exemplars[:count] == version.guides[0].exemplars
+        assert len(exemplars) == count + added == 4
+
+
+def test_what_a_guide_says_already_is_not_added_again(improvable):
+    """In whichever case it is written; then there is nothing to propose."""
+    version = knowing(1)
+    (known,) = version.guides[0].exemplars
+    shouted = replace(known, text=known.text.upper(), evidence=known.evidence.upper())
+    found = proposed(improvable, version, {EFFUSION: [known, shouted]})
+    assert (found.candidates, found.proposals) == ((), 0)
+
+
+def test_each_label_alone_and_all_together_are_proposed(improvable):
+    """Of labels that fail and have an exemplar; of a single one there is no third."""
+    version = knowing(0, name="Oak", terms=("oak",))
+    more = {
+        EFFUSION: [exemplar("blunted angle")],
+        "cardiomegaly": [exemplar("cardiomegaly")],
+    }
+    found = proposed(improvable, version, more)
+    changed = [
+        [guide.label for guide in one.guides if guide.exemplars]
+        for one in found.candidates
+    ]
+    assert changed == [[EFFUSION], ["cardiomegaly"], [EFFUSION, "cardiomegaly"]]
+    assert (found.proposals, found.refused) == (2, {})
+    # A label that makes no mistake needs no example.
+    found = proposed(improvable, TINY, more)
+    assert [one.guides[1] for one in found.candidates] == [TINY.guides[1]]
+    # One that was not asked for gets none.
+    found = proposed(improvable, version, more, labels=("cardiomegaly",))
+    assert [one.guides[0] for one in found.candidates] == [TINY.guides[0]]
+
+
+def test_a_guide_that_was_refused_is_counted_and_not_proposed(improvable):
+    """The other label is proposed all the same."""
+    version = knowing(0, name="Oak", terms=("oak",))
+    more = {
+        EFFUSION: [exemplar("blunted angle")],
+        "cardiomegaly": [exemplar("cardiomegaly")],
+    }
+    first, *_ = proposed(improvable, version, more).candidates
+    name = name_proposal(EFFUSION, first.guide(EFFUSION))
+    found = proposed(improvable, version, more, refused=[name])
+    assert found.refused == {Objection.REFUSED: 1}
+    assert found.proposals == 2
+    assert [one.guide(EFFUSION).exemplars for one in found.candidates] == [()]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from loop.core.records import ValueCode
-from loop.optimize.estimate import NestedEstimate
+from loop.optimize.estimate import NestedEstimate, PartScores, SplitScores
 from loop.optimize.nested_search import (
     RankedFinder,
     find_pareto,
@@ -171,3 +171,69 @@ def test_a_wording_stays_unless_another_one_is_as_good_everywhere(points, kept):
         score=lambda told, rows: SimpleNamespace(by_label=np.array(points[told[0]])),
     )
     assert find_pareto(objective, tuple(points), np.arange(3)) == kept
+
+
+def estimated(gain, kappa, found=(None, None), parent=(None, None)):
+    """Return an estimate with these limits."""
+
+    def limits(low, high):
+        return Bootstrap(0.5, low, high, 200, 0)
+
+    return NestedEstimate(
+        splits=(),
+        parent=limits(*parent),
+        found=limits(*found),
+        gain=limits(gain, None if gain is None else 1.0),
+        kappa_gain=limits(kappa, None if kappa is None else 1.0),
+        labels=(),
+        cases=0,
+        left_out=0,
+        unit="case",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gain", "kappa", "better"),
+    [
+        (0.1, 0.1, True),
+        (0.0, 0.1, False),
+        (0.1, 0.0, False),
+        (0.1, None, False),
+        (-0.1, 0.1, False),
+        (0.1, -0.1, False),
+    ],
+)
+def test_both_gains_are_above_zero_for_a_better_wording(gain, kappa, better):
+    """A limit of 0 leaves it open; so does a kappa that has none."""
+    assert estimated(gain, kappa).better is better
+
+
+@pytest.mark.parametrize(
+    ("found", "parent", "better"),
+    [
+        ((0.6, 0.9), (0.2, 0.5), True),
+        ((0.5, 0.9), (0.2, 0.5), False),
+        ((0.4, 0.9), (0.2, 0.5), False),
+        ((None, None), (0.2, 0.5), False),
+        ((0.6, 0.9), (None, None), False),
+    ],
+)
+def test_without_limits_of_the_gain_those_of_the_scores_must_be_apart(
+    found, parent, better
+):
+    """Touching is not apart, and a kappa must gain all the same."""
+    assert estimated(None, 0.1, found, parent).better is better
+    assert estimated(None, 0.0, found, parent).better is False
+
+
+def test_the_mean_over_splits_is_of_those_with_both_scores():
+    """Of one side alone no difference could be taken."""
+    scores = [PartScores(0.2, 0.4), PartScores(None, 1.0), PartScores(1.0, None)]
+    scores.append(PartScores(0.4, 0.8))
+    splits = tuple(
+        SplitScores(one, PartScores(0.0, 0.0), PartScores(None, 1.0)) for one in scores
+    )
+    found = replace(estimated(0.1, 0.1), splits=splits)
+    assert found.mean("search") == pytest.approx((0.3, 0.6))
+    assert found.mean("select") == (0.0, 0.0)
+    assert found.mean("estimate") == (None, None)

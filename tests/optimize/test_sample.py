@@ -256,6 +256,8 @@ def test_two_development_cohorts_must_be_told_apart(pool, tmp_path):
             "cases of 1 patient fail with tiny@v2 and cases of 10",
         ),
         ([(10, 10)] * 3, "cases of 3 patients fail with tiny@v2 and cases of 3 do not"),
+        ([(0, 4)] * 4 + [(4, 0)] * 9, "cases of 4 patients fail .* and cases of 9"),
+        ([(0, 4)] * 9 + [(4, 0)] * 4, "cases of 9 patients fail .* and cases of 4"),
     ],
 )
 def test_cases_of_few_patients_teach_nothing(pool, tmp_path, patients, words):
@@ -263,6 +265,13 @@ def test_cases_of_few_patients_teach_nothing(pool, tmp_path, patients, words):
     add_patients(pool, tmp_path, "few", patients)
     with pytest.raises(DataError, match=f"of cohort few, {words}.* at least 5 of each"):
         draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="few")
+
+
+def test_cases_of_five_patients_of_each_kind_are_enough(pool, tmp_path):
+    """As many as there are folds: one fewer is refused, see above."""
+    add_patients(pool, tmp_path, "few", [(0, 4)] * 5 + [(4, 0)] * 5)
+    found = draw_cases(pool, "pool", size=10, between=("tiny@v2",), fit_on="few")
+    assert (found.weighed.dev_failing, found.weighed.dev_cases) == (20, 40)
 
 
 def test_a_lift_that_cannot_be_cross_validated_is_not_estimable(pool, tmp_path):
@@ -322,6 +331,21 @@ def test_the_draw_for_readers_is_recorded_and_keeps_its_chances(pool):
     before = pool.ledger.read_bytes()
     assert keep_reading_sample(pool, found, actor=EDITOR)[0] == 1
     assert pool.ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("overlap", "each", "shared"), [(0, 20, 0), (9, 25, 10), (10, 25, 10), (40, 40, 40)]
+)
+def test_what_cannot_be_dealt_out_evenly_is_shared_as_well(pool, overlap, each, shared):
+    """Of 40 cases 9 are shared: of the other 31 both get 15, and one is left."""
+    found = draw_cases(pool, "pool", size=40, between=BETWEEN, seed=3)
+    readers = ("Dr. A", "Dr. B")
+    _, plans = keep_reading_sample(
+        pool, found, actor=EDITOR, readers=readers, overlap=overlap
+    )
+    one, other = (set(plan.case_ids) for plan in plans)
+    assert (len(one), len(other), len(one & other)) == (each, each, shared)
+    assert one | other == set(drawn_ids(found))
 
 
 def test_another_sample_does_not_silently_take_the_place_of_one(pool):

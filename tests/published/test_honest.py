@@ -13,8 +13,9 @@ from sklearn.metrics import classification_report
 from loop.core.check_findings import FindingSeverity
 from loop.published import positives
 from loop.published.claims import read_notes
-from loop.published.means import exact_bounds
-from loop.published.printed import TextTable
+from loop.published.deltas import check_significance
+from loop.published.means import Bounds, exact_bounds, f1_agrees
+from loop.published.printed import Number, TextTable
 from loop.published.proportions import METHODS
 from loop.published.result_table import make_table
 from loop.published.table_audit import audit_tables
@@ -575,3 +576,225 @@ def test_an_average_may_be_one_of_three_rows_that_another_column_fills(filled):
     found = audited([*rows, ("average", mean, "0.500")]).about("column mean")
     (part,) = [one.numbers["fits"] for one in found if "accuracy" in one.part]
     assert part == ["the rows with F1"] * (filled == 3)
+
+
+def claimed(tmp_path, rows, **claim):
+    """Return the one finding about a claim of table T."""
+    path = tmp_path / "T.notes.yaml"
+    path.write_text(json.dumps({"claims": [{"table": "T", **claim}]}))
+    header, *body = map(tuple, rows)
+    table = make_table(TextTable("T", "", header, tuple(body), 0))
+    (found,) = audit_tables([table], read_notes(path)).about("claim")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("at_least", "count", "of", "holds"),
+    [
+        (0.95, 2, 3, True),
+        (0.95, 2, None, True),
+        (0.95, 1, 3, False),
+        (0.95, 3, 3, False),
+        (0.95, 2, 4, False),
+        (0.951, 1, 3, True),
+        (0.951, 2, 3, False),
+    ],
+)
+def test_a_count_holds_with_the_rows_at_the_limit_and_of_all_rows(
+    tmp_path, at_least, count, of, holds
+):
+    """0.950 is at or above 0.95; a blank cell is none of the rows that are counted."""
+    rows = [["Label", "F1"], ["a", "0.950"], ["b", "0.990"], ["c", "0.949"], ["d", "-"]]
+    limits = {"at_least": at_least, "count": count, "of": of}
+    found = claimed(tmp_path, rows, kind="count", column="F1", **limits)
+    assert (found.severity is FindingSeverity.OK) == holds
+    assert found.numbers["of"] == 3
+    assert found.numbers["least"] == 0.949
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "holds", "higher"),
+    [
+        # Best or tied in every row.
+        (("0.90", "0.80"), ("0.90", "0.70"), True, []),
+        (("0.90", "0.80"), ("0.90", "0.80"), True, []),
+        # What the other leaves out can make its mean higher.
+        (("0.90", "0.70"), ("0.90", "-"), True, ["Theirs"]),
+        # Not in every row, but on average, and in as many rows above the limit.
+        (("0.97", "0.80"), ("0.96", "0.82"), False, ["Theirs"]),
+        (("0.97", "0.80"), ("0.95", "0.81"), True, []),
+        # The mean is higher, and fewer rows reach the limit.
+        (("1.00", "0.90"), ("0.95", "0.94"), True, []),
+        (("0.94", "0.94"), ("0.95", "0.70"), False, []),
+    ],
+)
+def test_the_highest_has_neither_a_lower_mean_nor_fewer_rows_above_the_limit(
+    tmp_path, ours, theirs, holds, higher
+):
+    """Unless it is the best or tied in every row."""
+    rows = [["Label", "Ours accuracy", "Theirs accuracy"]]
+    rows += [[f"L{k}", *pair] for k, pair in enumerate(zip(ours, theirs, strict=True))]
+    found = claimed(tmp_path, rows, kind="highest", column="Ours accuracy")
+    assert (found.severity is FindingSeverity.OK) == holds
+    assert [name.split()[0] for name in found.numbers["higher"]] == higher
+
+
+def test_only_columns_of_its_measure_are_rivals_of_the_highest(tmp_path):
+    """A recall above an accuracy, or a macro average, is no better accuracy."""
+    rows = [["Label", "Ours accuracy", "Theirs recall", "Theirs macro accuracy"]]
+    rows += [["a", "0.80", "0.90", "0.90"], ["b", "0.70", "0.90", "0.90"]]
+    found = claimed(tmp_path, rows, kind="highest", column="Ours accuracy")
+    assert found.severity is FindingSeverity.OK
+    assert found.numbers["means"] == {"Ours accuracy": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("gain", "severity"),
+    [
+        ("0.200", FindingSeverity.OK),
+        ("20%", FindingSeverity.OK),
+        # Three roundings may add up to a unit and a half, and no more.
+        ("0.201", FindingSeverity.OK),
+        ("0.202", FindingSeverity.BROKEN),
+        ("0.198", FindingSeverity.BROKEN),
+        ("-0.200", FindingSeverity.BROKEN),
+        ("much", FindingSeverity.NOTE),
+    ],
+)
+def test_a_gain_is_from_start_to_end_within_three_roundings(tmp_path, gain, severity):
+    """A gain the other way is a loss; without a number nothing is decided."""
+    rows = [["Label", "F1 pre", "F1 post"], ["a", "0.500", "0.700"]]
+    ends = {"row": "A", "start": "F1 pre", "to": "F1 post", "gain": gain}
+    assert claimed(tmp_path, rows, kind="gain", **ends).severity is severity
+
+
+def test_a_gain_of_a_blank_cell_is_not_decided(tmp_path):
+    """It is neither 0 nor wrong."""
+    rows = [["Label", "F1 pre", "F1 post"], ["a", "-", "0.700"], ["b", "0.1", "0.2"]]
+    ends = {"row": "a", "start": "F1 pre", "to": "F1 post", "gain": "0.700"}
+    found = claimed(tmp_path, rows, kind="gain", **ends)
+    assert found.severity is FindingSeverity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("n", "printed", "off"),
+    [
+        (None, "0.101", []),
+        (None, "0.099", []),
+        (None, "0.102", ["A"]),
+        (None, "0.098", ["A"]),
+        # Of 100 cases 50 and 60 are certain: only the difference is rounded.
+        (100, "0.100", []),
+        (100, "0.101", ["A"]),
+    ],
+)
+def test_a_difference_is_off_by_more_than_its_roundings(n, printed, off):
+    """Three of them where the cases are unknown, and one where they are known."""
+    header = ["Label", "Accuracy pre", "Accuracy post", "Delta accuracy"]
+    rows = [header, ["A", "0.500", "0.600", printed], ["B", "0.500", "0.700", "0.200"]]
+    (found,) = audited(rows, n=n).about("difference")
+    assert found.numbers["rows"] == 2
+    assert found.numbers["off"] == off
+
+
+@pytest.mark.parametrize(
+    ("gained", "alpha", "cannot"),
+    [
+        (5, 0.05, True),
+        (6, 0.05, False),
+        (5, 0.0625, False),
+        (5, 0.0624, True),
+        (0, 0.999, True),
+        (-6, 0.05, True),
+    ],
+)
+@pytest.mark.parametrize("claims", [False, True])
+def test_significance_is_out_of_reach_below_six_net_cases(
+    gained, alpha, cannot, claims
+):
+    """Exact McNemar of d against 0 is 2 / 2**d: 0.0625 of five, 0.03125 of six."""
+    header = ("Label", "Accuracy pre", "Accuracy post")
+    row = ("A", "0.50", f"{0.5 + gained / 100:.2f}")
+    table = make_table(TextTable("T", "", header, (row,), 0), n=100)
+    (found,) = check_significance(table, alpha=alpha, claimed=claims)
+    assert found.numbers["cannot"] == ["A"] * cannot
+    assert found.numbers["net_gain"] == {"A": gained}
+    assert found.numbers["best_p"]["A"] == min(1, 2 * 0.5 ** max(gained, 0))
+    # What nobody claimed is no mistake.
+    broken = found.severity is FindingSeverity.BROKEN
+    assert broken == (claims and cannot)
+
+
+@pytest.mark.parametrize(
+    ("values", "equal"),
+    [
+        (("0.1", "0.2", "0.3", "0.4", "0.4"), True),
+        (("0.1", "0.2", "0.3", "0.3", "0.3"), False),
+        (("0.1", "0.2", "0.3", "0.4"), False),
+    ],
+)
+def test_equal_columns_are_told_of_five_rows_and_four_different_numbers(values, equal):
+    """Fewer are equal by chance."""
+    rows = [["Label", "A recall", "B recall"]]
+    rows += [[f"L{k}", value, value] for k, value in enumerate(values)]
+    assert len(audited(rows).about("equal columns")) == equal
+    rows[1][2] = "0.11"
+    assert audited(rows).about("equal columns") == []
+
+
+@pytest.mark.parametrize(("shared", "equal"), [(5, True), (4, False)])
+def test_equal_columns_of_two_tables_are_told_of_the_rows_that_both_have(shared, equal):
+    """Rows go by their names, in any case; the others are in one table alone."""
+    tables = []
+    for place, name in enumerate(("one", "two")):
+        rows = [(f"L{k}" if place else f"l{k}", f"0.{k + 1}") for k in range(shared)]
+        rows += [(f"{name} {k}", "0.95") for k in range(2)]
+        grid = TextTable(name, "", ("Label", "F1"), tuple(rows), 0)
+        tables.append(make_table(grid))
+    found = audit_tables(tables).about("equal columns")
+    assert [one.numbers["rows"] for one in found] == [5] * equal
+
+
+def decimals(value, places=3):
+    """Return a number as printed."""
+    return Number(value, 10.0**-places)
+
+
+@pytest.mark.parametrize(
+    ("p", "r", "f1", "agree"),
+    [
+        (0.5, 0.5, 0.5, True),
+        # Equal rates move their F1 by their own slack, to which its own is added.
+        (0.5, 0.5, 0.501, True),
+        (0.5, 0.5, 0.499, True),
+        (0.5, 0.5, 0.502, False),
+        (0.5, 0.5, 0.498, False),
+        (0.8, 0.4, 0.533, True),
+        # The arithmetic and the geometric mean are no F1.
+        (0.8, 0.4, 0.6, False),
+        (0.8, 0.4, 0.566, False),
+        (0.0, 0.0, 0.0, True),
+        (0.0, 0.0, 1.0, True),
+        (0.0, 0.0, 0.5, False),
+        (0.5, 0.0, 1.0, False),
+        (0.0, 0.5, 1.0, False),
+        (1.0, 1.0, 1.0, True),
+        (1.0, 1.0, 0.998, False),
+    ],
+)
+def test_an_f1_agrees_with_the_rates_that_print_so(p, r, f1, agree):
+    """2PR / (P + R); without both rates it prints as 0 or as 1."""
+    assert f1_agrees(decimals(p), decimals(r), decimals(f1)) == agree
+
+
+def test_ranges_that_touch_share_a_value():
+    """The part both share is that value; apart they share none."""
+    one = Bounds(1.0, 2.0)
+    assert one.meets(Bounds(2.0, 3.0))
+    assert one.meets(Bounds(0.0, 1.0))
+    assert not one.meets(Bounds(2.1, 3.0))
+    assert not one.meets(Bounds(0.0, 0.9))
+    assert one.within(Bounds(2.0, 3.0)) == (2.0, 2.0)
+    assert one.within(Bounds(1.5, 1.7)) == (1.5, 1.7)
+    assert one.within(Bounds(5.0, 6.0)) == one
+    assert one.minus(Bounds(0.5, 0.75)) == (0.25, 1.5)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.published.claims import Notes, read_notes
-from loop.published.printed import decimal_commas, read_cell, read_grids
+from loop.published.printed import Number, decimal_commas, read_cell, read_grids
 from loop.published.result_table import make_table, read_columns
 from loop.published.table_audit import audit_tables, read_tables
 
@@ -258,3 +258,72 @@ def test_a_row_with_too_many_tables_to_list_is_not_known(tmp_path):
     path.write_text(head + rows[0], "utf-8")
     (wide,) = audit_tables(read_tables([path], Notes())).about("confusion tables")
     assert (wide.severity, wide.numbers["solutions"]) == (FindingSeverity.NOTE, {})
+
+
+BLANK = "a,b\nx,1\n" + (" " * 50_000 + "\n") * 100
+"""A table, and lines without anything."""
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("a,b\n" + "x,1\n" * 999, True),
+        ("a,b\n" + "x,1\n" * 1000, False),
+        (",".join(["a"] * 100) + "\n" + ",".join(["1"] * 100), True),
+        (",".join(["a"] * 101) + "\n" + ",".join(["1"] * 101), False),
+        ("a,b\nx,1\n\n" * 50, True),
+        ("a,b\nx,1\n\n" * 51, False),
+        (BLANK[:5_000_000], True),
+        (BLANK[:5_000_001], False),
+    ],
+    ids=["rows", "row", "columns", "column", "tables", "table", "bytes", "byte"],
+)
+def test_a_file_may_be_as_large_as_its_limits(tmp_path, text, fits):
+    """A thousand rows with the header, 100 columns, 50 tables, five megabytes."""
+    path = tmp_path / "t.csv"
+    path.write_text(text, "utf-8")
+    if fits:
+        assert read_grids(path)
+        return
+    with pytest.raises(DataError, match="more than"):
+        read_grids(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "low", "high", "decimals", "shown"),
+    [
+        # Half a unit, and a twentieth for a value that was rounded twice.
+        (0.987, 0.001, 0.98645, 0.98755, 3, "0.987"),
+        (0.5, 0.1, 0.445, 0.555, 1, "0.5"),
+        (3528, 1, 3527.45, 3528.55, 0, "3528"),
+    ],
+)
+def test_a_printed_number_stands_for_half_a_unit_on_both_sides(
+    value, unit, low, high, decimals, shown
+):
+    """And a percentage for the same share of a hundred."""
+    number = Number(value, unit)
+    assert (number.low, number.high) == pytest.approx((low, high), abs=2e-9)
+    assert (number.decimals, number.shown()) == (decimals, shown)
+    hundred = Number(100 * value, 100 * unit).scaled(0.01)
+    assert hundred == pytest.approx(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "cases", "of"),
+    [
+        ("74 (49.3%)", 0.493, 74, None),
+        ("74/150 (0.493)", 0.493, 74, 150),
+        ("3,528/6,300 (56.0%)", 0.56, 3528, 6300),
+        ("3/4", 0.75, 3, 4),
+        ("3/0", None, 3, 0),
+        # Without a percent sign or a denominator it may be a mean and its deviation.
+        ("74 (49.3)", None, None, None),
+        ("49.3", 49.3, None, None),
+    ],
+)
+def test_a_count_stands_beside_its_share(text, value, cases, of):
+    """Where the cell says that it is one."""
+    cell = read_cell(text)
+    assert (cell.value and cell.value.value) == (value and pytest.approx(value))
+    assert (cell.cases, cell.of) == (cases, of)
