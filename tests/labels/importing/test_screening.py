@@ -151,18 +151,22 @@ def test_parts_share_no_patient_and_miss_nobody() -> None:
     reports = [case(f"a{n}", patient=f" p{n % 20} ") for n in range(40)]
     plain = [case(f"b{n}") for n in range(20)]
     pairs = [pair(f"c{n}", reference_id=f"r{n % 10}") for n in range(20)]
+    texts = [{**PAIR, "reference": f"Nodule of {n % 10} mm."} for n in range(20)]
+    unnamed = [pair(f"d{n}", pair=text) for n, text in enumerate(texts)]
     parts = [
-        set(screen(*reports, *plain, *pairs, part=f"{number}/3")[0])
+        set(screen(*reports, *plain, *pairs, *unnamed, part=f"{number}/3")[0])
         for number in (1, 2, 3)
     ]
-    assert all(parts)
-    assert sum(map(len, parts)) == len(set.union(*parts)) == 80
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 100
+    for kind in "abcd":
+        assert all(any(one.startswith(kind) for one in part) for part in parts)
     for part in parts:
         for one in reports:
             twin = f"a{(int(one.case_id[1:]) + 20) % 40}"
             assert (one.case_id in part) == (twin in part)
         for n in range(10):
             assert (f"c{n}" in part) == (f"c{n + 10}" in part)
+            assert (f"d{n}" in part) == (f"d{n + 10}" in part)
     _, found = screen(*reports, part="1/3")
     # Of what is in another part no example is kept: there is nothing to look into.
     assert found.excluded.total() and found.examples.keys() <= {"duplicate text"}
