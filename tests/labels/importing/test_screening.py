@@ -148,7 +148,8 @@ def test_ids_to_leave_out_are_those_of_the_source() -> None:
 
 def test_parts_share_no_patient_and_miss_nobody() -> None:
     """By patient, else by reference, else by case; the same on every machine."""
-    reports = [case(f"a{n}", patient=f" p{n % 20} ") for n in range(40)]
+    spaced = [f" p{n} " for n in range(20)] + [f"p{n}" for n in range(20)]
+    reports = [case(f"a{n}", patient=one) for n, one in enumerate(spaced)]
     plain = [case(f"b{n}") for n in range(20)]
     pairs = [pair(f"c{n}", reference_id=f"r{n % 10}") for n in range(20)]
     texts = [{**PAIR, "reference": f"Nodule of {n % 10} mm."} for n in range(20)]
