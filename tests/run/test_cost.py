@@ -576,3 +576,19 @@ def test_work_has_a_price_only_if_the_tokens_of_every_answer_are_known(use, amou
     assert (found and found.amount) == (amount and pytest.approx(amount))
     if use.engine == "openai:m":
         assert use.counted is (amount is not None)
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [
+        ({"asked": 4}, 1.0),
+        ({"cached": 4}, 0.0),
+        ({"asked": 1, "cached": 3}, 0.25),
+        ({}, 1.0),
+    ],
+)
+def test_what_a_run_asked_itself_is_its_share_of_the_prompts(counts, share):
+    """A count that was not kept is none; without any, all of it is taken for fresh."""
+    run = a_run(1, "2026-01-05T00:00:00Z", prompt_tokens=1_000_000, answers=9, **counts)
+    (found,) = sum_costs([run], {"m": ModelPrice(input=2.0, output=10.0)})
+    assert (found.amount, found.fresh) == (2.0, pytest.approx(2.0 * share))
