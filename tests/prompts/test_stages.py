@@ -1,9 +1,14 @@
 """Inputs that a first stage makes: what it is asked, and how its answer is written."""
 
+from dataclasses import replace
+
 import pytest
 
-from loop.core.records import Entry, Field, Item, Span
+from loop.core.errors import DataError
+from loop.core.records import Entry, Field, Guide, Item, Span
+from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts, stage_item, write_input
+from loop.prompts.version import PromptVersion
 
 PAIR = Item(
     id="a",
@@ -67,3 +72,33 @@ def test_errors_are_written_with_the_words_that_they_are_about():
     )
     del fields["omission"], fields["severity"]
     assert write_input("listed_errors", fields, PAIR) == "(none)"
+
+
+def asking(contract, user, *inputs):
+    """Return a version of one guide that shows these inputs."""
+    return PromptVersion(
+        name="tiny",
+        number=1,
+        system="{% for one in guides %}{{ one.label }}{% endfor %}\n",
+        user=user,
+        guides=(Guide(label="omission", name="Omission", definition="x"),),
+        contract=contract,
+        inputs=inputs,
+    )
+
+
+@pytest.mark.parametrize("inputs", [("reference", "listed_errors"), ("listed_errors",)])
+def test_a_first_stage_is_asked_whichever_input_comes_first(inputs):
+    """A text that is given before it hides none that has to be made."""
+    user = " ".join(f"{{{{ {name} }}}}" for name in inputs)
+    both = "{{ reference }} {{ candidate }}"
+    maker = asking("error_list", both, "reference", "candidate")
+    version = replace(asking("error_list", user, *inputs), stages=(maker,))
+    plan = plan_prompts(version, lambda fields: {})
+    assert plan.names == ("listed_errors", "joint")
+    (stage,) = plan.stages
+    assert stage.prompt(PAIR).messages[-1].content == "Left\neffusion. No effusion."
+    without = plan_prompts(replace(version, stages=()), lambda fields: {})
+    assert without.names == ("joint",)
+    with pytest.raises(DataError, match="reads 2 versions that make its input"):
+        plan_prompts(replace(version, stages=(maker, maker)), lambda fields: {})
