@@ -1,5 +1,6 @@
 """The settings of a machine: strict, without secrets, and optional."""
 
+import re
 import shutil
 
 import pytest
@@ -108,3 +109,68 @@ def test_without_a_price_of_its_own_the_cache_costs_as_much_as_the_rest():
     """Never cheaper than what is known."""
     plain = ModelPrice(input=2.0, output=8.0)
     assert plain.cost(1000, 0, 900) == plain.cost(1000, 0, 0) == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "cached", "cost"),
+    [
+        (1000, 100, 0, 0.0028),
+        (1000, 100, 400, 0.0022),
+        (1000, 100, 1000, 0.0013),
+        (1000, 100, 5000, 0.0013),
+        (0, 0, 10, 0.0),
+    ],
+)
+def test_cached_tokens_have_their_price_and_are_part_of_the_prompt(
+    prompt, output, cached, cost
+):
+    """By hand, for a million: 2 read, 0.50 from the cache, 8 written.
+
+    What a server claims beyond the prompt would make the rest cost less than nothing.
+    """
+    price = ModelPrice(input=2.0, output=8.0, cached_input=0.5)
+    assert price.cost(prompt, output, cached) == pytest.approx(cost)
+
+
+def test_a_cache_may_be_free():
+    """Nought is a price, and not the absence of one."""
+    free = ModelPrice(input=2.0, output=8.0, cached_input=0.0)
+    assert free.cost(1000, 0, 400) == pytest.approx(0.0012)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "engines: {openai: {concurrency: 1, max_concurrency: 1, retries: 0}}\n",
+        "engines: {openai: {retry_unreadable: 0, timeout_s: 0.1}}\n",
+        "engines: {openai: {retry_unreadable: 20}}\n",
+        "engines: {vllm: {gpu_memory_utilization: 1}}\n",
+        "engines: {vllm: {tensor_parallel_size: 1, max_model_len: 1}}\n",
+        "prices: {m: {input: 0, output: 0, cached_input: 0}}\n",
+    ],
+)
+def test_a_setting_at_its_limit_is_taken(workspace, text):
+    """The limit itself is allowed."""
+    write(workspace, text)
+    assert read_config(workspace) != Config()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "openai: {concurrency: many}",
+        "openai: {max_concurrency: 0}",
+        "openai: {retries: -1}",
+        "openai: {retry_unreadable: -1}",
+        "openai: {retry_unreadable: 21}",
+        "openai: {patience_s: 0}",
+        "vllm: {gpu_memory_utilization: 0}",
+        "vllm: {gpu_memory_utilization: 1.01}",
+        "vllm: {tensor_parallel_size: 0}",
+    ],
+)
+def test_a_setting_beside_its_limit_is_refused(workspace, setting):
+    """One step further, and an engine could not run."""
+    write(workspace, f"engines: {{{setting}}}\n")
+    with pytest.raises(DataError, match=re.escape(setting.split("{")[1].split(":")[0])):
+        read_config(workspace)

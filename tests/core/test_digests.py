@@ -1,12 +1,21 @@
 """Digests: equal content, equal digest, and nothing else."""
 
 import hashlib
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.core.digests import canonical_json, digest_json, digest_text, framed
+from loop.core.digests import (
+    RepeatedKeyError,
+    canonical_json,
+    digest_json,
+    digest_text,
+    digest_texts,
+    framed,
+    unique_keys,
+)
 
 
 def test_key_order_does_not_matter():
@@ -34,3 +43,33 @@ def test_not_a_number_is_refused():
 def test_framing_is_injective(one, other):
     """Different lists never give the same bytes."""
     assert (framed(one) == framed(other)) == (one == other)
+
+
+def test_parts_are_framed_by_their_length_in_bytes():
+    """By hand; a letter may take two bytes."""
+    assert framed(["ab", "", "é"]) == b"2:ab0:2:\xc3\xa9"
+    assert framed([]) == b""
+
+
+@pytest.mark.parametrize(
+    ("texts", "hashed"),
+    [
+        ({"text": "a"}, b"a"),
+        ({"reference": "a"}, b"9:reference1:a"),
+        ({"text": "a", "b": "c"}, b"1:b1:c4:text1:a"),
+        ({}, b""),
+    ],
+)
+def test_only_a_single_text_is_hashed_without_its_name(texts, hashed):
+    """Else a reference could stand for a candidate; the order is that of the names."""
+    assert digest_texts(texts) == hashlib.sha256(hashed).hexdigest()
+
+
+def test_a_name_that_occurs_twice_is_refused_at_any_depth():
+    """Of two values the last would win unseen; which name it is, is not said."""
+    whole = json.loads('{"a": {"a": 1}, "b": 2}', object_pairs_hook=unique_keys)
+    assert whole == {"a": {"a": 1}, "b": 2}
+    for text in ('{"zebra": 1, "zebra": 1}', '[{"b": {"zebra": 1, "zebra": 2}}]'):
+        with pytest.raises(RepeatedKeyError, match="occurs twice") as refused:
+            json.loads(text, object_pairs_hook=unique_keys)
+        assert "zebra" not in str(refused.value)

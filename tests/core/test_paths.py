@@ -1,5 +1,6 @@
 """The workspace: found upwards, made from the shipped material, private where due."""
 
+import re
 import sys
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
@@ -8,8 +9,15 @@ import pytest
 import yaml
 
 from loop.core import paths
-from loop.core.errors import WorkspaceError
-from loop.core.paths import bundled, find_workspace, init_workspace, install_command
+from loop.core.errors import DataError, WorkspaceError
+from loop.core.paths import (
+    WorkspacePaths,
+    bundled,
+    find_workspace,
+    init_workspace,
+    install_command,
+    refuse_workspace,
+)
 
 
 def test_fresh_workspace_has_the_shipped_material(workspace):
@@ -92,3 +100,88 @@ def test_a_source_tree_that_is_not_installed_names_the_package(monkeypatch):
 
     monkeypatch.setattr(paths, "distribution", missing)
     assert install_command("plot").endswith(" -m pip install 'ranloop[plot]'")
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("prompts/x.md", "prompts"),
+        ("prompts", "prompts"),
+        ("labels/cohorts/x.md", "labels"),
+        ("reports/releases/x.md", "releases"),
+        ("reports/releases", "releases"),
+        (".ranloop/x.md", ".ranloop"),
+        ("reports/../prompts/x.md", "prompts"),
+        ("link/x.md", "labels"),
+        ("x.md", None),
+        ("reports/x.md", None),
+        ("reports/releases.md", None),
+        ("prompts2/x.md", None),
+        ("../x.md", None),
+    ],
+)
+def test_no_document_is_written_over_the_workspace_s_own_files(tmp_path, name, folder):
+    """Nor through a link or by way of a folder beside; all else is its owner's."""
+    place = WorkspacePaths(tmp_path / "ws")
+    place.labels.mkdir(parents=True)
+    (place.root / "link").symlink_to(place.labels)
+    if folder is None:
+        place.require_outside(place.root / name)
+        return
+    with pytest.raises(DataError, match=rf" lies in {re.escape(folder)}/, "):
+        place.require_outside(place.root / name)
+
+
+@pytest.mark.parametrize("taxonomy", [None, "a taxonomy\n"])
+def test_a_workspace_that_was_not_finished_may_be_made_again(tmp_path, taxonomy):
+    """What holds nothing but what is put there loses nothing."""
+    place = init_workspace(tmp_path / "ws", taxonomy)
+    assert not list(place.prompts.iterdir())
+    (place.root / ".gitignore").write_text("mine\n")
+    (place.labels / "protocol.yaml").unlink()
+    assert init_workspace(tmp_path / "ws", taxonomy) == place
+    assert place.protocol.is_file()
+    assert (place.root / ".gitignore").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("part", ["prompts/extractor", "labels/cohorts"])
+def test_a_workspace_that_was_begun_is_not_made_again(tmp_path, part):
+    """A prompt or a cohort is somebody's work, either alone."""
+    place = init_workspace(tmp_path / "ws")
+    (place.root / part).mkdir()
+    with pytest.raises(WorkspaceError, match="already a workspace"):
+        init_workspace(tmp_path / "ws")
+
+
+def test_a_workspace_of_another_task_is_not_made_again(tmp_path):
+    """Its taxonomy would be lost; and one without a taxonomy is none of ours."""
+    place = init_workspace(tmp_path / "ws", "one\n")
+    for taxonomy in (None, "another\n"):
+        with pytest.raises(WorkspaceError, match="already a workspace"):
+            refuse_workspace(tmp_path / "ws", taxonomy)
+    refuse_workspace(tmp_path / "ws", "one\n")
+    (place.labels / "taxonomy.yaml").unlink()
+    with pytest.raises(WorkspaceError, match="already a workspace"):
+        refuse_workspace(tmp_path / "ws", "one\n")
+
+
+def test_a_workspace_of_another_task_has_no_crosswalks_of_chest_x_rays(tmp_path):
+    """They lead to labels that it does not have."""
+    assert (init_workspace(tmp_path / "chest").labels / "crosswalks").is_dir()
+    other = init_workspace(tmp_path / "other", "one\n")
+    assert not (other.labels / "crosswalks").exists()
+    assert (other.labels / "taxonomy.yaml").read_text() == "one\n"
+    assert (other.labels / "errors.yaml").is_file()
+
+
+@pytest.mark.parametrize("parts", [(), ("prompts",), ("labels",)])
+def test_a_folder_with_one_of_the_two_is_no_workspace(tmp_path, parts):
+    """Any project may have a folder of prompts; the search goes on above it."""
+    outer, inner = tmp_path / "ws", tmp_path / "ws" / "inner"
+    for part in ("prompts", "labels", *(f"inner/{part}" for part in parts)):
+        (outer / part).mkdir(parents=True)
+    inner.mkdir(exist_ok=True)
+    assert find_workspace(inner).root == outer
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
+        find_workspace(tmp_path, inner)
+    refuse_workspace(inner)

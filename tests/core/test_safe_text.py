@@ -119,3 +119,12 @@ def test_a_table_may_have_no_header_and_other_ends_of_lines():
     )
     assert format_csv([], [["a"]], end="\n") == "a\n"
     assert format_csv([], []) == ""
+
+
+def test_what_is_beside_the_shapeless_is_left_alone():
+    """A hair space and a hyphen have their width, and an ideograph its shape."""
+    text = "\u200a\u2010\u205f\u2065\ufefe\uf900\u00ac\u00ae\u061b"
+    assert exposed(text) == text
+    assert exposed("\u200c\u2029\u2064\u180e\u061c\u00ad") == (
+        "\\u200c\\u2029\\u2064\\u180e\\u061c\\u00ad"
+    )

@@ -39,3 +39,41 @@ def test_neither_an_error_nor_its_cause_shows_what_a_file_holds():
         check_model(given, Strict, "file.yaml")
     assert "zebra" not in "".join(traceback.format_exception(refused.value))
     assert "(19 characters, not shown): there is no such field" in str(refused.value)
+
+
+@pytest.mark.parametrize(("depth", "refused"), [(200, False), (201, True)])
+def test_nesting_is_counted_in_a_text_that_opens_much(depth, refused):
+    """What was closed again is no depth; what is too deep would end the process."""
+    inner = depth - 1
+    text = "[" + "[], " * 5000 + "[" * inner + "]" * inner + "]"
+    if refused:
+        with pytest.raises(DataError, match=r"x\.yaml: nested too deeply"):
+            parse_yaml(text, "x.yaml")
+    else:
+        assert len(parse_yaml(text, "x.yaml")) == 5001
+
+
+def test_what_is_written_has_its_order_and_its_letters():
+    """A file is read by people: keys as given, words as they are spelled."""
+    assert dump_yaml({"b": "未见", "a": ["é", {"d": 1, "c": 2}]}) == (
+        "b: 未见\na:\n- é\n- d: 1\n  c: 2\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "listed"),
+    [({"number": "x"}, 1), (dict.fromkeys(map(str, range(10))), 10)],
+)
+def test_ten_wrong_fields_are_listed_at_most(wrong, listed):
+    """And the one that is missing is among them."""
+    with pytest.raises(DataError) as refused:
+        check_model(wrong, Strict, "file.yaml")
+    assert str(refused.value).count("\n  ") == listed
+
+
+def test_a_missing_field_and_a_file_of_another_kind_are_named():
+    """The field by its name; the whole where there is no field."""
+    with pytest.raises(DataError, match=r"\n  number: missing\n"):
+        check_model({}, Strict, "file.yaml")
+    with pytest.raises(DataError, match=r"\n  \(file\): "):
+        check_model(["number"], Strict, "file.yaml")

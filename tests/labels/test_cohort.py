@@ -3,10 +3,11 @@
 import stat
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from loop.core.digests import digest_text
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
@@ -15,6 +16,7 @@ from loop.labels.cohort import (
     Cohort,
     CohortRecord,
     case_line,
+    find_record,
     iter_items,
     list_cohorts,
     read_cohort,
@@ -303,3 +305,110 @@ def test_texts_are_kept_as_they_are_written():
     assert case_line(item).decode() == (
         '{"case_id": "a", "text": "双肺纹理清晰。", "language": "zh"}\n'
     )
+
+
+def _found(*told: tuple[str, str, dict[str, object]]) -> CohortRecord:
+    """Return what entries (action, subject, payload) hold of cohort ``mine``."""
+    entries = [
+        SimpleNamespace(action=action, subject=subject, payload=payload)
+        for action, subject, payload in told
+    ]
+    record = find_record(entries, "mine")  # type: ignore[arg-type]
+    assert record is not None
+    return record
+
+
+ADDED = ("cohort_added", "mine", {"role": "holdout", "cohort_digest": "c"})
+
+
+def _version(number: int, **more: object) -> tuple[str, str, dict[str, object]]:
+    """Return the entry of a reference version of ``mine``."""
+    payload = {"cohort": "mine", "number": number, "digest": f"d{number}", **more}
+    return "reference_revised", f"mine:ref{number}", payload
+
+
+def test_what_was_recorded_before_an_import_belongs_to_what_it_replaced() -> None:
+    """And what is of another cohort belongs to that; never added is no record."""
+    others = [
+        (action, "other", {"cohort": "other", "number": 9, "digest": "o"})
+        for action in ("cohort_added", "reference_revised", "holdout_retired")
+    ]
+    rated = ("ratings_added", "mine", {"cohort": "mine", "number": 1, "digest": "r"})
+    drawn = ("sample_drawn", "mine:sample1", {"cohort": "mine", "number": 1})
+    record = _found(ADDED, _version(1), *others, rated, drawn)
+    assert (*record.references,) == (*record.ratings,) == (*record.samples,) == (1,)
+    assert record.added == ADDED[2]
+    again = _found(ADDED, _version(1), rated, drawn, ADDED, *others)
+    assert not again.references and not again.ratings and not again.samples
+    assert find_record([], "mine") is None
+
+
+def test_a_version_that_is_recorded_again_was_recorded_last() -> None:
+    """The highest number is the newest; the votes that count are the last recorded."""
+    record = _found(ADDED, _version(1, votes="a"), _version(2, votes="b"))
+    assert (record.newest, record.votes, record.newest_digest) == (2, "b", "d2")
+    again = _found(
+        ADDED, _version(1, votes="a"), _version(2, votes="b"), _version(1, votes="c")
+    )
+    assert (again.newest, again.votes, again.newest_digest) == (2, "c", "d2")
+    assert [*again.references] == [2, 1]
+    none = _found(ADDED)
+    assert (none.newest, none.votes, none.newest_digest) == (0, None, None)
+
+
+def test_of_pairs_without_a_reference_the_newest_ratings_are_what_counts() -> None:
+    """A reference comes first where there are both."""
+    ratings = [
+        ("ratings_added", "mine", {"cohort": "mine", "number": n, "digest": f"r{n}"})
+        for n in (1, 2)
+    ]
+    assert _found(ADDED, *ratings).newest_digest == "r2"
+    assert _found(ADDED, *ratings, _version(1)).newest_digest == "d1"
+
+
+def test_a_retired_holdout_is_for_development_and_has_digests_without_a_key() -> None:
+    """Only what was sealed then has others; what was imported since is as it was."""
+    gone = ("holdout_retired", "mine", {"digests": {"d1": "p1", "v": "pv"}})
+    record = _found(ADDED, _version(1, votes="v"), _version(2), gone)
+    assert (record.retired, record.is_holdout) == (True, False)
+    assert record.added == {**ADDED[2], "role": "dev", "retired": True}
+    assert record.references[1]["digest"] == "p1"
+    assert record.references[1]["votes"] == "pv"
+    assert record.references[2]["digest"] == "d2"
+    again = _found(ADDED, gone, ADDED)
+    assert (again.retired, again.is_holdout) == (False, True)
+    early = _found(("holdout_retired", "mine", {}), ADDED)
+    assert (early.retired, early.is_holdout) == (False, True)
+
+
+def test_the_origin_of_a_version_is_what_was_corrected_first() -> None:
+    """One that corrects nothing, or that nobody recorded, is its own."""
+    record = _found(
+        ADDED, _version(1), _version(2, corrects=1), _version(4, corrects=2)
+    )
+    assert [record.origin(number) for number in (1, 2, 3, 4)] == [1, 1, 3, 1]
+
+
+@pytest.mark.parametrize("earlier", [2, 3, 0, -1, True, "1", None, 1.0])
+def test_a_correction_of_no_earlier_version_is_refused(earlier: object) -> None:
+    """It would be looked for without end, or somewhere else."""
+    record = _found(ADDED, _version(1), _version(2, corrects=earlier))
+    with pytest.raises(LedgerError, match=r"mine:ref2 corrects .* no earlier version"):
+        record.origin(2)
+
+
+def test_reasons_are_those_of_the_import_for_exactly_its_labels() -> None:
+    """Where the import recorded labels alone, these are all that can be compared."""
+    reasons = {"edema": "not coded", "nodule": "other"}
+    listed = {"not_comparable": "nodule edema"}
+    plain = _found(("cohort_added", "mine", dict(listed)))
+    assert plain.not_comparable == {"edema", "nodule"}
+    assert plain.gave_reasons(reasons)
+    assert plain.gave_reasons({**reasons, "edema": "else"})
+    assert not plain.gave_reasons({"edema": "not coded"})
+    assert not plain.gave_reasons({**reasons, "mass": "x"})
+    told = {**listed, "not_comparable_sha256": digest_json(reasons)}
+    whole = _found(("cohort_added", "mine", dict(told)))
+    assert whole.gave_reasons(reasons)
+    assert not whole.gave_reasons({**reasons, "edema": "else"})
+    assert _found(ADDED).gave_reasons({})

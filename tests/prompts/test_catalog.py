@@ -277,3 +277,11 @@ def test_an_unknown_draft_is_refused_with_those_there_are(library, first):
     write_version(library, replace(first, number=0, draft="one"))
     with pytest.raises(DataError, match=r"no draft \'x\' \(known: one\)"):
         read_version(library, "tiny@draft:x")
+
+
+def test_a_version_that_is_not_there_is_told_which_are(workspace, first):
+    """From the first to the last, also where there is but one."""
+    for number, there in ((1, "is only v1"), (2, "are v1 to v2"), (3, "are v1 to v3")):
+        write_version(workspace, replace(first, number=number))
+        with pytest.raises(DataError, match=rf"has no version v9 \(there {there}\)"):
+            read_version(workspace, "tiny@v9")

@@ -17,8 +17,12 @@ from loop.prompts.instructions import (
     edit_instructions,
     instructions_text,
     list_frozen,
+    list_lines,
     parse_instructions,
     read_rules,
+    rule_verdicts,
+    version_text,
+    without_rules,
 )
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
@@ -259,3 +263,125 @@ def test_a_difference_names_general_rules():
     assert diff.counts() == {"+general rule": 1, "+instruction line": 2}
     assert "+ general rule: A rule." in format_diff(diff)
     assert diff_versions(made, VERSION).counts()["-general rule"] == 1
+
+
+@pytest.mark.parametrize(
+    ("listed", "rules"),
+    [
+        ("- a\n- b\nEnd.", ("a", "b")),
+        ("\n\n- a\n* b\nEnd.", ("a", "b")),
+        ("- a\n\n- b", ("a",)),
+        ("  more\n- a", ()),
+        ("- a\n  more\n   and more\n- b", ("a more and more", "b")),
+        ("- a\n more", ("a",)),
+        ("-a\n- b", ()),
+        ("- \n- b", ()),
+        ("-  - a", ("- a",)),
+        ("{# verdict x #}\n- a\n{# verdict y #}\n- b", ("a", "b")),
+        ("{# a remark #}\n- a", ()),
+        ("- a\nEnd.\nRules of reading:\n- b", ("a",)),
+    ],
+)
+def test_where_a_list_of_rules_begins_and_ends(listed, rules):
+    """A list goes on over lines that are set in, and ends at an empty one."""
+    version = replace(VERSION, system=f"**Rules of reading:**\n{listed}\n", user="-")
+    assert read_rules(version) == rules
+
+
+def test_the_verdict_above_a_rule_is_the_one_that_asked_for_it():
+    """It is nobody else's: a rule below another has none, nor has a comment no rule."""
+    listed = (
+        "Rules of reading:\n- First.\n{# verdict aa #}\n- Wrapped\n  here.\n"
+        "- Third.\n{# verdict bb #}\n- Use {{'{'}}{ x }}.\n{# verdict cc #}\nEnd.\n"
+    )
+    version = replace(VERSION, system=listed)
+    assert rule_verdicts(version) == {"Wrapped here.": "aa", "Use {{ x }}.": "bb"}
+    assert rule_verdicts(VERSION) == {}
+    assert rule_verdicts(replace(VERSION, user="-")) == {}
+
+
+def test_the_lines_of_instructions_have_their_rules_in_their_place():
+    """Each rule once, as one line; a line of a template by the name of its file."""
+    lines = list(list_lines(VERSION))
+    assert lines[:6] == [
+        ("system.jinja", "Be exact."),
+        ("user.jinja", "Read the report."),
+        ("user.jinja", "Rules of reading:"),
+        ("general rule", '"No" reaches every finding of its list.'),
+        ("general rule", '"Resolved": absent.'),
+        ("user.jinja", "What is uncertain is absent."),
+    ]
+    rest = [line for line in USER.partition("is absent.\n")[2].split("\n") if line]
+    assert lines[6:] == [("user.jinja", line) for line in rest]
+    plain = replace(VERSION, user="a  \n \n- b")
+    assert list(list_lines(plain)) == [
+        ("system.jinja", "Be exact."),
+        ("user.jinja", "a"),
+        ("user.jinja", "- b"),
+    ]
+    named, _ = add_rules(VERSION, {"A rule.": "aa"})
+    assert [one for one in list_lines(named) if one not in lines] == [
+        ("general rule", "A rule.")
+    ]
+
+
+def test_without_its_rules_a_version_says_all_else():
+    """Their heading stays, and so does every other line."""
+    bare = without_rules(VERSION)
+    start, end = USER.index('- "No"'), USER.index("What is unc")
+    assert bare == replace(VERSION, user=USER[:start] + USER[end:])
+    assert without_rules(replace(VERSION, user="a\n- b")).user == "a\n- b"
+    one, two = (add_rules(VERSION, {"A.": name})[0] for name in ("aa", "bb"))
+    assert without_rules(one) == without_rules(two) == bare
+
+
+def test_instructions_may_be_as_long_as_the_limit():
+    """One character more may not be edited."""
+    left = LONGEST - len(instructions_text(VERSION))
+    for more, longer in ((left, False), (left + 1, True)):
+        text = instructions_text(VERSION).replace("Be exact.", "Be exact." + "a" * more)
+        if longer:
+            with pytest.raises(DataError, match="50,001 characters"):
+                edit_instructions(VERSION, text)
+        else:
+            assert len(edit_instructions(VERSION, text).system) == 10 + more
+
+
+def test_what_was_not_edited_is_the_same_prompt():
+    """Also a system message whose last line has no end, or a block that is written."""
+    bare = replace(VERSION, system="Be exact.")
+    assert edit_instructions(bare, instructions_text(bare)) == bare
+    longer = edit_instructions(
+        bare, instructions_text(bare).replace("exact.", "clear.")
+    )
+    assert longer.system == "Be clear.\n"
+    text = instructions_text(VERSION, folded=True).replace(
+        "{# frozen: answer #}\n", "{# frozen: answer #}\nSay yes.\n"
+    )
+    text += "{# frozen: new #}\n{# end frozen #}\n"
+    assert [one[1:] for one in list_frozen(edit_instructions(VERSION, text))] == [
+        ("answer", "Say yes."),
+        ("case", "{{ text }}"),
+        ("new", ""),
+    ]
+
+
+def test_a_version_as_text_has_its_facts_its_words_and_its_guides():
+    """In that order, with an empty line between; what is not recorded is not named."""
+    text = version_text(replace(VERSION, author="Dr A", why="a start"))
+    facts, rest = text.split("\n\n", 1)
+    assert facts.split("\n") == [
+        "prompt    tiny@v1",
+        f"digest    {VERSION.digest}",
+        "parent    none",
+        "author    Dr A",
+        "time      ",
+        "why       a start",
+        "plan      joint",
+        "contract  label_values",
+    ]
+    assert rest == (
+        f"[system.jinja]\nBe exact.\n[user.jinja]\n{USER}\n[guides.yaml]\n"
+        "edema:\n  name: Edema\n  definition: Fluid.\n"
+        "fracture:\n  name: Fracture\n  definition: A break."
+    )

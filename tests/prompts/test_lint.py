@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.core.records import Clarification, ErrorWeight, Exemplar, Lexicon, Value
 from loop.prompts.lint import (
     LABEL_BYTES,
     LEVELS,
@@ -536,3 +536,39 @@ def test_the_wording_that_decides_is_the_one_that_would_in_a_report(
 def _split(text):
     """Return pairs of kind and phrase."""
     return re.findall(r"(\w+):(.*?)(?= \w+:|$)", text)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "said"),
+    [
+        ("...", "has no word in it"),
+        (" - ", "has no word in it"),
+        ("*", "has no word in it"),
+        ("wet*", "has a *, which stands for nothing in the guide of a judge"),
+        ("*wet", "has a *, which stands for nothing in the guide of a judge"),
+        ("wet ... lung", ""),
+        ("7", ""),
+    ],
+)
+def test_a_judge_is_given_words_that_can_be_found(first, phrase, said):
+    """An extractor's patterns are read by `rules`, a judge's by nobody."""
+    user = first.user.replace("{{ text }}", "{{ reference }}\n{{ candidate }}")
+    judge = replace(
+        with_guide(
+            first,
+            clarifications=(
+                Clarification(phrase="dry", value=ErrorWeight.SIGNIFICANT),
+                Clarification(phrase=phrase, value=ErrorWeight.NO_ERROR),
+            ),
+        ),
+        user=user,
+        contract="green_sections",
+        inputs=("reference", "candidate"),
+    )
+    found = [one for one in lint(judge) if "a clarification's phrase" in one]
+    assert len(found) == bool(said)
+    assert all(f"error edema: a clarification's phrase {said}" in one for one in found)
+    extractor = with_guide(
+        first, clarifications=(Clarification(phrase=phrase, value=Value.ABSENT),)
+    )
+    assert not [one for one in lint(extractor) if "a clarification's phrase" in one]

@@ -198,7 +198,13 @@ def test_a_composed_version_says_so_in_its_name():
     assert showing().ref == "green@v1"
 
 
-@pytest.mark.parametrize("words", ["random:", "random:0", "random:101", "some:3", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("random:", "random:0", "random:101", "some:3", ""),
+        *("random:-1", "random:\u00b2", "per_error:1e1"),
+    ],
+)
 def test_words_that_name_no_shots(words):
     """The way out is in the message."""
     with pytest.raises(DataError, match="for example random:5"):
@@ -242,3 +248,31 @@ def test_a_file_with_impossible_shots_is_refused(workspace, old, new):
     path.write_text(path.read_text().replace(f"  {old}\n", f"  {new}\n"))
     with pytest.raises(DataError, match=r"prompt\.yaml"):
         read_folder(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("random:1", (ShotKind.RANDOM, 1)),
+        ("injected:100", (ShotKind.INJECTED, 100)),
+        (" per_error ", (ShotKind.PER_ERROR, None)),
+        ("assessed:007", (ShotKind.ASSESSED, 7)),
+    ],
+)
+def test_words_may_ask_for_up_to_a_hundred_shots(words, asked):
+    """Without a number, for the usual one of the kind."""
+    assert parse_shots(words) == asked
+
+
+@pytest.mark.parametrize(
+    ("n", "pins", "possible"),
+    [(1, 1, True), (100, 100, True), (101, 1, False), (1, 101, False), (1, 100, True)],
+)
+def test_a_version_has_from_one_to_a_hundred_shots(n, pins, possible):
+    """As asked for, and as chosen: of some kinds there is one of each category too."""
+    chosen = tuple(ShotPin(f"s{number}", "d") for number in range(pins))
+    if possible:
+        assert len(pinned(n=n, pins=chosen, seed=0).pins) == pins
+        return
+    with pytest.raises(ValueError, match="shots must be from 1 to 100"):
+        pinned(n=n, pins=chosen)

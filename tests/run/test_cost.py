@@ -19,6 +19,7 @@ from loop.prompts.render import plan_prompts
 from loop.run import cost
 from loop.run.cost import (
     EVIDENCE,
+    EngineUse,
     Expectation,
     PromptLayout,
     Shape,
@@ -30,8 +31,10 @@ from loop.run.cost import (
     expect_findings,
     list_ways,
     price_run,
+    price_use,
     sum_costs,
 )
+from loop.run.execute import Usage
 from loop.run.reference_implementation import in_published_layout
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord
@@ -527,3 +530,65 @@ def test_a_run_has_a_price_only_if_the_tokens_of_every_answer_are_known(counts, 
     run = a_run(1, "2026-01-05T00:00:00Z", prompt_tokens=1_000_000, **counts)
     cost = price_run(run, {"m": ModelPrice(input=2.0, output=10.0)})
     assert (cost and cost.amount) == amount
+
+
+def test_what_some_work_asked_adds_up_part_by_part():
+    """Each number to its own, and nothing that was not told."""
+    first = EngineUse("openai:m", 1, 2, 3, Usage(4, 5, 6, 7))
+    assert first.plus(used=Usage()) == first
+    assert first.plus(asked=10, used=Usage(answers=1)) == EngineUse(
+        "openai:m", 11, 2, 3, Usage(5, 5, 6, 7)
+    )
+    assert first.plus(cached=10, used=Usage(cached_tokens=1)) == EngineUse(
+        "openai:m", 1, 12, 3, Usage(4, 5, 6, 8)
+    )
+    assert first.plus(unanswered=10, used=Usage(0, 1, 1, 0)) == EngineUse(
+        "openai:m", 1, 2, 13, Usage(4, 6, 7, 7)
+    )
+    assert first.requests == 3
+    assert first.counts == {
+        "asked": 1,
+        "cached": 2,
+        "unanswered": 3,
+        "answers": 4,
+        "prompt_tokens": 5,
+        "completion_tokens": 6,
+        "cached_tokens": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("use", "amount"),
+    [
+        (EngineUse("openai:m", 3, 1, 1, Usage(3, 1_000_000, 100_000)), 3.0),
+        (EngineUse("openai:m", 3, 1, 0, Usage(3, 1_000_000, 100_000)), None),
+        (EngineUse("openai:m", 3, 0, 0, Usage(4, 1_000_000, 100_000)), 3.0),
+        (EngineUse("openai:m", 1, 0, 0, Usage(1, 1_000_000, 0, 500_000)), 1.1),
+        (EngineUse("openai:m"), 0.0),
+        (EngineUse("openai:other", 1, 0, 0, Usage(1, 1_000_000)), None),
+        (EngineUse("rules", 1, 0, 0, Usage(1, 1_000_000)), None),
+    ],
+)
+def test_work_has_a_price_only_if_the_tokens_of_every_answer_are_known(use, amount):
+    """A million in at 2, or at 0.20 from the cache; a hundred thousand out at 10."""
+    price = ModelPrice(input=2.0, cached_input=0.2, output=10.0)
+    found = price_use(use, {"m": price})
+    assert (found and found.amount) == (amount and pytest.approx(amount))
+    if use.engine == "openai:m":
+        assert use.counted is (amount is not None)
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [
+        ({"asked": 4}, 1.0),
+        ({"cached": 4}, 0.0),
+        ({"asked": 1, "cached": 3}, 0.25),
+        ({}, 1.0),
+    ],
+)
+def test_what_a_run_asked_itself_is_its_share_of_the_prompts(counts, share):
+    """A count that was not kept is none; without any, all of it is taken for fresh."""
+    run = a_run(1, "2026-01-05T00:00:00Z", prompt_tokens=1_000_000, answers=9, **counts)
+    (found,) = sum_costs([run], {"m": ModelPrice(input=2.0, output=10.0)})
+    assert (found.amount, found.fresh) == (2.0, pytest.approx(2.0 * share))

@@ -378,6 +378,37 @@ def test_what_excel_cannot_hold_is_refused(
     assert not (tmp_path / "labels.xlsx").exists()
 
 
+def test_a_sheet_of_excel_may_be_full(workspace, uneven, tmp_path, monkeypatch):
+    """The heading is one of its rows; one row or one character more is refused."""
+    longest = max(map(len, TEXTS.values()))
+    for cell, rows, name in (
+        (longest, len(TEXTS) + 1, "full"),
+        (longest - 1, len(TEXTS) + 1, "text"),
+        (longest, len(TEXTS), "rows"),
+    ):
+        monkeypatch.setattr(label_table, "_EXCEL_CELL", cell)
+        monkeypatch.setattr(label_table, "_EXCEL_ROWS", rows)
+        out = tmp_path / f"{name}.xlsx"
+        if name == "full":
+            write_labels(workspace, out, uneven, text=True)
+            assert list(rows_of(out)) == list(TEXTS)
+            continue
+        with pytest.raises(DataError, match="of Excel holds"):
+            write_labels(workspace, out, uneven, text=True)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_parquet_is_written_in_groups_that_lose_no_row(
+    workspace, uneven, tmp_path, monkeypatch, batch
+):
+    """Five cases: in groups of one, with one left over, and in one group."""
+    monkeypatch.setattr(label_table, "_BATCH", batch)
+    out = tmp_path / "labels.parquet"
+    write_labels(workspace, out, uneven)
+    assert list(rows_of(out)) == list(TEXTS)
+    assert pq.ParquetFile(out).num_row_groups == -(-len(TEXTS) // batch)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_large_run_is_written_in_little_memory(
     workspace, uneven, tmp_path, monkeypatch, suffix

@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
+from loop.core.safe_text import quoted
 from loop.core.yaml_files import field_name
 from loop.labels.cohort import CONTEXT, PAIR_INPUTS
 from loop.labels.expert_ratings import (
@@ -226,7 +227,9 @@ def read_cases(path: Path) -> list[Case]:
     ids = [case.id for case in cases]
     twice = next((one for one, times in Counter(ids).items() if times > 1), None)
     if twice is not None:
-        raise DataError(f"{path}: case {twice} appears twice. Keep one of them.")
+        raise DataError(
+            f"{path}: case {quoted(twice)} appears twice. Keep one of them."
+        )
     return sorted(cases, key=lambda case: case.id)
 
 
@@ -259,7 +262,8 @@ def check_raters(folder: Path, names: Sequence[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(
-            f"{folder}: two files hold the ratings of user {twice}. Keep one of them."
+            f"{folder}: two files hold the ratings of user {quoted(twice)}. Keep one "
+            "of them."
         )
 
 
@@ -329,7 +333,7 @@ def open_radpref(folder: Path) -> Source:
     return Source(
         cases=(
             SourceCase(
-                where=f"{cases_path.name}, case {one.case.id}, {one.slot}",
+                where=f"{cases_path.name}, case {quoted(one.case.id)}, {one.slot}",
                 case_id=_pair_id(one),
                 pair={
                     "reference": one.case.ground_truth_report.strip(),
@@ -407,5 +411,7 @@ _SIGNIFICANCE = {True: "significant", False: "insignificant"}
 
 def _finding(findings: Sequence[str], index: str) -> str:
     """Return the finding that a rater marked; empty where the rater added it."""
-    known = index.isascii() and index.isdigit() and int(index) < len(findings)
+    # Python reads no number of thousands of digits.
+    number = index.isascii() and index.isdigit() and len(index) < 10
+    known = number and int(index) < len(findings)
     return findings[int(index)] if known else ""

@@ -11,8 +11,15 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import ImportReport
-from loop.labels.importing.source import parse_meanings, read_mark, read_meanings
+from loop.labels.importing.source import (
+    ImportOptions,
+    find_columns,
+    parse_meanings,
+    read_mark,
+    read_meanings,
+)
 from loop.labels.overlap import quote_id
+from loop.labels.taxonomy import Taxonomy
 
 Importer = Callable[..., ImportReport]
 Writer = Callable[..., Path]
@@ -173,3 +180,83 @@ def test_nan_is_a_blank_cell_for_whoever_says_what_a_blank_means() -> None:
         assert read_mark(blank, "Edema", "row 1") is Mark.MISSING
     own = read_meanings({"nan": "uncertain", "": "absent"})
     assert read_mark(float("nan"), "Edema", "row 1", own) is Mark.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("header", "a_case"),
+    [
+        (("p1", "Small effusion."), True),
+        (("p1", "双肺 清晰。"), True),
+        (("p1", "Small effusion"), False),
+        (("p1", "a b c d e f g h"), True),
+        (("p1", "a b c d e f g"), False),
+        (("p1", "a" * 61), True),
+        (("p1", "a" * 60), False),
+        (("12", "clear"), True),
+        (("(12) ", "clear"), True),
+        (("1/2/26", "clear"), True),
+        (("v12", "clear"), False),
+        (("id", "Small effusion."), False),
+        (("12", "Reports"), True),
+        (("12", "report"), False),
+    ],
+)
+def test_a_first_line_that_is_a_case_is_not_shown(
+    taxonomy: Taxonomy, header: tuple[str, ...], a_case: bool
+) -> None:
+    """A sentence, a long cell or a number, unless a name is there that is known."""
+    said = "the names of the columns are missing" if a_case else "no column with"
+    with pytest.raises(DataError, match=said) as refused:
+        find_columns(header, taxonomy, "x.csv")
+    assert not a_case or header[1] not in str(refused.value)
+
+
+def test_a_column_that_was_named_may_be_called_anything(taxonomy: Taxonomy) -> None:
+    """Whoever names one knows that the first line holds names."""
+    header = ("12", "Small effusion.", "7")
+    columns = {"case_id": "12", "text": "small  EFFUSION."}
+    options = ImportOptions(name="mine", role="dev", columns=columns)
+    found = find_columns(header, taxonomy, "x.csv", options)
+    assert found.roles == {"case_id": "12", "text": "Small effusion."}
+    assert found.unused == ("7",)
+
+
+@pytest.mark.parametrize(
+    ("header", "named", "roles"),
+    [
+        ("id reference candidate", {}, "case_id reference candidate"),
+        ("id text reference candidate", {}, "case_id text"),
+        ("id findings reference candidate", {}, "case_id findings"),
+        (
+            "id text reference candidate",
+            {"reference": "reference"},
+            "case_id reference candidate",
+        ),
+        ("id text reference", {}, "case_id text"),
+        ("id text findings impression", {}, "case_id text"),
+        ("id impression", {}, "case_id impression"),
+        ("id reference candidate system", {}, "case_id reference candidate system"),
+        ("id text system", {}, "case_id text"),
+    ],
+)
+def test_a_table_holds_pairs_or_reports_and_never_both(
+    taxonomy: Taxonomy, header: str, named: dict[str, str], roles: str
+) -> None:
+    """A text of its own beside a reference is what a table is of, unless said."""
+    options = ImportOptions(name="mine", role="dev", columns=named)
+    found = find_columns(header.split(), taxonomy, "x.csv", options)
+    assert {*found.roles} == {*roles.split()}
+    assert {*found.unused} == {*header.split()} - {*found.roles.values()}
+
+
+def test_one_column_cannot_be_both_texts_of_a_pair(taxonomy: Taxonomy) -> None:
+    """Every candidate would be as its reference."""
+    columns = {"reference": "a", "candidate": "a"}
+    options = ImportOptions(name="mine", role="dev", columns=columns)
+    with pytest.raises(DataError, match="'a' is named as reference and as candidate"):
+        find_columns(("id", "a"), taxonomy, "x.csv", options)
+    for lacking in ("reference", "candidate"):
+        other = {"reference", "candidate"} - {lacking}
+        options = ImportOptions(name="mine", role="dev", columns={other.pop(): "a"})
+        with pytest.raises(DataError, match=f"no column with the {lacking} of a pair"):
+            find_columns(("id", "a"), taxonomy, "x.csv", options)

@@ -265,3 +265,33 @@ def test_an_answer_of_any_length_is_read_in_time_that_grows_with_it(text):
     """Else this takes hours."""
     for contract in (CHANGES, PLAUSIBLE):
         assert isinstance(contract.read(text, FIELDS, ITEM), Reading)
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```"])
+def test_an_answer_at_its_limits_is_read(form):
+    """Twenty changes, in the first sentence or in the last that has a number."""
+    before, _, after = form.partition("{}")
+    for data, last in (
+        ({**WHOLE, "changes_detail": [ONE] * MOST_CHANGES}, 0),
+        (one(sentence_index=0), 0),
+        (one(sentence_index=9_999), 9_999),
+    ):
+        changes = said(f"{before}{json.dumps(data)}{after}").changes
+        assert len(changes) == len(data["changes_detail"])
+        assert changes[-1][0] == last
+    for number in (-1, 10_000, "10000", "-1"):
+        assert said(f"{before}{json.dumps(one(sentence_index=number))}{after}") is None
+    assert said(one(sentence_index=" 9999 ")).changes[0][0] == 9_999
+
+
+def test_a_schema_allows_what_is_read_and_asks_for_every_key():
+    """A server that holds a model to less would make it leave changes out."""
+    schema = CHANGES.schema(FIELDS)
+    listed = schema["properties"]["changes_detail"]
+    change = listed["items"]
+    assert listed["maxItems"] == MOST_CHANGES == 20
+    number = change["properties"]["sentence_index"]
+    assert number == {"type": "integer", "minimum": 0, "maximum": 9_999}
+    assert change["required"] == [*change["properties"]] == [*ONE]
+    assert schema["required"] == [*schema["properties"]] == [*WHOLE]
+    assert schema["additionalProperties"] is change["additionalProperties"] is False

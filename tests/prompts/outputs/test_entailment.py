@@ -289,3 +289,13 @@ def test_what_is_numbered_is_split_again():
     said = ("left effusion", "[3] no edema", "")
     assert split_phrases(number_phrases(said)) == said
     assert split_phrases("") == ()
+
+
+def test_a_list_of_phrases_at_its_limits_is_read():
+    """Sixty phrases, and one of two sentences' length; no more."""
+    most = [f"phrase {number}" for number in range(MAX_PHRASES)]
+    assert phrases(json.dumps({"phrases": most})) == most
+    assert phrases(json.dumps({"phrases": ["a" * 600]})) == ["a" * 600]
+    assert "longer than a sentence" in phrases(json.dumps({"phrases": ["a" * 601]}))
+    twice = [*most, "Phrase 0"]
+    assert "more than 60 phrases" in phrases(json.dumps({"phrases": twice}))

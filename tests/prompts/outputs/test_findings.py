@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loop.core.records import Field, Item, Span, Value
 from loop.prompts.outputs.evidence import MAX_QUOTE
 from loop.prompts.outputs.findings import Findings, read_loosely
-from loop.prompts.outputs.label_values import MAX_CHARS
+from loop.prompts.outputs.label_values import MAX_CHARS, LabelValues
 from tests.calls import count_calls
 
 FIELDS = ("edema", "pleural_effusion", "cavity_cyst")
@@ -268,3 +268,31 @@ def test_problems_and_repairs_never_quote_the_answer():
     ):
         reading = read(answer)
         assert secret not in reading.problem + "".join(reading.repairs)
+
+
+@pytest.mark.parametrize(
+    ("length", "long"), [(MAX_CHARS, False), (MAX_CHARS + 1, True)]
+)
+def test_an_answer_may_be_as_long_as_the_limit(length, long):
+    """In both contracts of labels; one character more is not looked at."""
+    full = json.dumps({name: "absent" for name in FIELDS})
+    for contract, answer in ((CONTRACT, '{"findings": []}'), (LabelValues(), full)):
+        reading = contract.read(answer.ljust(length), FIELDS, ITEM)
+        if long:
+            assert reading.fields is None
+            assert reading.problem == "the answer is longer than 400,000 chars"
+        else:
+            assert reading.fields == ABSENT
+
+
+@pytest.mark.parametrize(("length", "found"), [(2000, True), (2001, False)])
+def test_a_quote_in_another_case_is_looked_for_up_to_a_length(length, found):
+    """A longer one is not: a search that may differ at each letter takes long."""
+    source = f"{'A' * length}."
+    item = Item(id="case-1", variables={"text": source})
+    for contract, answer in (
+        (CONTRACT, {"findings": [finding("edema", evidence="a" * length)]}),
+        (LabelValues(), {"edema": {"value": "present", "evidence": "a" * length}}),
+    ):
+        field = contract.read(json.dumps(answer), ("edema",), item).fields["edema"]
+        assert field == Field(Value.PRESENT, (Span(0, length),) if found else ())

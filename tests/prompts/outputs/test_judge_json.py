@@ -307,3 +307,40 @@ def test_the_schema_is_one_that_constrained_servers_take(name):
             open_objects.append(one["items"])
     for key in contract.schema(CATEGORIES)["required"]:
         assert f'"{key}"' in contract.instruction
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```"])
+@pytest.mark.parametrize(
+    ("count", "is_read"),
+    [(0, True), (1, True), (999, True), (1000, False), (-1, False)],
+)
+def test_a_count_that_nobody_lists_is_not_read(form, count, is_read):
+    """As the schema has it, or repaired; its limit is one of the counts."""
+    before, _, after = form.partition("{}")
+    counts = {**dict.fromkeys(CATEGORIES, 0), "omission": count}
+    for name, data, field in (
+        ("error_list", {**ERRORS, "matched_findings": count}, "matched"),
+        ("error_list_unweighted", {"errors": [], "matched_findings": count}, "matched"),
+        ("green_sections", {**SECTIONS, "matched_findings": count}, "matched"),
+        (
+            "error_counts",
+            {"significant_errors": counts, "insignificant_errors": counts},
+            "insignificant.omission",
+        ),
+    ):
+        found = read(get_contract(name), f"{before}{json.dumps(data)}{after}").fields
+        assert (found is not None) is is_read, name
+        assert found is None or found[field].value == count
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_judge_may_answer_at_length(name):
+    """Up to the limit of every contract; whatever is longer is not looked at."""
+    contract, data = FORMS[name]
+    text = json.dumps(data)
+    assert contract.read(text.ljust(400_000), CATEGORIES, PAIR) == read(contract, data)
+    long = contract.read(text.ljust(400_001), CATEGORIES, PAIR)
+    assert (long.fields, long.problem) == (
+        None,
+        "the answer is longer than 400,000 chars",
+    )

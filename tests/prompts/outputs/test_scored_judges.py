@@ -544,3 +544,23 @@ def test_a_preference_is_a_or_b(text, side):
     for name in ("preference", "preference_text"):
         found = read(name, text)
         assert values(found, "preference") == (None if side is None else (side,))
+
+
+@pytest.mark.parametrize("fence", [False, True])
+@pytest.mark.parametrize(("corrections", "is_read"), [(200, True), (201, False)])
+def test_two_hundred_corrections_are_read_and_no_more(corrections, is_read, fence):
+    """What is left out of a candidate has no line, so that its key may repeat."""
+    said = {
+        "corrections": "Rib fracture.",
+        "clinical severity": next(iter(SEVERITIES)),
+        "comments": "",
+        "error category": ["omission"],
+    }
+    whole = ", ".join([f'"None": {json.dumps(said)}'] * corrections)
+    text = f"```\n{{{whole}}}\n```" if fence else f"{{{whole}}}"
+    found = read("line_corrections", text)
+    assert (found.fields is not None) is is_read
+    if is_read:
+        assert sum(len(one.entries) for one in found.fields.values()) == corrections
+    else:
+        assert found.problem == "there are more than 200 corrections"
