@@ -138,6 +138,20 @@ def test_ordinary_wording_is_clean(bench):
     assert lint_machine_made(version, draft, (100, 120)) == ()
 
 
+def test_chinese_that_names_a_study_in_latin_letters_is_clean(bench):
+    """No Chinese character looks like a letter; look-alikes beside one still do."""
+    version = bench.version(2)
+
+    def lint(definition):
+        guide = replace(version.guides[0], definition=definition)
+        draft = replace(version, guides=(guide, *version.guides[1:]))
+        return [one.what for one in lint_machine_made(version, draft)]
+
+    assert lint("胸部X线或CT检查所见的积液。") == []
+    (problem,) = lint("胸部\u0421T检查。")
+    assert problem.startswith("mixes Cyrillic and Latin letters")
+
+
 def test_lint_tells_it_of_an_optimizers_draft_alone(bench):
     """A person may write a short term."""
     for origin, errors in ((DraftOrigin.HAND, False), (DraftOrigin.OPTIMIZER, True)):
