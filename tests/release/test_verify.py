@@ -346,11 +346,13 @@ def test_a_folder_of_thousands_is_not_listed(small, monkeypatch):
 @pytest.mark.parametrize("limit", ["LARGEST", "IN_ALL", "MOST"])
 def test_a_release_of_just_the_most_is_read(small, monkeypatch, limit):
     """Each limit is what a release may have; with one less it has too much."""
-    sizes = [len(raw) for raw in read_contents(small.folder).files.values()]
+    whole = read_contents(small.folder)
+    sizes = [len(raw) for raw in whole.files.values()]
     entries = len(list(small.folder.iterdir()))
     most = {"LARGEST": max(sizes), "IN_ALL": sum(sizes), "MOST": entries}[limit]
     monkeypatch.setattr(folders, limit, most)
-    assert read_contents(small.folder).problems == ()
+    assert read_contents(small.folder) == whole
+    assert whole.problems == ()
     monkeypatch.setattr(folders, limit, most - 1)
     assert any(
         " is larger than " in one or f"more than {most - 1} entries" in one
