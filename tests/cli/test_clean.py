@@ -17,7 +17,14 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.release.state import PURPOSES, list_demos, list_state
+from loop.release.state import (
+    PURPOSES,
+    StatePart,
+    list_demos,
+    list_left,
+    list_state,
+    remove,
+)
 from loop.review.start import start_workspace
 from loop.run.prune import ANSWER_FOLDERS, prune_completions
 from loop.run.store import Store, open_store
@@ -283,3 +290,54 @@ def test_every_private_file_has_a_purpose(place):
     assert parts["store.db"].size >= place.store.stat().st_size
     assert any(not one.path.is_relative_to(place.root) for one in parts.values())
     assert list_state(WorkspacePaths(place.root / "labels")) == []
+
+
+def leave_one(place, name):
+    """Leave a folder with a file that is a minute newer, and return when that was."""
+    path = place.private / name
+    path.mkdir(parents=True)
+    (path / "file").write_text("x" * 10)
+    os.utime(path / "file", (1_000_060, 1_000_060))
+    os.utime(path, (1_000_000, 1_000_000))
+    return 1_000_060
+
+
+def test_a_day_after_its_newest_file_something_is_left(tmp_path):
+    """Not a second before."""
+    place = WorkspacePaths(tmp_path)
+    newest = leave_one(place, "trials/ab12")
+    for seconds, left in ((-1, 0), (1, 1)):
+        found = list_left(place, lambda now=newest + 86_400 + seconds: now)
+        assert [(one.path.name, one.size) for one in found] == [("ab12", 10)] * left
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        (".tables.abcd_123", True),
+        (".tables.backup-abcd_123", True),
+        (".tables.abcd_12", False),
+        (".tables.abcd_1234", False),
+        (".tables.ABCD_123", False),
+        ("tables.abcd_123", False),
+        (".abcd_123", False),
+        ("cases/.dev.jsonl.abcd_123", True),
+    ],
+)
+def test_only_names_of_what_was_to_be_moved_are_left(tmp_path, name, left):
+    """Anything else in a private folder is somebody's."""
+    place = WorkspacePaths(tmp_path)
+    leave_one(place, name)
+    assert [one.path.name for one in list_left(place)] == (
+        [name.rpartition("/")[2]] if left else []
+    )
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
+    """Nor is it an error that something is gone already."""
+    target, link = tmp_path / "precious", tmp_path / "link"
+    target.mkdir()
+    link.symlink_to(target)
+    parts = [StatePart(link, 3, ""), StatePart(tmp_path / "gone", 4, "")]
+    assert remove(parts) == 7
+    assert target.exists() and not link.is_symlink()

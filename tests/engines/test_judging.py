@@ -150,6 +150,85 @@ def test_two_errors_of_one_category_in_a_finding_are_one() -> None:
     assert errors(reference, "Small pleural effusion of 1 cm.") == [("d", True)]
 
 
+@pytest.mark.parametrize(
+    ("said", "given", "cost"),
+    [
+        (20, 17, 0.0),
+        (17, 20, 0.0),
+        (20, 16.9, 0.1),
+        (20, 13, 0.1),
+        (13, 20, 0.1),
+        (20, 12.9, 0.5),
+        # Of small ones a millimetre and a half is no growth, whatever its share.
+        (4, 2.5, 0.0),
+        (2.5, 4, 0.0),
+        (4, 2.4, 0.5),
+    ],
+)
+def test_sizes_differ_by_a_share_of_the_larger_one(
+    said: float, given: float, cost: float
+) -> None:
+    """Up to 15 % they are the same, up to 35 % nearly; both ends belong to it."""
+    judged = judge(f"Lung nodule of {said} mm.", f"Lung nodule of {given} mm.")
+    costs = [one.cost for one in judged.errors]
+    # A nodule is actionable: it is worth a half.
+    assert costs == ([pytest.approx(cost * 0.5)] if cost else [])
+    assert len(judged.matched) == (cost < 0.5)
+
+
+@pytest.fixture(scope="module")
+def differing() -> FindingReader:
+    """Return a reader for which what is added costs more than what is left out."""
+    data = read_judging()
+    changed = {
+        name: getattr(data.penalties, name).model_copy(
+            update={"unstated": 0.2, "added": 0.25}
+        )
+        for name in ("side", "place", "degree", "size", "change")
+    }
+    penalties = data.penalties.model_copy(update=changed)
+    data = data.model_copy(update={"penalties": penalties})
+    return FindingReader(GUIDES, CUES, data)
+
+
+@pytest.mark.parametrize(
+    ("told", "silent", "letters", "worth"),
+    [
+        ("Left pleural effusion.", "Pleural effusion.", "cc", 0.5),
+        ("Upper lobe opacity.", "Lung opacity.", "cc", 0.5),
+        ("Large pleural effusion.", "Pleural effusion.", "dd", 0.5 * 1.25),
+        ("Lung nodule of 8 mm.", "Lung nodule.", "dd", 0.5),
+        ("Worsened pulmonary edema.", "Pulmonary edema.", "fe", 0.5),
+    ],
+)
+def test_what_is_left_out_and_what_is_added_have_penalties_of_their_own(
+    differing: FindingReader, told: str, silent: str, letters: str, worth: float
+) -> None:
+    """The shipped numbers are alike, and a clinician may make them differ."""
+    for pair, letter, cost in (
+        ((told, silent), letters[0], worth * 0.2),
+        ((silent, told), letters[1], 0.5 * 0.25),
+    ):
+        (error,) = judge_pair(differing, *pair).errors
+        assert LETTERS[error.category] == letter
+        assert error.cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(("more", "matched"), [("", True), (" beside", False)])
+def test_what_no_wording_explains_is_matched_by_half_of_its_words(
+    more: str, matched: bool
+) -> None:
+    """Two words of four and four are half of both; two of four and five are less."""
+    judged = judge(
+        "Breast shadow asymmetric after surgery.", f"Breast shadow odd hangs{more}."
+    )
+    assert len(judged.matched) == matched
+    expected = [] if matched else [("b", False), ("a", False)]
+    assert [(LETTERS[one.category], one.significant) for one in judged.errors] == (
+        expected
+    )
+
+
 def test_every_mention_counts_and_not_one_for_each_label() -> None:
     """Two nodules are two findings, of which one may be missing."""
     both = "8 mm nodule in the left upper lobe. 20 mm nodule in the right lower lobe."

@@ -28,7 +28,7 @@ def test_what_may_pass_is_tried_again(status):
     assert is_transient(status)
 
 
-@pytest.mark.parametrize("status", [200, 307, 400, 401, 403, 404, 413, 422])
+@pytest.mark.parametrize("status", [200, 307, 400, 401, 403, 404, 413, 422, 499])
 def test_what_stays_as_it_is_is_not(status):
     """The same request gets the same answer."""
     assert not is_transient(status)
@@ -145,6 +145,26 @@ def test_a_wait_that_the_server_asks_for_counts_as_patience():
     assert (reply.headers, len(waits)) == ({"Retry-After": "20"}, 1)
 
 
+def test_each_wait_for_a_busy_server_may_be_twice_the_one_before():
+    """Up to five seconds; that somebody waits is told once."""
+    ceilings, told = [], []
+
+    class Noting(Random):
+        def uniform(self, a, b):
+            """Return the lower end, and keep the upper one."""
+            ceilings.append(b)
+            return a
+
+    answers = [busy() for _ in range(6)] + [Reply(200, {}, b"")]
+
+    async def answer():
+        return answers.pop(0)
+
+    asyncio.run(send_until_ready(answer, 30.0, Noting(), told.append))
+    assert ceilings == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+    assert told == ["the server is busy (HTTP 503): waiting for it"]
+
+
 def busy(headers=None):
     """Return what a busy server says."""
     return Reply(503, headers or {}, b"")
@@ -195,3 +215,5 @@ def test_an_answer_ends_a_row_of_refusals():
         assert [limits.concerns_all(429, {}) for _ in range(7)] == [False] * 7
         limits.answered()
     assert [limits.concerns_all(429, {}) for _ in range(9)] == [False] * 7 + [True] * 2
+    fresh = RateLimits()
+    assert [fresh.concerns_all(429, {}) for _ in range(8)] == [False] * 7 + [True]

@@ -42,3 +42,10 @@ def test_a_clarification_overrules_only_what_it_overlaps(text, phrase, expected)
     """Without spaces, the end of one wording is the start of the next."""
     more = {"clarifications": (rule(phrase, "absent"),)}
     assert value_of(text, "心影增大", **more) == expected
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(8, "present"), (9, "absent")])
+def test_eight_characters_may_stand_in_a_gap(characters, expected):
+    """Words are not written apart, so characters are counted."""
+    text = f"积液{'在' * characters}底部。"
+    assert value_of(text, "积液 ... 底部") == expected

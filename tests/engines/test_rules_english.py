@@ -125,6 +125,21 @@ def test_terms_inflect_hyphenate_and_bridge_small_gaps(text, term, expected):
     assert value_of(text, term) == expected
 
 
+@pytest.mark.parametrize(("words", "expected"), [(5, "present"), (6, "absent")])
+def test_five_words_may_stand_in_a_gap(words, expected):
+    """More of them belong to another thought."""
+    text = f"Fluid {'x ' * words}base."
+    assert value_of(text, "fluid ... base") == expected
+
+
+@pytest.mark.parametrize(("letters", "expected"), [(35, "uncertain"), (36, "present")])
+def test_or_joins_two_findings_that_are_near(letters, expected):
+    """From the end of the one to the begin of the other there are 40 characters."""
+    text = f"Edema or {'e' * letters} pneumonia."
+    got = answers(text, [guide("x", "edema"), guide("y", "pneumonia")])
+    assert [got[name]["value"] for name in "xy"] == [expected] * 2
+
+
 def test_exclusion_removes_the_term_it_contains():
     """Subcutaneous emphysema is not emphysema."""
     more = {"exclusions": ("subcutaneous emphysema",)}

@@ -76,6 +76,18 @@ def test_files_up_to_sixteen_mib_are_read_whole(model, size, another):
     assert (digest_model(model) != before) is another
 
 
+@pytest.mark.parametrize(
+    ("offset", "another"),
+    [(MIB - 1, True), (MIB, False), (-MIB - 1, False), (-MIB, True)],
+)
+def test_of_a_big_file_the_first_and_the_last_mib_count(model, offset, another):
+    """To the byte."""
+    path = model / "weights.bin"
+    before = digest_model(model)
+    poke(path, offset % path.stat().st_size)
+    assert (digest_model(model) != before) is another
+
+
 def test_a_renamed_file_is_another_model(model):
     """Names decide what a file is read as."""
     before = digest_model(model)

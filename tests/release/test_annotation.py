@@ -806,3 +806,15 @@ def test_what_the_command_names_goes_before_what_a_release_was_asked_with(
     assert read_manifest_of(out).plan.parameters["max_tokens"] == 77
     other = run_cli(*asked)
     assert other.exit_code == 1 and "another parameters" in str(other.exception)
+
+
+@pytest.mark.parametrize("field", ["workers", "rows"])
+def test_each_option_has_an_end_that_is_taken(field):
+    """And the number beside it is refused, with what was given."""
+    ends = {"workers": (1, annotation.MOST_WORKERS), "rows": (1, 10**6)}[field]
+    for end in ends:
+        assert getattr(AnnotationOptions(**{field: end}), field) == end
+    beside = {"workers": (0, -1, annotation.MOST_WORKERS + 1), "rows": (0, -1)}[field]
+    for wrong in beside:
+        with pytest.raises(ValueError, match=rf"\D{wrong}$"):
+            AnnotationOptions(**{field: wrong})

@@ -53,6 +53,25 @@ def test_labels_are_sorted_by_what_was_gained_and_lost():
     assert WORSE not in facts.unchanged
 
 
+@pytest.mark.parametrize(("lost", "objected"), [(1, False), (4, True)])
+def test_what_is_worse_within_the_margin_is_told_and_no_objection(lost, objected):
+    """Of 300 cases one more is wrong: it is not worse by two cases of a hundred."""
+    ids = [f"c{number}" for number in range(300)]
+    standard = reference({case: {WORSE: 1} for case in ids})
+    before, after = (
+        inputs(
+            [outcome(case, {WORSE: int(at >= wrong)}) for at, case in enumerate(ids)],
+            standard,
+        )
+        for wrong in (0, lost)
+    )
+    comparison = compare_inputs(before, after, resamples=20)
+    compared = Compared(Base(None, VERSION), comparison)
+    worse = {one.label: one for one in change_facts(VERSION, compared).worse}
+    assert (worse[WORSE].lost, worse[WORSE].gained) == (lost, 0)
+    assert bool(compared.losses) is objected
+
+
 @pytest.mark.parametrize("not_worse", [False, True])
 def test_what_is_not_shown_is_a_loss_where_the_protocol_wants_it_shown(not_worse):
     """Whether so many cases could have shown it or not."""

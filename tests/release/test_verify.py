@@ -364,6 +364,23 @@ def test_a_folder_of_thousands_is_not_listed(small, monkeypatch):
     assert len(names.what) < 500
 
 
+@pytest.mark.parametrize("limit", ["LARGEST", "IN_ALL", "MOST"])
+def test_a_release_of_just_the_most_is_read(small, monkeypatch, limit):
+    """Each limit is what a release may have; with one less it has too much."""
+    whole = read_contents(small.folder)
+    sizes = [len(raw) for raw in whole.files.values()]
+    entries = len(list(small.folder.iterdir()))
+    most = {"LARGEST": max(sizes), "IN_ALL": sum(sizes), "MOST": entries}[limit]
+    monkeypatch.setattr(folders, limit, most)
+    assert read_contents(small.folder) == whole
+    assert whole.problems == ()
+    monkeypatch.setattr(folders, limit, most - 1)
+    assert any(
+        " is larger than " in one or f"more than {most - 1} entries" in one
+        for one in read_contents(small.folder).problems
+    )
+
+
 def test_a_release_that_is_no_folder_is_refused(tmp_path):
     """The message says what to name."""
     with pytest.raises(DataError, match=r"Name the folder that holds release\.dsse"):

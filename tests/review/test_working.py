@@ -57,6 +57,15 @@ def test_a_form_too_large_is_refused_and_the_last_one_kept(store):
     assert read_working(store, ANN, "form:x").payload == {"a": 1}
 
 
+def test_a_form_of_just_the_most_bytes_is_kept(store):
+    """One byte more is refused."""
+    room = LARGEST - len('{"a": ""}')
+    keep_working(store, ANN, "form:x", {"a": "x" * room})
+    with pytest.raises(DataError, match=r"65,537 bytes; at most 65,536"):
+        keep_working(store, ANN, "form:x", {"a": "y" * (room + 1)})
+    assert read_working(store, ANN, "form:x").payload == {"a": "x" * room}
+
+
 def test_a_form_changed_in_the_store_is_an_error(store):
     """Not an empty form."""
     with store.writing() as connection:
@@ -104,7 +113,10 @@ def test_reservations_of_other_cohorts_are_not_shown(store):
 def test_a_reservation_of_no_time_is_a_bug(store):
     """It would be over before it began."""
     with pytest.raises(ValueError, match="above 0, got 0"):
-        reserve(store, "dev", "a", ANN, minutes=0)
+        reserve(store, "dev", "a", ANN, lambda: WHEN, minutes=0)
+    assert list_reservations(store, "dev", lambda: WHEN) == ()
+    short = reserve(store, "dev", "a", ANN, lambda: WHEN, minutes=0.5)
+    assert short.until.startswith("2026-01-05T09:00:30")
 
 
 def test_of_eight_at_once_exactly_one_gets_the_case(workspace):

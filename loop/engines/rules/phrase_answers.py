@@ -16,7 +16,11 @@ from collections.abc import Sequence
 
 from loop.core.errors import EngineError
 from loop.engines.rules.judging import GreenCategory, PairError, judge_pair
-from loop.engines.rules.report_findings import FindingReader, ReportFinding
+from loop.engines.rules.report_findings import (
+    FindingReader,
+    ReportFinding,
+    ReportFindings,
+)
 
 _END = ".\n\n"
 """Behind each phrase of the other report, where they are read as one text: a section
@@ -96,7 +100,7 @@ def _find_evidence(reader: FindingReader, phrase: str, whole: str) -> list[int]:
     for one in judged.errors:
         if one.candidate_span is None:
             continue
-        if _says_more(one, given.findings) or one.reference_span is None:
+        if one.reference_span is None or _says_more(one, said, given):
             return []
         places.append(one.reference_span)
     if not given.denied.keys() <= said.denied.keys():
@@ -105,16 +109,37 @@ def _find_evidence(reader: FindingReader, phrase: str, whole: str) -> list[int]:
     return [one.start for one in places] if given.findings or given.denied else []
 
 
-def _says_more(error: PairError, findings: Sequence[ReportFinding]) -> bool:
+def _says_more(error: PairError, said: ReportFindings, given: ReportFindings) -> bool:
     """Whether a phrase states what is wrong; else it leaves something out."""
+    pairs = [
+        (one, other)
+        for one in given.findings
+        if one.span == error.candidate_span
+        for other in said.findings
+        if other.span == error.reference_span
+    ]
     if error.category is GreenCategory.OMITTED_CHANGE:
-        return False
-    said = [one.said for one in findings if one.span == error.candidate_span]
-    if error.category is GreenCategory.SEVERITY and said:
-        return any(one.degree or one.size_mm or one.characters for one in said)
-    if error.category is GreenCategory.LOCATION and said:
-        return any(one.side or one.places for one in said)
+        return any(one.said.change for one, _ in pairs)
+    if error.category is GreenCategory.SEVERITY and pairs:
+        return any(_is_graver(one, other) for one, other in pairs)
+    if error.category is GreenCategory.LOCATION and pairs:
+        return any(
+            one.said.side not in (0, other.said.side)
+            or not one.said.places <= other.said.places
+            for one, other in pairs
+        )
     return True
+
+
+def _is_graver(one: ReportFinding, other: ReportFinding) -> bool:
+    """Whether one of two statements of a finding says what the other does not."""
+    return (
+        one.certain > other.certain
+        or one.said.degree not in (0, other.said.degree)
+        or one.said.size_mm not in (0, other.said.size_mm)
+        or not one.said.characters <= other.said.characters
+        or not one.said.reads <= other.said.reads
+    )
 
 
 def _neutral_words(reader: FindingReader, phrase: str) -> frozenset[str]:

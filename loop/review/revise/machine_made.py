@@ -39,7 +39,9 @@ SHORTEST: Final = 3
 """Letters and digits of a wording that `rules` looks for, at least; two in Chinese."""
 
 _CHECK: Final = "machine-made"
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]+")
+"""Letters of a word but Chinese ones, which stand beside others, as in "CT检查"."""
+
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 

@@ -526,6 +526,22 @@ def test_the_checklists_say_that_a_history_was_replayed():
     assert said not in documents(facts)["mi-clear-llm.md"]
 
 
+@pytest.mark.parametrize(
+    ("minute", "longest"),
+    [("08:00:00", "0 seconds"), ("08:00:59", "59 seconds"), ("08:01:00", None),
+     ("07:59:59", None)],
+)  # fmt: skip
+def test_a_minute_between_two_versions_may_be_one_of_work(minute, longest):
+    """A second less is not; a clock that was set back says nothing."""
+    facts = full_facts()
+    day = facts["history"][0]["time"][:11]
+    facts["history"][0]["time"] = f"{day}08:00:00Z"
+    facts["history"][1]["time"] = f"{day}{minute}Z"
+    text = documents(facts)["mi-clear-llm.md"]
+    assert ("a history was replayed" in text) is (longest is not None)
+    assert longest is None or f"committed at most {longest} after" in text
+
+
 def test_a_kept_draft_is_no_version_and_its_verdicts_count_once():
     """A draft that was edited before its commit stands in the history beside it."""
     facts = full_facts()

@@ -74,6 +74,27 @@ def test_a_file_of_another_reader_is_refused(write, assignment):
         read_answer_file(write(",c1,edema,present", header=header), assignment, "Dr. A")
 
 
+@pytest.mark.parametrize(
+    ("digits", "taken"), [(0, True), (7, False), (8, True), (12, True), (64, True)]
+)
+def test_a_guideline_is_named_by_eight_digits_or_more(write, assignment, digits, taken):
+    """Small or capital; other digits are those of another guideline."""
+    digest = assignment.taxonomy.digest
+    header = "case_id,label,value,guideline"
+    for named in {digest[:digits], digest[:digits].upper()}:
+        path = write(f"c1,edema,present,{named}", header=header)
+        if taken:
+            found = read_answer_file(path, assignment, "Dr. A")
+            assert found == {"c1": {"edema": Value.PRESENT}}
+        else:
+            with pytest.raises(DataError, match="line 2: answered beside guideline"):
+                read_answer_file(path, assignment, "Dr. A")
+    other = "0" * 8 if digest[0] != "0" else "1" * 8
+    path = write(f"c1,edema,present,{other}", header=header)
+    with pytest.raises(DataError, match=f"is now {assignment.guideline}"):
+        read_answer_file(path, assignment, "Dr. A")
+
+
 @pytest.mark.parametrize("read", ["answers", "decisions"])
 def test_a_file_without_lines_or_columns_is_refused(write, assignment, tmp_path, read):
     """The columns wanted are named."""

@@ -249,6 +249,13 @@ def test_a_comment_that_cannot_be_kept_is_refused(
     assert read_comments(store, assignment) == ()
 
 
+def test_a_comment_of_just_the_most_characters_is_kept(store, assignment):
+    """The spaces around it do not count."""
+    most = "x" * LONGEST
+    keep_comment(store, assignment, "Dr. A", "c1", f" {most}\n")
+    assert read_comment(store, assignment, "Dr. A", "c1") == most
+
+
 def test_comments_are_in_no_vote_and_no_ledger(workspace, store, assignment):
     """They may hold clinical words."""
     complete_case(store, assignment, "Dr. A", "c1")

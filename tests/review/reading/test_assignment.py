@@ -155,6 +155,7 @@ def test_the_order_is_the_readers_own_or_as_listed(assignment):
         ({"readers": ("A", "B"), "cases": 3, "overlap": 1}, "take 5 cases"),
         ({"readers": ("A",), "cases": 2, "overlap": 3}, "cannot be drawn"),
         ({"readers": ("A",), "cases": 0}, "cannot be drawn"),
+        ({"readers": ("A",), "cases": 2, "overlap": -1}, "cannot be drawn"),
         ({"readers": ("A",), "among": ("zz",)}, "has no case 'zz'"),
         ({"readers": ("A",), "among": ("c1", "c1")}, "listed twice"),
     ],

@@ -103,6 +103,19 @@ def test_what_cannot_be_published_is_not_kept(
     assert read_all_ratings(store, task) == {}
 
 
+def test_just_the_most_of_a_rating_is_kept(workspace, tmp_path, store):
+    """Either end of the scale, the longest words, the most errors."""
+    task = pairs(workspace, tmp_path)
+    errors = (SIDE._replace(words="x" * LONGEST_WORDS),) * MOST_ERRORS
+    least, most = PairRating(1.0, errors), PairRating(5.0, ())
+    keep_rating(store, task, "Ann", "p0", least)
+    keep_rating(store, task, "Ann", "p1", most)
+    assert read_own_ratings(store, task, "Ann") == {"p0": least, "p1": most}
+    for points in (0.99, 5.01):
+        with pytest.raises(DataError, match="off the scale 1-5"):
+            keep_rating(store, task, "Ann", "p0", PairRating(points, ()))
+
+
 def test_ratings_are_published_as_a_version(workspace, tmp_path, store):
     """With a reason in the ledger; the words of findings stay private."""
     task = pairs(workspace, tmp_path)

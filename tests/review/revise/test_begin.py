@@ -12,7 +12,12 @@ from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Mark, Val
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.lint import MOST_WORDINGS
-from loop.review.revise.begin import DraftRequest, begin_draft, read_earlier
+from loop.review.revise.begin import (
+    DraftRequest,
+    begin_draft,
+    explain,
+    read_earlier,
+)
 from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.wording import Authorship, build_draft
 from loop.review.status import find_open, group_by_label
@@ -321,3 +326,29 @@ def test_a_version_names_no_verdicts_that_a_draft_of_it_still_rests_on():
     version = SimpleNamespace(draft="", verdicts=("a1",))
     draft = SimpleNamespace(draft="d1", verdicts=())
     assert read_earlier(None, version, None) == read_earlier(None, draft, None) == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "rules", "words"),
+    [
+        ("", 0, "edited by hand"),
+        ("a", 0, "1 verdict on a"),
+        ("aa", 0, "2 verdicts on a"),
+        ("abcd", 0, "4 verdicts on a, b, c, d"),
+        ("abcde", 0, "5 verdicts on 5 labels"),
+        ("", 1, "general rule asked for by verdict {0}"),
+        ("ab", 2, "2 verdicts on a, b; general rule asked for by verdict {0}, {1}"),
+    ],
+)
+def test_a_reason_from_counts_names_up_to_four_labels(labels, rules, words):
+    """And whose general rules come with it; a comment is never quoted."""
+    given = [
+        replace(FLUID, label=label, case_ids=(f"c{at}",), comment="zebra")
+        for at, label in enumerate(labels)
+    ]
+    asking = [
+        replace(FLUID, case_ids=(f"r{at}",), edits=Edits(general_rules=("Count it.",)))
+        for at in range(rules)
+    ]
+    found = explain([*given, *asking], "")
+    assert found == words.format(*(one.id for one in asking))

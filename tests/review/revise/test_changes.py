@@ -4,8 +4,8 @@ import pytest
 
 from loop.core.records import Status
 from loop.evaluate.align import align
-from loop.evaluate.compare import pair_answers
-from loop.review.revise.changes import list_changes
+from loop.evaluate.compare import ShareDifference, pair_answers
+from loop.review.revise.changes import ShareCheck, ShareCriterion, list_changes
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 P, A, U = 1, 0, -1
@@ -56,3 +56,27 @@ def test_an_answer_is_in_one_list(truth, before, after, kind):
         kind == "kept",
         kind == "unanswered",
     )
+
+
+@pytest.mark.parametrize(
+    ("basis", "lost", "gained", "bound", "passed"),
+    [
+        (ShareCriterion.MARGIN, 9, 0, -0.019, True),
+        (ShareCriterion.MARGIN, 0, 9, -0.02, False),
+        (ShareCriterion.MARGIN, 0, 9, None, False),
+        (ShareCriterion.COUNTS, 2, 2, -0.9, True),
+        (ShareCriterion.COUNTS, 3, 2, 0.9, False),
+        (ShareCriterion.NOTHING, 0, 0, None, True),
+    ],
+)
+def test_a_share_is_judged_by_its_margin_or_by_counts(
+    basis, lost, gained, bound, passed
+):
+    """Never by both: a limit at the margin does not lie above it."""
+    share = ShareCheck(
+        difference=ShareDifference(lost, gained, 100),
+        bound=bound,
+        margin=0.02,
+        basis=basis,
+    )
+    assert share.passed is passed

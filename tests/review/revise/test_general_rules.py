@@ -86,6 +86,19 @@ def test_a_general_rule_is_a_sentence_or_two(setting, rule):
         build_from_form(given, reviewer="-", asked=taxonomy(), case_ids=["f0"])
 
 
+def test_the_longest_general_rule_is_taken():
+    """One character more is refused."""
+    fields = {"cases": ["f0"], "label": "pleural_effusion", "judgement": "model_wrong"}
+    rule = "a" * LONGEST_RULE
+    made = build_from_form(
+        fields | {"general_rules": [rule]},
+        reviewer="-",
+        asked=taxonomy(),
+        case_ids=["f0"],
+    )
+    assert made.edits.general_rules == (rule,)
+
+
 def taxonomy():
     """Return the shipped taxonomy."""
     return read_taxonomy(bundled() / "labels")

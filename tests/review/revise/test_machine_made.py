@@ -7,6 +7,7 @@ import pytest
 from loop.core.clock import utc_now
 from loop.core.errors import DataError, OverlapError
 from loop.core.records import Guide
+from loop.prompts.guides import dump_guides
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.draft_files import DraftOrigin
 from loop.review.revise.machine_made import MOST_BYTES, lint_machine_made
@@ -136,6 +137,48 @@ def test_ordinary_wording_is_clean(bench):
     guide = replace(version.guides[0], terms=("collect*", "fluid ... base", "积液"))
     draft = replace(version, guides=(guide, *version.guides[1:]))
     assert lint_machine_made(version, draft, (100, 120)) == ()
+
+
+def test_chinese_that_names_a_study_in_latin_letters_is_clean(bench):
+    """No Chinese character looks like a letter; look-alikes beside one still do."""
+    version = bench.version(2)
+
+    def lint(definition):
+        guide = replace(version.guides[0], definition=definition)
+        draft = replace(version, guides=(guide, *version.guides[1:]))
+        return [one.what for one in lint_machine_made(version, draft)]
+
+    assert lint("胸部X线或CT检查所见的积液。") == []
+    (problem,) = lint("胸部\u0421T检查。")
+    assert problem.startswith("mixes Cyrillic and Latin letters")
+
+
+@pytest.mark.parametrize(
+    ("term", "short"),
+    [("abc", False), ("ab", True), ("a*b c", False), ("积液", False), ("积", True)],
+)
+def test_a_term_has_three_letters_or_two_chinese_characters(bench, term, short):
+    """With fewer it is found everywhere."""
+    version = bench.version(2)
+    guide = replace(version.guides[0], terms=(term,))
+    draft = replace(version, guides=(guide, *version.guides[1:]))
+    found = [one.what for one in lint_machine_made(version, draft)]
+    assert found == ([f"{term!r} is too short to tell anything"] if short else [])
+
+
+def test_a_guide_of_just_the_most_bytes_is_clean(bench):
+    """One byte more is refused."""
+    version = bench.version(2)
+
+    def drafted(letters):
+        guide = replace(version.guides[0], definition="x" * letters)
+        return guide, replace(version, guides=(guide, *version.guides[1:]))
+
+    guide, _ = drafted(1)
+    letters = 1 + MOST_BYTES - len(dump_guides((guide,)).encode("utf-8"))
+    assert lint_machine_made(version, drafted(letters)[1]) == ()
+    (found,) = lint_machine_made(version, drafted(letters + 1)[1])
+    assert "takes 4,097 bytes, and 4,096 are the most" in found.what
 
 
 def test_lint_tells_it_of_an_optimizers_draft_alone(bench):

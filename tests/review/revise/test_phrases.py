@@ -11,6 +11,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
+from loop.review.revise import phrases
 from loop.review.revise.draft_files import beside
 from loop.review.revise.phrases import (
     GuidePart,
@@ -195,6 +196,17 @@ def test_a_phrase_that_is_none_is_refused(setting, store, phrase, why):
     with pytest.raises(DataError, match=why) as refused:
         suggest(setting, store, phrase)
     assert "fluid" not in str(refused.value)
+
+
+def test_a_phrase_and_a_cohort_of_just_the_most_are_tried(setting, store, monkeypatch):
+    """Spaces do not count as they were typed; one case more is refused."""
+    assert len(suggest(setting, store, f"  {'w' * 149}   {'w' * 150} ").parts) == 7
+    cases = len(read_cohort(setting.workspace, "dev").cases)
+    monkeypatch.setattr(phrases, "MOST_CASES", cases)
+    assert len(suggest(setting, store, "fluid layers").parts) == 7
+    monkeypatch.setattr(phrases, "MOST_CASES", cases - 1)
+    with pytest.raises(DataError, match=rf"{cases} cases; .* up to {cases - 1}\."):
+        suggest(setting, store, "fluid layers")
 
 
 def test_a_label_without_a_guide_is_refused(setting, store):

@@ -26,7 +26,14 @@ from loop.review.revise.edit import (
     restore_tried,
 )
 from loop.review.revise.run_check import Examination
-from loop.review.revise.tries import MOST_WORDINGS, count_tries, list_tries, note_try
+from loop.review.revise.tries import (
+    MOST_WORDINGS,
+    count_tries,
+    find_wording,
+    list_tries,
+    note_try,
+    note_wordings,
+)
 from loop.review.revise.tryout import (
     TryRequest,
     try_case,
@@ -558,6 +565,17 @@ def test_only_the_last_wordings_are_kept_and_only_one_is_meant(setting, store, d
         with pytest.raises(DataError, match="no try of tiny@draft:"):
             restore_tried(place, draft.ref, unknown, who)
     assert restore_tried(place, draft.ref, tried[2], who).draft.digest == tried[2]
+
+
+def test_four_characters_are_enough_where_they_mean_one_wording(setting, draft):
+    """Of two that begin alike neither is taken."""
+    place, who, beginning = setting.workspace, setting.editor, draft.digest[:4]
+    note_try(place, draft, ("f2",), "rules", who)
+    assert find_wording(place, draft, beginning).system == draft.system
+    note_wordings(place, draft, {f"{beginning}x": ("f3",)}, "rules", who)
+    with pytest.raises(DataError, match="several tries of tiny@draft:"):
+        find_wording(place, draft, beginning)
+    assert find_wording(place, draft, draft.digest[:5]).user == draft.user
 
 
 def test_an_old_wording_meets_the_frozen_blocks(setting, store, draft, monkeypatch):
