@@ -129,10 +129,10 @@ def say_import_dry_run(
 def _say_replaced(replaced: Mapping[str, object]) -> None:
     numbers = replaced["references"]
     versions = [f"v{number}" for number in numbers] if isinstance(numbers, list) else []
-    known = replaced["cases"] is not None
+    cases = replaced["cases"]
     held = [
-        counted(replaced["cases"], "case")
-        if known
+        counted(cases, "case")
+        if isinstance(cases, int)
         else "a cohort whose file is damaged",
         f"references {', '.join(versions) or 'none'}",
         *(["readers' votes"] if replaced["votes"] else []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def counted(number: object, one: str, many: str = "") -> str:
+def counted(number: float | None, one: str, many: str = "") -> str:
     """Return a number with its noun; empty where the number is not known.
 
     Examples
@@ -11,6 +11,6 @@ def counted(number: object, one: str, many: str = "") -> str:
     >>> counted(1, "case"), counted(1500, "case"), counted(None, "case")
     ('1 case', '1,500 cases', '')
     """
-    if not isinstance(number, int | float):
+    if number is None:
         return ""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"

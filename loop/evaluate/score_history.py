@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import GENESIS, LedgerEntry, entry_hash, read_ledger
-from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.documents.tables import format_rows
@@ -114,7 +113,7 @@ class VersionScore:
         return (
             f"{self.engine or 'engine not recorded'}{served}, uncertain answers "
             f"{self.policy.value}, reference {self.reference}"
-            + "".join(f", {counted(number, 'case')}" for number in cases)
+            + "".join(f", {number} cases" for number in cases)
         )
 
     @property

@@ -805,7 +805,9 @@ def test_what_the_command_names_goes_before_what_a_release_was_asked_with(
     assert done.exit_code == 0, done.output
     assert read_manifest_of(out).plan.parameters["max_tokens"] == 77
     other = run_cli(*asked)
-    assert other.exit_code == 1 and "another parameters" in str(other.exception)
+    assert other.exit_code == 1 and "another setting of the engine" in str(
+        other.exception
+    )
 
 
 @pytest.mark.parametrize("field", ["workers", "rows"])

@@ -158,7 +158,7 @@ def cohort_section(facts: ReleaseFacts) -> DocumentSection:
     )
 
 
-def _patients(known: object) -> str:
+def _patients(known: int | None) -> str:
     """Return whether patients are known, or for how many cases."""
     if isinstance(known, bool) or known is None:
         return "patients known" if known else "patients not known"
