@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
+import pandas as pd
 
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import quoted
@@ -334,8 +335,8 @@ def _texts(given: object, what: str) -> list[str | None]:
 
 def _text(completion: object, where: str) -> str | None:
     """Return the text of a completion: itself, or the content of its last message."""
-    if completion is None or completion != completion:
-        # NaN is how a table of references writes that there is none.
+    if completion is None or completion is pd.NA or completion != completion:
+        # NaN and NA are how a table of references writes that there is none.
         return None
     if isinstance(completion, str):
         return completion

@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from loop.core.errors import DataError
@@ -177,7 +178,8 @@ def test_what_is_not_there_says_nothing(extractor):
     calls = [{"role": "assistant", "tool_calls": []}]
     part = [{"role": "assistant", "content": [{"type": "text"}]}]
     assert reward([calls, part], [REFERENCE] * 2) == [0.0, 0.0]
-    assert reward([REFERENCE], [float("nan")]) == [None]
+    for missing in (None, float("nan"), pd.NA, pd.NaT):
+        assert reward([REFERENCE], [missing]) == [None]
     assert reward(iter([REFERENCE]), iter([REFERENCE])) == [1.0]
 
 
