@@ -139,7 +139,7 @@ def test_failures_hold_no_text_unless_asked(study):
     one = study.failures(label=bare["label"].iloc[0], text="evidence")
     assert set(one["label"]) == {bare["label"].iloc[0]}
     assert one["evidence"].map(type).eq(str).all()
-    with pytest.raises(ValueError, match="is not a valid FailureKind"):
+    with pytest.raises(ValueError, match="kind must be one of false_positive"):
         study.failures(kind="wrong")
 
 

@@ -467,11 +467,15 @@ def test_a_statement_says_what_the_facts_say_and_no_more(tmp_path):
 
     assert told().holds
     for key in expected:
-        assert f"the statement's {key} is not that" in told(**{key: "another"}).what
+        assert (
+            f"the statement and release.json differ in {key}"
+            in told(**{key: "another"}).what
+        )
     flags = [key for key, value in expected.items() if isinstance(value, bool)]
     assert flags
     for key in flags:
-        assert f"the statement's {key}" in told(**{key: int(expected[key])}).what
+        found = told(**{key: int(expected[key])}).what
+        assert f"the statement and release.json differ in {key}" in found
     assert "says things that" in told(further=1).what
 
 

@@ -182,12 +182,12 @@ def test_findings_that_a_rater_added_may_be_missing(tmp_path):
 
 def test_a_case_or_rater_that_stands_twice_is_refused(tmp_path):
     """Which of the two is right cannot be known."""
-    with pytest.raises(DataError, match="case one appears twice"):
+    with pytest.raises(DataError, match="case 'one' appears twice"):
         read_radpref(write_folder(tmp_path / "a", [CASES[1]] * 2, {1: ANN}))
     folder = write_folder(tmp_path / "b", CASES, {1: ANN, 2: BEN})
     data = json.loads((folder / "radiologist_2.json").read_text())
     (folder / "radiologist_2.json").write_text(json.dumps({**data, "user_id": 1}))
-    with pytest.raises(DataError, match="two files hold the ratings of user 1"):
+    with pytest.raises(DataError, match="two files hold the ratings of user '1'"):
         read_radpref(folder)
 
 
