@@ -91,7 +91,7 @@ def lint_exemplars(rows: Iterable[ExemplarCoverage], cohort: str) -> list[Findin
 def _wanting(row: ExemplarCoverage, cohort: str) -> str:
     """Return what a label's exemplars lack, in words; empty if nothing."""
     total = row.present + row.alike
-    made = f"{counted(total, 'exemplar')}"
+    made = counted(total, "exemplar")
     if total >= row.wanted:
         if not row.alike:
             return f"{made}, none that only looks like it"

@@ -362,7 +362,7 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
     """Check a share that has reached `target` by the limit over patients as well."""
     if limit is None or (limit.low is not None and limit.low >= target):
         return Gate(verdict=GateVerdict.PASS)
-    over = f"{counted(limit.patients, 'patient')}"
+    over = counted(limit.patients, "patient")
     if limit.low is None:
         return _insufficient(
             f"{what}: its limit over {over} is not estimable", _PATIENTS

@@ -341,7 +341,7 @@ class _Short:
         if not (positives or negatives or cases):
             return ""
         if not (positives or negatives):
-            return f"{counted(cases, 'more case')}"
+            return counted(cases, "more case")
         chosen = _chosen(positives, negatives, cases)
         random = [
             cases_for_positives(positives, have.positives, have.cases),

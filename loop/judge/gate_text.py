@@ -49,7 +49,7 @@ def judge_gate_row(check: JudgeCheck) -> JudgeGateRow:
 def judge_gate_notes(gate: JudgeGate) -> tuple[str, ...]:
     """Return the verdict, what it rests on, and what is suspicious, as sentences."""
     verdicts = describe_verdicts(one.verdict for one in gate.checks)
-    raters = f"{counted(gate.raters, 'rater')}"
+    raters = counted(gate.raters, "rater")
     return (
         f"The judge's gate is {gate.verdict}: {verdicts}.",
         f"{count(gate.used)} of {count(gate.pairs)} pairs have a score and a rating; "

@@ -313,7 +313,7 @@ class SearchReport:
             return f"no better prompt found{why}"
         if not self.drafts:
             return "a better prompt was found; no draft: this is a study"
-        return f"{counted(len(self.drafts), 'draft')}"
+        return counted(len(self.drafts), "draft")
 
     @property
     def data(self) -> dict[str, Any]:

@@ -386,13 +386,21 @@ def _find_missing(
 
 def _check_sample(out: Path, size: CorpusSize) -> None:
     """Refuse rows that were added since a sample was drawn: it would be of no use."""
+    path = out / SAMPLE
     try:
-        sample = json.loads((out / SAMPLE).read_bytes())
-    except (OSError, ValueError):
+        sample = json.loads(path.read_bytes())
+    except FileNotFoundError:
         return
-    if isinstance(sample, dict) and sample.get("source_digest") != size.digest:
+    except (OSError, ValueError):
+        sample = None
+    if not isinstance(sample, dict):
         raise DataError(
-            f"{out / SAMPLE} is of a sample that was drawn when the source had other "
+            f"{path} cannot be read as a sample that was drawn for readers. Restore "
+            "it, or remove it if nobody reads the sample."
+        )
+    if sample.get("source_digest") != size.digest:
+        raise DataError(
+            f"{path} is of a sample that was drawn when the source had other "
             "rows. With these rows, --report could no longer use what readers say of "
             "it. Annotate them into a new folder, or remove the file if nobody reads "
             "the sample."

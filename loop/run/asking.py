@@ -355,7 +355,7 @@ def hold_engine(
     if name.partition(":")[0] == "replay":
         raise EngineError(
             f"{name} gives the answers of one run again and cannot answer anything "
-            "else. Name an engine that answers anew."
+            "else. Name an engine that gives new answers."
         )
     with ExitStack() as stack:
         chosen = choose_engine(workspace, name, asking or EngineOptions(), task=task)

@@ -534,8 +534,8 @@ def check_way(engine: str, *, repeats: int = 1, batch: bool = False) -> None:
         raise ValueError(f"repeats must be >= 1, got {repeats}")
     if repeats > 1 and scheme == "replay":
         raise ValueError(
-            "a replay gives the same answers again: repeats need an engine that "
-            "answers anew"
+            "a replay gives the same answers each time: repeats need an engine that "
+            "gives new answers"
         )
     if batch and scheme != "vllm":
         raise ValueError(f"a batch needs an engine vllm:MODEL, got {scheme!r}")

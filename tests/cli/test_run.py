@@ -176,7 +176,7 @@ def test_repeats_are_runs_of_their_own(app, cohort):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--engine", "replay:latest", "--repeats", "2"], "answers anew"),
+        (["--engine", "replay:latest", "--repeats", "2"], "gives new answers"),
         (["--batch"], "vllm:MODEL"),
         (["--temperature", "-1"], "temperature"),
         (["--temperature", "inf"], "temperature"),

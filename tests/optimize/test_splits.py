@@ -85,7 +85,7 @@ def test_as_many_units_as_parts_are_dealt_one_each():
 
 @pytest.mark.parametrize("repeats", [1, FOLDS, FOLDS + 1, 2 * FOLDS + 3])
 def test_there_are_as_many_splits_as_are_asked_for(scene, repeats):
-    """The first ones are the same, however many follow; a new round deals anew."""
+    """The first ones are the same, however many follow; a new round deals again."""
     truth, units = scene
     ids = [str(n) for n in range(150)]
     splits = split_cases(truth, units, repeats=repeats)

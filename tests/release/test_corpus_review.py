@@ -311,6 +311,18 @@ def test_rows_are_not_added_once_a_sample_was_drawn(annotated, workspace, tmp_pa
     assert annotate(more, folder, rows=100).manifest.rows == 500
 
 
+def test_rows_are_not_added_where_the_sample_cannot_be_read(annotated, tmp_path):
+    """It may be of other rows, and readers may be at work on it."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 50)
+    for damaged in (b'{"source_digest": "', b"[]", b"\xff"):
+        (folder / SAMPLE).write_bytes(damaged)
+        with pytest.raises(
+            DataError, match=r"cannot be read as a sample .* Restore it"
+        ):
+            annotate(source, folder)
+
+
 def test_equal_chances_give_the_limits_of_clopper_and_pearson():
     """And chances of 1 none."""
     hits = np.arange(40) < 13

@@ -354,7 +354,7 @@ def test_a_held_engine_is_opened_once_for_several_runs(workspace, cohort):
 def test_a_replay_cannot_be_held(workspace, cohort):
     """It answers the prompt of one run, and a revision asks two."""
     with (
-        pytest.raises(EngineError, match="answers anew"),
+        pytest.raises(EngineError, match="gives new answers"),
         hold_engine(workspace, "replay:latest"),
     ):
         pass

@@ -349,7 +349,7 @@ def test_a_version_that_does_not_exist_says_how_to_name_one(workspace):
 
 def test_engines_that_cannot_answer_new_texts_are_refused(workspace):
     """A replay knows the texts of one run; an unknown engine knows none."""
-    with pytest.raises(EngineError, match="Name an engine that answers anew"):
+    with pytest.raises(EngineError, match="Name an engine that gives new answers"):
         Extractor.open(workspace, "extractor@v1", "replay:latest")
     with pytest.raises(UnknownEngineError, match="no engine 'guess'"):
         Extractor.open(workspace, "extractor@v1", "guess")

@@ -303,9 +303,7 @@ def _verdicts(entry: LedgerEntry) -> Iterator[str]:
     if isinstance(verdicts, list) and verdicts:
         by = (f"{role} {n}" for role, n in read_verdict_roles(entry.payload).items())
         roles = ", ".join(by)
-        yield (
-            f"{counted(len(verdicts), 'verdict')}" + (f" ({roles})" if roles else "")
-        )
+        yield (counted(len(verdicts), "verdict") + (f" ({roles})" if roles else ""))
 
 
 def _checked(payload: Mapping[str, Any]) -> Iterator[str]:

@@ -40,7 +40,7 @@ SHORTEST: Final = 3
 
 _CHECK: Final = "machine-made"
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]+")
-"""Letters of a word but Chinese ones, which stand beside others, as in "CT检查"."""
+"""Letters of a word, without Chinese ones: they may follow others, as in "CT检查"."""
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 

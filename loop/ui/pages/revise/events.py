@@ -239,7 +239,7 @@ def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     new = f"{cohort}:ref{done.reference}" if done.reference else "The newest reference"
     said = success_message(
         f"{new} says what {counted(done.corrections, 'judged label')} should be. "
-        "Numbers are on it from now on, and checks made before have to be made again.",
+        "Numbers are on it from now on, and earlier checks must be run again.",
         "Reference corrected",
     )
     ref = find_draft_open(visit, prompt, cohort)
