@@ -320,7 +320,7 @@ def test_rows_are_not_added_where_the_sample_cannot_be_read(annotated, tmp_path)
         with pytest.raises(
             DataError, match=r"cannot be read as a sample .* Restore it"
         ):
-            annotate(source, folder)
+            annotate(source, folder, rows=100)
 
 
 def test_equal_chances_give_the_limits_of_clopper_and_pearson():
