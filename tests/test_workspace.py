@@ -329,7 +329,7 @@ def test_without_a_workspace_it_says_how_to_make_one(tmp_path, monkeypatch):
         ({"prompt": "extractor", "repeats": 0}, "repeats must be >= 1, got 0"),
         (
             {"prompt": "extractor", "engine": "replay:latest", "repeats": 2},
-            "same answers again",
+            "same answers each time",
         ),
         (
             {"prompt": "extractor", "asking": EngineOptions(batch=True)},
