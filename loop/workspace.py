@@ -23,6 +23,7 @@ from loop.core.safe_text import unshielded
 from loop.core.yaml_files import dump_yaml
 from loop.documents.templates import template_folder
 from loop.engines.base import masked
+from loop.evaluate.ceiling import Ceiling, read_ceiling
 from loop.evaluate.compare import Comparison, compare_runs
 from loop.evaluate.documents import render_csv, render_html
 from loop.evaluate.evaluation import evaluate_run
@@ -535,6 +536,19 @@ class Workspace:
             uncertain_is_category=uncertain == "category",
             resamples=resamples,
         )
+
+    def ceiling(self, cohort: str, run: str = "latest") -> Ceiling:
+        """Return a run beside the readers of a cohort, as ``agreement --against`` does.
+
+        Raises
+        ------
+        SealedError
+            The cohort is a holdout.
+        DataError
+            There is no such run or it is on another cohort, or the cohort has votes of
+            fewer than two readers.
+        """
+        return read_ceiling(self.paths, cohort, run)
 
     # Prompts.
 

@@ -4,12 +4,17 @@ As a plugin of pytest it runs the chosen tests only and keeps the name of the la
 ``-x`` that is the one that failed, or that was running when time was up. Where it is
 told to, it lets tests find no Chromium, and they are skipped.
 
-As a script it imports what tests need from other packages, once. Then it reads one JSON
-object a line, runs pytest for it in a fork, and answers with the exit code, or null
-where the time was up. What is tested is imported in the fork, from the folder given.
+As a script it reads one JSON object a line, runs tests for it in a fork, and answers
+with the exit code, or null where the time was up. Without an argument it has imported
+only what tests need from other packages, and pytest is run in the fork: what is tested
+is imported there, from the folder given. With a folder as argument all of its tests are
+collected first, once. A fork then gives functions the code of another text of their
+module, and runs the tests as they are.
 """
 
+import faulthandler
 import gc
+import inspect
 import json
 import os
 import shutil
@@ -17,9 +22,11 @@ import signal
 import sys
 import time
 import traceback
-from contextlib import redirect_stdout, suppress
+from collections import defaultdict
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import CodeType, FunctionType
 
 KEPT, CHOSEN, ALONE = "LAST_TEST", "CHOSEN_TESTS", "NO_BROWSER"
 """Variables: the file to keep it in; the file of chosen tests; set for no browser."""
@@ -32,8 +39,15 @@ PACKAGES = (
 )  # fmt: skip
 """What takes long to import; none has to be there."""
 
+PLUGINS = ("-p", "no:cacheprovider", "-p", "tests.mutant_tests")
 EARLY = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """What pytest says of plugins that the server imported before, is no error."""
+
+TEST_LIMIT_S = 120
+"""The slowest test takes 25 seconds, most take hundredths of one."""
+
+NOT_EXCHANGED = 70
+"""What a fork ends with where a function that differs is none that was imported."""
 
 _which = shutil.which
 
@@ -70,20 +84,43 @@ def _find_other(name, *args, **options):
     return None if str(name).startswith("chrom") else _which(name, *args, **options)
 
 
-def serve():
-    """Run the tests of each line of standard input in a fork, one line at a time."""
-    with redirect_stdout(sys.stderr):
-        for name in PACKAGES:
-            with suppress(ImportError):
-                import_module(name)
-        import_module("pytest").main(["--version"])
-    gc.freeze()
-    for line in sys.stdin:
-        asked = json.loads(line)
-        child = os.fork()
-        if not child:
-            _test(asked)
-        print(json.dumps(_wait(child, asked["limit_s"])), flush=True)
+class Requests:
+    """What is asked of this process, each answered by a fork.
+
+    They come on standard input and are answered on standard output, which nothing else
+    may use.
+    """
+
+    def __init__(self):
+        self._asked, self._answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(self._nothing, 0)
+        os.dup2(2, 1)
+
+    def serve(self, work):
+        """Let a fork do `work` with each request; what `work` returns is its code."""
+        gc.freeze()
+        for line in self._asked:
+            asked = json.loads(line)
+            child = os.fork()
+            if not child:
+                self._work(work, asked)
+            code = _wait(child, asked["limit_s"])
+            print(json.dumps(code), file=self._answers, flush=True)
+
+    def _work(self, work, asked):
+        """Do it in a session of its own, and end."""
+        code = 1
+        try:
+            os.setsid()
+            errors = os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            for number, opened in enumerate((self._nothing, errors, errors)):
+                os.dup2(opened, number)
+            code = work(asked)
+        except BaseException:  # noqa: BLE001 - nothing is above it
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _wait(child, limit_s):
@@ -101,24 +138,96 @@ def _wait(child, limit_s):
     return os.waitstatus_to_exitcode(status)
 
 
-def _test(asked):
-    """Run pytest in a session of its own, and end."""
-    os.setsid()
+def run_pytest(asked):
+    """Run pytest in a tree of which nothing was imported yet."""
     os.chdir(asked["tree"])
     sys.path[:0] = [asked["tree"]]
-    nothing = os.open(os.devnull, os.O_RDWR)
-    errors = os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for number, opened in enumerate((nothing, nothing, errors)):
-        os.dup2(opened, number)
-    sys.stdin, sys.stdout = sys.__stdin__, sys.__stdout__
-    code = 1
-    try:
-        code = import_module("pytest").main([*asked["arguments"], *EARLY])
-    except BaseException:  # noqa: BLE001 - nothing is above it
-        traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(code)
+    return import_module("pytest").main([*asked["arguments"], *EARLY])
+
+
+class Collected:
+    """The plugin of a pytest that collects all tests and then serves some of them."""
+
+    def __init__(self, requests):
+        self._requests = requests
+        self._tests, self._session = {}, None
+
+    def pytest_runtestloop(self, session):
+        """Serve in place of running all."""
+        self._session = session
+        self._tests = {item.nodeid: item for item in session.items}
+        self._requests.serve(self._run)
+        return True
+
+    def _run(self, asked):
+        """Run tests until one fails; NOT_EXCHANGED where a function was not found."""
+        if asked["change"] and not exchange(**asked["change"]):
+            return NOT_EXCHANGED
+        chosen = [self._tests[name] for name in asked["tests"] if name in self._tests]
+        for item, after in zip(chosen, [*chosen[1:], None], strict=True):
+            faulthandler.dump_traceback_later(TEST_LIMIT_S, exit=True, file=2)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if self._session.testsfailed:
+                return 1
+        return 0
+
+
+def exchange(path, before, after):
+    """Give the functions of a module the code they have in another text of it.
+
+    Return whether each function that differs was found. What was made at import, such
+    as the value of a default, stays: the two texts may differ within functions only.
+    """
+    old, new = (_find_code(compile(text, path, "exec")) for text in (before, after))
+    functions = defaultdict(list)
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == path:
+            functions[one.__code__].append(one)
+    for name, code in old.items():
+        if code == new.get(name, code):
+            continue
+        try:
+            for function in functions[code]:
+                function.__code__ = new[name]
+        except ValueError:
+            # The other code has more or fewer variables of what is around it.
+            return False
+        if not functions[code] and "<locals>" not in code.co_qualname:
+            return False
+    return True
+
+
+def _find_code(module):
+    """Return the code of each function of a module by name and number of that name."""
+    found, inner = {}, [module]
+    while inner:
+        code = inner.pop()
+        inside = [one for one in code.co_consts if isinstance(one, CodeType)]
+        inner += inside
+        for one in inside:
+            number = sum(name == one.co_qualname for name, _ in found)
+            found[one.co_qualname, number] = one
+    return {
+        name: code
+        for name, code in found.items()
+        if code.co_flags & inspect.CO_OPTIMIZED
+    }
+
+
+def main(folder=None):
+    """Serve what is asked until there is nothing more."""
+    requests = Requests()
+    if folder is None:
+        for name in PACKAGES:
+            with suppress(ImportError):
+                import_module(name)
+        import_module("pytest").main(["--version"])
+        requests.serve(run_pytest)
+        return
+    os.chdir(folder)
+    arguments = ["--capture=sys", *PLUGINS, "tests"]
+    import_module("pytest").main(arguments, plugins=[Collected(requests)])
 
 
 if __name__ == "__main__":
-    serve()
+    main(*sys.argv[1:])

@@ -12,6 +12,9 @@ FILE's::
 
 Where only tests were added since, those are run with ``--cov-append``.
 
+A change within a function that nothing calls at import is made in a process that has
+imported everything, which is quick; any other in a copy of the tree.
+
 Each mutant meets the tests that execute the changed statement: those of its module's
 own file, then at most `ELSEWHERE` others of its room and as many of other rooms, spread
 over files.
@@ -60,8 +63,7 @@ from tests import mutant_tests
 
 ROOT = Path(__file__).parent.parent
 LIMIT_S = 3600
-TEST_LIMIT_S = 120
-"""The slowest test takes 25 seconds, most take hundredths of one."""
+NOT_EXCHANGED = "not exchanged"
 
 ELSEWHERE = 120
 """How many tests of its room, and of other rooms, are run beside a module's own."""
@@ -179,30 +181,55 @@ class Unchanged:
         self.tree, self.noise = tree, set()
         self._passed, self._lock = {}, Lock()
 
-    def passes(self, tests):
+    def passes(self, tests, imported):
         """Return whether tests pass without any change; one that does not is noise."""
+        asked = tests, imported
         with self._lock:
-            if tests not in self._passed:
-                self._passed[tests] = self.tree.test(tests)[0] == "survived"
-                if not self._passed[tests] and len(tests) == 1 and "::" in tests[0]:
+            if asked not in self._passed:
+                end, _ = self.tree.test(tests, (Path(), "", "") if imported else None)
+                self._passed[asked] = end == "survived"
+                if not self._passed[asked] and len(tests) == 1 and "::" in tests[0]:
                     self.noise |= {*tests}
-            return self._passed[tests]
+            return self._passed[asked]
 
 
 def judge(tree, mutant, text, unchanged, reach):
     """Return what the tests make of a mutant, in a copy of the tree, and which did."""
     stages = reach.choose(mutant, text)
+    before = (ROOT / mutant.path).read_text("utf-8")
+    change = mutant.path, before, text
+    if not stages:
+        return "not covered", ""
+    if _outside(before) == _outside(text) and not reach.at_import(*change):
+        end, test = _meet(tree, stages, unchanged, change)
+        if end != NOT_EXCHANGED:
+            return end, test
     with tree.changed(mutant.path, text):
-        for tests in (*stages, (SOURCE,)):
-            while True:
-                ended, last = tree.test(tests, without=unchanged.noise)
-                if ended == "survived":
-                    break
-                if unchanged.passes(last or tests):
-                    return ended, " ".join(last or tests)
-                if not last:
-                    return "undecided", " ".join(tests)
-        return "survived" if stages else "not covered", ""
+        return _meet(tree, (*stages, (SOURCE,)), unchanged)
+
+
+def _meet(tree, stages, unchanged, change=None):
+    for tests in stages:
+        while True:
+            ended, last = tree.test(tests, change, without=unchanged.noise)
+            if ended == NOT_EXCHANGED:
+                return NOT_EXCHANGED, ""
+            if ended == "survived":
+                break
+            if unchanged.passes(last or tests, bool(change)):
+                return ended, " ".join(last or tests)
+            if not last:
+                return "undecided", " ".join(tests)
+    return "survived", ""
+
+
+def _outside(source):
+    """Return what a module does at import: its tree without what functions do."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = []
+    return ast.dump(tree)
 
 
 class Reach:
@@ -224,6 +251,11 @@ class Reach:
                 name = self._names.get(path, "")
                 self._known[path] = self._data.contexts_by_lineno(name)
             return self._known[path]
+
+    def at_import(self, path, before, text):
+        """Return whether something executes what differs before any test begins."""
+        contexts = self._module(path)
+        return any("" in contexts.get(line, ()) for line in changed_lines(before, text))
 
     def choose(self, mutant, text):
         """Return tests of the module's file, of its room and of others; some or none.
@@ -302,29 +334,37 @@ def spread(tiers):
 
 
 class Tree:
-    """A copy of the project, and the process that forks what tests it."""
+    """A copy of the project, and the processes that fork what tests it."""
 
     def __init__(self, path):
         self.path = path
         self._errors = path.with_suffix(".err")
         self._kept, self._chosen = path.with_suffix(".last"), path.with_suffix(".tests")
         self._changes = count(int(path.stat().st_mtime))
-        variables = {"PYTHONPATH": str(path), "PYTEST_ADDOPTS": ""}
-        variables |= {mutant_tests.KEPT: str(self._kept), mutant_tests.ALONE: "yes"}
-        variables |= {mutant_tests.CHOSEN: str(self._chosen)}
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", mutant_tests.__file__],
-            env=os.environ | variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self._servers = {}
+
+    def _server(self, *folder):
+        """Return the process that collected the tests of a folder, or no tests yet."""
+        if folder not in self._servers:
+            variables = {"PYTHONPATH": str(self.path), "PYTEST_ADDOPTS": ""}
+            variables |= {mutant_tests.KEPT: str(self._kept), mutant_tests.ALONE: "yes"}
+            if not folder:
+                variables |= {mutant_tests.CHOSEN: str(self._chosen)}
+            self._servers[folder] = subprocess.Popen(
+                [sys.executable, "-P", mutant_tests.__file__, *folder],
+                env=os.environ | variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        return self._servers[folder]
 
     def close(self):
-        """End the process."""
-        self._server.stdin.close()
-        self._server.wait()
+        """End the processes."""
+        for server in self._servers.values():
+            server.stdin.close()
+            server.wait()
 
     @contextmanager
     def changed(self, path, text):
@@ -341,21 +381,35 @@ class Tree:
             if value is text:
                 yield
 
-    def test(self, tests, without=()):
-        """Return what came of tests and, where one failed or did not end, which."""
+    def test(self, tests, change=None, without=()):
+        """Return what came of tests and, where one failed or did not end, which.
+
+        With a change, a path and the texts of the module before and after, it is made
+        within functions of what was imported; NOT_EXCHANGED comes back where it cannot.
+        """
         self._kept.write_text("", "utf-8")
-        left_out = [f"-{test}" for test in tuple(without)]
-        self._chosen.write_text("\n".join([*tests, *left_out]), "utf-8")
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "tests.mutant_tests"]
-        arguments += ["-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
-        arguments += ["-o", "faulthandler_exit_on_timeout=true"]
-        arguments += dict.fromkeys(test.partition("::")[0] for test in tests)
-        asked = {"tree": str(self.path), "errors": str(self._errors)}
-        asked |= {"arguments": arguments, "limit_s": LIMIT_S}
-        self._server.stdin.write(json.dumps(asked) + "\n")
-        self._server.stdin.flush()
-        code = json.loads(self._server.stdout.readline())
+        asked = {"errors": str(self._errors), "limit_s": LIMIT_S}
+        if change:
+            server = self._server(str(self.path))
+            path, before, after = change
+            about = {"path": str(self.path / path), "before": before, "after": after}
+            asked |= {"change": about}
+            asked |= {"tests": [test for test in tests if test not in {*without}]}
+        else:
+            server = self._server()
+            left_out = [f"-{test}" for test in tuple(without)]
+            self._chosen.write_text("\n".join([*tests, *left_out]), "utf-8")
+            limit = f"faulthandler_timeout={mutant_tests.TEST_LIMIT_S}"
+            arguments = ["-x", "-q", *mutant_tests.PLUGINS, "-o", limit]
+            arguments += ["-o", "faulthandler_exit_on_timeout=true"]
+            arguments += dict.fromkeys(test.partition("::")[0] for test in tests)
+            asked |= {"tree": str(self.path), "arguments": arguments}
+        server.stdin.write(json.dumps(asked) + "\n")
+        server.stdin.flush()
+        code = json.loads(server.stdout.readline())
         late = code is None or b"Timeout (" in self._errors.read_bytes()
+        if code == mutant_tests.NOT_EXCHANGED:
+            return NOT_EXCHANGED, ()
         # 0: all pass; 5: there is none. All else is a failure, of an import too.
         if code in (0, 5):
             return "survived", ()

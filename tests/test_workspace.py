@@ -392,6 +392,15 @@ def test_agreement_and_plan_are_those_of_the_command_line(study, tmp_path):
     file = tmp_path / "agreement.csv"
     shown(study, "agreement", "dev", "--resamples", "100", "--csv", str(file))
     assert agreement_table(report).encode() == file.read_bytes()
+    said = shown(study, "agreement", "dev", "--against", "latest", "--json")
+    beside, ceiling = json.loads(said)["against"], study.ceiling("dev")
+    assert beside["run"] == ceiling.run
+    assert [row["label"] for row in beside["labels"]] == [
+        row.label for row in ceiling.labels
+    ]
+    assert beside["pooled"]["kappa"]["difference"] == (
+        ceiling.pooled.kappa.difference._asdict()
+    )
     made = study.plan("extractor", cohort="dev")
     said = json.loads(shown(study, "plan", "extractor", "-c", "dev", "--json"))
     assert plan_data(made) == said

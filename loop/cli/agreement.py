@@ -21,18 +21,15 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.nouns import counted
-from loop.core.paths import WorkspacePaths
 from loop.evaluate.ceiling import (
     Ceiling,
     CeilingRow,
     ReaderModelMeasure,
-    measure_ceiling,
+    read_ceiling,
 )
-from loop.evaluate.inputs import read_inputs
-from loop.labels.ballots import Votes, read_cohort_votes
+from loop.labels.ballots import read_cohort_votes
 from loop.labels.cohort import read_cohort, read_record
 from loop.labels.reader_agreement import (
     AgreementReport,
@@ -97,9 +94,9 @@ def agreement(
         if csv is not None:
             write_atomic(csv, agreement_table(report))
             note(f"wrote {csv}")
-        beside = _measure_beside(place, votes, cohort, against) if against else None
-    if beside:
-        note_part(place, beside[1])
+        ceiling = read_ceiling(place, cohort, against) if against else None
+    if ceiling:
+        note_part(place, ceiling.run)
     if read_record(place, cohort).samples:
         kept = read_reference(place, cohort).sample
         if kept is not None:
@@ -110,19 +107,19 @@ def agreement(
             )
     if as_json:
         data = _as_data(report)
-        print_json({**data, "against": ceiling_data(*beside)} if beside else data)
+        print_json({**data, "against": _ceiling_data(ceiling)} if ceiling else data)
         return
     _print(report, pairs=pairs)
-    if beside:
+    if ceiling:
         say()
-        say_ceiling(*beside)
+        _print_ceiling(ceiling)
 
 
-def say_ceiling(ceiling: Ceiling, run_id: str) -> None:
+def _print_ceiling(ceiling: Ceiling) -> None:
     """Print the mean reader, the model and the difference, label by label."""
     print_table(
         [
-            f"run {run_id}",
+            f"run {ceiling.run}",
             "n",
             "ties",
             "no answer",
@@ -172,11 +169,10 @@ def _signed(estimate: Estimate) -> str:
     return f"{estimate.value:+.3f} ({estimate.low:+.3f} to {estimate.high:+.3f})"
 
 
-def ceiling_data(ceiling: Ceiling, run_id: str) -> dict[str, Any]:
+def _ceiling_data(ceiling: Ceiling) -> dict[str, Any]:
     """Return `ceiling` for ``--json``."""
     return {
         **asdict(ceiling),
-        "run": run_id,
         "pooled": _row_data(ceiling.pooled),
         "labels": [_row_data(row) for row in ceiling.labels],
         "warnings": list(ceiling.warnings),
@@ -201,26 +197,6 @@ def _beside_data(measure: ReaderModelMeasure) -> dict[str, Any]:
         "model": measure.model._asdict(),
         "difference": measure.difference._asdict(),
     }
-
-
-def _measure_beside(
-    place: WorkspacePaths, votes: Votes, cohort: str, run: str
-) -> tuple[Ceiling, str]:
-    """Return a run beside the readers of `cohort`, and its id."""
-    inputs = read_inputs(place, run)
-    if inputs.cohort.name != cohort:
-        raise DataError(
-            f"run {inputs.run.run_id} is on cohort {inputs.cohort.name!r}, not on "
-            f"{cohort!r}. Name a run on {cohort!r}."
-        )
-    found = measure_ceiling(
-        inputs.pairs,
-        votes,
-        inputs.taxonomy,
-        policy=inputs.protocol.policy,
-        patients=inputs.patients,
-    )
-    return found, inputs.run.run_id
 
 
 def _print(report: AgreementReport, *, pairs: bool) -> None:

@@ -10,19 +10,22 @@ hedges is judged alike. In a panel it is no vote for either side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
+from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import resampling_units
-from loop.labels.ballots import Votes
+from loop.labels.ballots import Votes, read_cohort_votes
+from loop.labels.cohort import read_cohort
 from loop.labels.reader_agreement import POOLED
-from loop.labels.taxonomy import Taxonomy
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.stats.confusion import EXCLUDED, divide, kappas, pair_indicators
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import bootstrap, to_estimate
@@ -96,6 +99,8 @@ class Ceiling:
     """All labels together, cases resampled as wholes."""
 
     labels: tuple[CeilingRow, ...]
+    run: str = ""
+    """Id of the run that answered; empty for answers of no run."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -114,6 +119,42 @@ class Ceiling:
                 "not a consensus."
             )
         return tuple(found)
+
+
+def read_ceiling(
+    workspace: WorkspacePaths, cohort: str, run: str = "latest"
+) -> Ceiling:
+    """Return a run on `cohort` beside its readers, with 1,000 bootstrap resamples.
+
+    Raises
+    ------
+    DataError
+        There is no such run or it is on another cohort, or the cohort has votes of
+        fewer than two readers.
+    SealedError
+        The cohort is a holdout.
+    """
+    inputs = read_inputs(workspace, run)
+    if inputs.cohort.name != cohort:
+        raise DataError(
+            f"run {inputs.run.run_id} is on cohort {inputs.cohort.name!r}, not on "
+            f"{cohort!r}. Name a run on {cohort!r}."
+        )
+    taxonomy = read_taxonomy(workspace.labels)
+    votes = read_cohort_votes(workspace, read_cohort(workspace, cohort), taxonomy)
+    return measure_run_ceiling(inputs, votes)
+
+
+def measure_run_ceiling(inputs: Inputs, votes: Votes) -> Ceiling:
+    """Return a run beside the readers of its cohort, as its protocol has it."""
+    found = measure_ceiling(
+        inputs.pairs,
+        votes,
+        inputs.taxonomy,
+        policy=inputs.protocol.policy,
+        patients=inputs.patients,
+    )
+    return replace(found, run=inputs.run.run_id)
 
 
 def measure_ceiling(

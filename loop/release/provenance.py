@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from loop.core.paths import WorkspacePaths
-from loop.evaluate.ceiling import measure_ceiling
+from loop.evaluate.ceiling import measure_run_ceiling
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
@@ -112,13 +112,7 @@ def ceiling_facts(
     votes = read_cohort_votes(workspace, cohort, read_taxonomy(workspace.labels))
     if len(votes.readers) < 2:
         return None
-    found = measure_ceiling(
-        inputs.pairs,
-        votes,
-        inputs.taxonomy,
-        policy=inputs.protocol.policy,
-        patients=inputs.patients,
-    )
+    found = measure_run_ceiling(inputs, votes)
     said = f"Uncertain answers and votes are {found.policy.words}."
     return CeilingFacts(
         readers=len(found.readers),

@@ -255,8 +255,9 @@ def _notes(sides: Sides) -> list[str]:
     for name, entries in [(REFERENCE, sides.reference), *sides.systems.items()]:
         if entries.conflicting:
             notes.append(
-                f"{name}: {len(entries.conflicting):,} id(s) stood more than once with "
-                f"different content ({quote_ids(entries.conflicting)}); one was chosen."
+                f"{name}: {counted(len(entries.conflicting), 'id')} stood more than "
+                f"once with different content ({quote_ids(entries.conflicting)}); one "
+                "was chosen."
             )
     for name, entries in sides.systems.items():
         missing = sorted(sides.reference.by_id.keys() - entries.by_id.keys())
@@ -264,9 +265,9 @@ def _notes(sides: Sides) -> list[str]:
         near = _look_alike(missing, extra)
         if near:
             notes.append(
-                f"{name}: {len(near):,} id(s) differ from that of a reference only in "
-                f"case, leading zeros or a trailing .0 ({quote_ids(near)}); they were "
-                "not joined. Give both sides the same ids."
+                f"{name}: {counted(len(near), 'id')} not joined: they differ from that "
+                "of a reference only in case, leading zeros or a trailing .0 "
+                f"({quote_ids(near)}). Give both sides the same ids."
             )
     return notes
 

@@ -146,7 +146,7 @@ def test_two_contents_of_one_id_are_refused_or_chosen(tmp_path, taxonomy, duplic
     chosen = {"first": SECRET, "last": "Other."}[duplicates]
     assert joined.systems[0].texts[0] == chosen
     assert joined.coverage[0].repeated == ()
-    assert any("1 id(s) stood more than once" in note for note in joined.notes)
+    assert any("1 id stood more than once" in note for note in joined.notes)
 
 
 def test_a_reference_that_stands_twice_is_used_once(tmp_path, taxonomy):
@@ -170,7 +170,7 @@ def test_ids_are_trimmed_and_otherwise_left_alone(tmp_path, taxonomy):
     assert joined.case_ids == ("007", "8", "P1")
     assert joined.coverage[0].paired == 1
     (note,) = joined.notes
-    assert note.startswith("one: 2 id(s) differ")
+    assert note.startswith("one: 2 ids not joined")
     assert "'7', 'p1'" in note
 
 
@@ -320,7 +320,7 @@ def test_texts_beside_labels_are_what_is_scored(tmp_path, taxonomy):
         ref, [CandidateFile(write_texts(tmp_path / "one.csv", TEXTS))], taxonomy
     )
     assert joined.reference.codes is None
-    assert "ref.csv holds texts and 1 label(s)" in joined.notes[0]
+    assert "ref.csv holds texts and 1 label:" in joined.notes[0]
 
 
 def test_a_system_is_texts_or_labels(tmp_path, taxonomy):

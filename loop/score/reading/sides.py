@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import ValueCode
 from loop.core.safe_text import quoted
 from loop.labels.importing.source import (
@@ -219,8 +220,8 @@ def _find_labels(
         beside = sum(map(taxonomy.knows, rest))
         if beside:
             finder.notes.append(
-                f"{name} holds texts and {beside} label(s): the texts are scored. "
-                "Remove the column of texts to score its labels."
+                f"{name} holds texts and {counted(beside, 'label')}: the texts are "
+                "scored. Remove the column of texts to score its labels."
             )
         return {}
     labels = label_columns(rest, taxonomy, name)
@@ -242,8 +243,8 @@ def _note_labels(
     unused = [column for column in rest if column not in labels.values()]
     if unused:
         finder.notes.append(
-            f"{name}: {len(unused)} column(s) are no label and were not used "
-            f"({name_columns(unused, known=True)})."
+            f"{name}: {counted(len(unused), 'column')} not used, as no label has that "
+            f"name ({name_columns(unused, known=True)})."
         )
     if len(labels) < len(taxonomy.ids):
         finder.notes.append(

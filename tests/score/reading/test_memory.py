@@ -255,4 +255,4 @@ def test_a_system_may_be_called_reference(taxonomy):
     twice = _frame(id=["a", "a", "b"], text=["No effusion.", "Clear.", "Nodule."])
     options = ReadingOptions(duplicates="first")
     joined = join_texts(twice, {"reference": TEXTS}, taxonomy, options=options)
-    assert any("reference: 1 id(s) stood more than once" in n for n in joined.notes)
+    assert any("reference: 1 id stood more than once" in n for n in joined.notes)

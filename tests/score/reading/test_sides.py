@@ -174,7 +174,8 @@ def test_a_chexpert_file_is_read_by_its_ids_and_labels(taxonomy):
     assert found.case_id == "Path"
     assert set(found.labels) == {"no_finding", "lung_opacity"}
     assert (
-        "2 column(s) are no label and were not used ('Sex', 'AP/PA')" in found.notes[0]
+        "2 columns not used, as no label has that name ('Sex', 'AP/PA')"
+        in found.notes[0]
     )
 
 

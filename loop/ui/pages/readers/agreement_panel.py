@@ -11,7 +11,7 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
 from loop.documents.charts import kappa_heatmap
-from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_ceiling
+from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_run_ceiling
 from loop.evaluate.inputs import read_inputs
 from loop.labels.ballots import Votes
 from loop.labels.reader_agreement import (
@@ -217,13 +217,7 @@ def _measure(
         return MeasuredAgreement(report, None, wanted.why)
     job.step("the model beside the readers, with 1,000 bootstrap resamples")
     inputs = read_inputs(context.workspace, wanted.run.id)
-    ceiling = measure_ceiling(
-        inputs.pairs,
-        wanted.votes,
-        inputs.taxonomy,
-        policy=inputs.protocol.policy,
-        patients=inputs.patients,
-    )
+    ceiling = measure_run_ceiling(inputs, wanted.votes)
     return MeasuredAgreement(
         report, ceiling, f"{inputs.run.prompt}, run {inputs.run.run_id}"
     )
