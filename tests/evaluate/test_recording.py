@@ -186,3 +186,15 @@ def test_a_score_on_an_earlier_reference_keeps_its_interval(measured):
         (kept,) = with_intervals(workspace, store, [row], resamples=20)
     assert kept.macro_f1 == found.macro.score.estimate
     assert (kept.low, kept.high) == (found.macro.score.low, found.macro.score.high)
+
+
+def test_an_evaluation_says_when_its_protocol_was_registered(trials):
+    """Nothing before it was; then the time of the entry, however often it is used."""
+    trials.version(1, "effusion")
+    run = trials.run("tiny@v1")
+    first = evaluate_run(trials.workspace, run, resamples=20)
+    assert (first.registered, first.registered_late) == ("", True)
+    told = record_evaluation(trials.workspace, first, EDITOR)
+    (entry,) = entries_of(trials.workspace, "protocol_set")
+    again = evaluate_run(trials.workspace, run, resamples=20)
+    assert again.registered == told.registered == entry.time
