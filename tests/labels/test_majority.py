@@ -343,10 +343,11 @@ def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
 ) -> None:
     """What a verdict has corrected since is no decision any more.
 
-    Of six decisions the first and third stand; B changed the second, the label of the
-    fourth is gone, the fifth was corrected, and the readers agree on the sixth now.
+    Of seven decisions the first and third stand; B changed the second, the label of
+    the fourth is gone, the fifth was corrected, the readers agree on the sixth now, and
+    on the seventh they are in dispute still, but each says the opposite.
     """
-    cohort = make_cohort([(f"a{n}", f"Report {n}.") for n in range(1, 7)])
+    cohort = make_cohort([(f"a{n}", f"Report {n}.") for n in range(1, 8)])
     before = _votes(
         ["edema", "fracture"],
         ["pa.", "..."],
@@ -355,8 +356,10 @@ def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
         ["aa.", "pa."],
         ["pa.", "..."],
         ["p..", "..."],
+        ["pa.", "..."],
     )
-    after = _votes(["edema"], ["pau"], ["pp."], ["pa."], ["aa."], ["pa."], ["pp."])
+    words = ["pau", "pp.", "pa.", "aa.", "pa.", "pp.", "ap."]
+    after = _votes(["edema"], *([word] for word in words))
     decided = {
         ("a1", "edema"): Mark.PRESENT,
         ("a2", "edema"): Mark.ABSENT,
@@ -364,32 +367,38 @@ def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
         ("a4", "fracture"): Mark.ABSENT,
         ("a5", "edema"): Mark.PRESENT,
         ("a6", "edema"): Mark.ABSENT,
+        ("a7", "edema"): Mark.ABSENT,
     }
-    recorded = _marks("p.", "a.", "a.", "aa", "u.", "a.")
+    recorded = _marks("p.", "a.", "a.", "aa", "u.", "a.", "a.")
     raw = format_reference(cohort.case_ids, ("edema", "fracture"), recorded)
     facts = {"votes": "x", "adjudicated": decision_facts(decided)}
     actor = Actor(name="Dr. Example")
     add_version(workspace, cohort, raw, actor=actor, reason="why", facts=facts)
     marks = majority(after)
-    assert _signs(marks) == ["-", "p", "-", "a", "-", "p"]
+    assert _signs(marks) == ["-", "p", "-", "a", "-", "p", "-"]
 
     def kept(old: Votes | None) -> AdjudicatedMarks:
         return keep_decisions(workspace, old, after, marks, taxonomy, "mine")
 
     found = kept(before)
-    assert _signs(found.marks) == ["p", "p", "a", "a", "-", "p"]
+    assert _signs(found.marks) == ["p", "p", "a", "a", "-", "p", "-"]
     assert found.decisions == {
         ("a1", "edema"): Mark.PRESENT,
         ("a3", "edema"): Mark.ABSENT,
     }
     assert found.outcome == Adjudications(
         kept=2,
-        lost=(("a2", "edema"), ("a4", "fracture"), ("a6", "edema")),
+        lost=(
+            ("a2", "edema"),
+            ("a4", "fracture"),
+            ("a6", "edema"),
+            ("a7", "edema"),
+        ),
     )
     # Votes before that cannot be believed say nothing of what was under a decision.
     unknown = kept(None)
     assert (unknown.decisions, unknown.outcome.kept) == ({}, 0)
-    assert len(unknown.outcome.lost) == 5
+    assert len(unknown.outcome.lost) == 6
     assert _signs(unknown.marks) == _signs(marks)
     # With an edited version nobody can tell what was corrected: every decision counts.
     path = reference_path(workspace, "mine", 1)
