@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from loop.core.errors import LedgerError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
@@ -30,6 +31,7 @@ from loop.labels.majority import (
     list_changes,
     majority,
     newest_rule,
+    read_newest,
     recorded_decisions,
 )
 from loop.labels.reference import (
@@ -37,6 +39,7 @@ from loop.labels.reference import (
     MARKS,
     Reference,
     add_version,
+    correct_reference,
     format_reference,
     reference_path,
 )
@@ -404,3 +407,40 @@ def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
     path = reference_path(workspace, "mine", 1)
     path.write_bytes(path.read_bytes() + b"\n")
     assert kept(before).decisions == found.decisions | {("a5", "edema"): Mark.PRESENT}
+
+
+def test_the_newest_version_is_believed_only_as_it_was_recorded(
+    workspace: WorkspacePaths, make_cohort: Callable[..., Cohort]
+) -> None:
+    """With what it was corrected from; one that cannot be read is still there."""
+    cohort = make_cohort([("a1", "One."), ("a2", "Two.")])
+    actor = Actor(name="Dr. Example")
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=False)
+    path = reference_path(workspace, "mine", 1)
+    raw = format_reference(cohort.case_ids, ["edema"], _marks("p", "a"))
+    path.parent.mkdir()
+    path.write_bytes(raw)
+    # Nobody recorded it.
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    add_version(workspace, cohort, raw, actor=actor, reason="why", facts={})
+    found = read_newest(workspace, cohort)
+    assert found.exists and found.reference is not None and found.origin is not None
+    assert (found.reference.number, found.origin.number) == (1, 1)
+    fix = {("a1", "edema"): Mark.ABSENT}
+    correct_reference(workspace, cohort, fix, actor=actor, reason="verdict")
+    found = read_newest(workspace, cohort)
+    assert found.exists and found.reference is not None and found.origin is not None
+    assert (found.reference.number, found.origin.number) == (2, 1)
+    assert _signs(found.reference.marks) == ["a", "a"]
+    assert _signs(found.origin.marks) == ["p", "a"]
+    newest = reference_path(workspace, "mine", 2)
+    kept = newest.read_bytes()
+    newest.unlink()
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    newest.write_bytes(kept)
+    path.write_bytes(raw.replace(b"present", b"absent"))
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    with workspace.ledger.open("ab") as stream:
+        stream.write(b"broken\n")
+    with pytest.raises(LedgerError):
+        read_newest(workspace, cohort)
