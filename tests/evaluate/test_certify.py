@@ -164,3 +164,86 @@ def test_repeated_patients_are_said_to_weaken_the_p_values(evaluation):
     assert certify_evaluation(evaluation).note == ""
     method = replace(evaluation.method, unit="patient", units=200)
     assert certify_evaluation(replace(evaluation, method=method)).note == REPEATED
+
+
+def test_a_claim_is_whole():
+    """Kind, level, verdict, and of each label p, the adjusted p and what follows."""
+    family = [result(0, label="a"), result(8, label="b"), result(40, label="c")]
+    gone = replace(result(0, label="d"), gate=Gate(verdict=GateVerdict.NOT_COMPARABLE))
+    p = [binom.sf(300 - errors - 1, 300, 0.95) for errors in (0, 8, 40)]
+    claim = certify([*family, gone], SUBSET)
+    assert [one.p for one in claim.labels] == pytest.approx(p)
+    assert [one.p_holm for one in claim.labels] == pytest.approx(
+        [3 * p[0], 2 * p[1], 1.0]
+    )
+    assert [(one.label, one.name) for one in claim.labels] == [
+        ("a", "A"),
+        ("b", "B"),
+        ("c", "C"),
+    ]
+    assert (claim.kind, claim.alpha, claim.note) == ("subset", 0.05, "")
+    assert certified(claim) == [True, False, False]
+    assert claim.certified == claim.labels[:1]
+    assert claim.verdict is GateVerdict.PASS
+
+
+@pytest.mark.parametrize("claim", ["all", "subset"])
+@pytest.mark.parametrize("gate", ["PASS", "FAIL", "INSUFFICIENT"])
+def test_a_part_of_the_cases_certifies_nothing_and_may_fail(claim, gate):
+    """What passed is open then; what failed has failed."""
+    rules = LOWER.model_copy(update={"claim": claim})
+    found = certify([result(0, verdict=gate)], rules, whole=False)
+    assert certified(found) == [False]
+    expected = {"PASS": "INSUFFICIENT"}.get(gate, gate)
+    assert found.verdict.value == expected
+
+
+def test_the_level_of_a_claim_is_written_as_it_was_said():
+    """One minus 0.95 is 0.05 and not 0.050000000000000044."""
+    rules = LOWER.model_copy(update={"confidence": 0.95, "alpha": 0.01})
+    assert certify([result(0)], rules).alpha == 0.05
+    some = rules.model_copy(update={"claim": "subset"})
+    assert certify([result(0)], some).alpha == 0.01
+
+
+@pytest.mark.parametrize(
+    ("kappa", "bootstrap", "shown"),
+    [
+        (Estimate(0.9, 0.8, 1.0), Estimate(0.9, 0.7, 1.0), 0),
+        (Estimate(1.0, 1.0, 1.0), Estimate(1.0, 0.95, 1.0), 1),
+        (Estimate(None, None, None), Estimate(None, None, None, "none"), 0),
+        (Estimate(0.9, None, None), Estimate(0.9, 0.7, 1.0), 0),
+    ],
+)
+def test_a_kappa_whose_interval_has_no_width_shows_the_limits_beside(
+    kappa, bootstrap, shown
+):
+    """Perfect agreement in a sample is no certainty; a missing limit is no width."""
+    one = replace(result(0), kappa=kappa, kappa_bootstrap=bootstrap)
+    assert one.kappa_interval is (kappa, bootstrap)[shown]
+
+
+@pytest.mark.parametrize(
+    ("rule", "missing", "patients", "note"),
+    [
+        ("point", 0, False, POINT_RULE),
+        ("point", 3, True, POINT_RULE),
+        ("lower", 3, True, NOT_ALL_RUN),
+        ("lower", 3, False, NOT_ALL_RUN),
+        ("lower", 0, True, REPEATED),
+        ("lower", 0, False, ""),
+    ],
+)
+def test_the_weightiest_caveat_of_a_claim_is_given(rule, missing, patients, note):
+    """No rule to certify by, then not all cases, then patients that repeat."""
+    outcomes, standard = random_run(40)
+    given = inputs(
+        outcomes,
+        standard,
+        protocol=Protocol(rule=rule, min_positives=14),
+        cases=40 + missing,
+        patients=[f"p{i // 2}" if patients else "" for i in range(40)],
+    )
+    claim = certify_evaluation(evaluate_inputs(given, resamples=20))
+    assert claim.note == note
+    assert claim.certified == ()

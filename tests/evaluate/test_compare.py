@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from scipy.stats import norm
 
 from loop.core.errors import DataError
 from loop.core.records import Status, UncertainAnswers, ValueCode
 from loop.evaluate.compare import (
+    LabelChange,
+    Regression,
     ShareDifference,
     compare_inputs,
     list_differences,
@@ -16,9 +19,18 @@ from loop.evaluate.compare import (
     share_answers,
 )
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import Method
 from loop.stats.confusion import average_f1, count_confusions
 from loop.stats.paired import tango_interval
-from tests.evaluate.scenes import inputs, outcome, random_run, reference, silent
+from tests.evaluate.scenes import (
+    TAXONOMY,
+    inputs,
+    outcome,
+    random_run,
+    reference,
+    silent,
+)
 
 
 def compare(before, after, standard):
@@ -366,3 +378,175 @@ def test_a_part_of_a_cohort_is_not_compared_with_all_of_it(limits, counts, refus
             compare_inputs(*pair, resamples=50)
     else:
         assert compare_inputs(*pair, resamples=50).cases == min(counts)
+
+
+def test_the_change_of_a_label_is_whole():
+    """Every list, share, limit and p-value of ten cases told by hand."""
+    truth = [1, 1, 1, 1, 0, 0, 0, 0, 1, -1]
+    before = [1, 0, 1, -1, 0, 1, 0, -1, None, 1]
+    after = [0, 1, 1, 1, 0, 0, -1, 1, 1, None]
+    comparison = runs(before, after, truth)
+    accuracy, sensitivity = ShareDifference(2, 2, 6), ShareDifference(1, 1, 3)
+    assert edema(comparison) == LabelChange(
+        label="edema",
+        name="Edema",
+        fixed=("c1", "c5"),
+        broken=("c0",),
+        became_uncertain=("c6",),
+        became_decided=("c3", "c7"),
+        decided_right=1,
+        became_unanswered=(),
+        # Over the five cases that all three decide: TP 2, FP 1, FN 1; then 2, 0, 1.
+        f1_before=4 / 6,
+        f1_after=0.8,
+        p=1.0,
+        p_holm=1.0,
+        testable=False,
+        accuracy=measure_regression(accuracy, 0.02),
+        sensitivity=measure_regression(sensitivity, 0.05),
+    )
+    assert (comparison.cases, comparison.only_before, comparison.only_after) == (
+        10, 0, 0,
+    )  # fmt: skip
+    assert comparison.unanswered_before == pytest.approx(1 / 9)
+    # The last case decides that there is a finding, and has no answer after.
+    assert comparison.unanswered_after == pytest.approx(1 / 10)
+    assert comparison.reasons == tuple(
+        f"the run {which} % of a label's answers unparsed or failed (at most 1 % "
+        "allowed)"
+        for which in ("before left 11.1", "after left 10.0")
+    )
+
+
+def test_an_uncertain_answer_counts_as_the_protocol_says_on_both_sides():
+    """Wrong: a hedge is an error before and after; the lists of coverage stay."""
+    truth = [1, 1, 1, 0, 0, 1]
+    before, after = [-1, 1, -1, -1, 0, 1], [1, -1, -1, 0, -1, 1]
+    standard = reference({f"c{i}": {"edema": mark} for i, mark in enumerate(truth)})
+    protocol = Protocol(uncertain_answers="wrong")
+    left, right = (
+        inputs(
+            [outcome(f"c{i}", {"edema": one}) for i, one in enumerate(values)],
+            standard,
+            protocol=protocol,
+        )
+        for values in (before, after)
+    )
+    found = edema(compare_inputs(left, right, resamples=20))
+    assert (found.fixed, found.broken) == (("c0", "c3"), ("c1", "c4"))
+    assert found.became_uncertain == ("c1", "c4")
+    assert found.became_decided == ("c0", "c3") and found.decided_right == 2
+    assert found.accuracy.difference == (2, 2, 6)
+    assert found.sensitivity.difference == (1, 1, 4)
+    # TP 2, FP 1, FN 2 on either side.
+    assert (found.f1_before, found.f1_after) == (pytest.approx(4 / 7),) * 2
+
+
+@pytest.mark.parametrize(("n", "reachable"), [(132, False), (133, True)])
+def test_so_many_cases_without_a_change_can_show_a_margin(n, reachable):
+    """The limit is then -z^2 / (n + z^2): -0.0201 of 132 cases, -0.0199 of 133."""
+    found = measure_regression(ShareDifference(0, 0, n), 0.02)
+    z2 = norm.ppf(0.95) ** 2
+    assert found.bound == pytest.approx(-z2 / (n + z2))
+    two_sided = norm.ppf(0.975) ** 2
+    assert found.interval.low == pytest.approx(-two_sided / (n + two_sided))
+    assert found.reachable is reachable
+    assert (found.verdict is GateVerdict.PASS) is reachable
+    assert found.margin == 0.02
+
+
+def test_nothing_in_common_is_no_difference_and_cannot_pass():
+    """A share of no case has no value and no limits."""
+    none = ShareDifference(0, 0, 0)
+    assert none.value is None
+    assert ShareDifference(1, 4, 10).value == pytest.approx(0.3)
+    assert measure_regression(none, 0.05) == Regression(
+        difference=none,
+        interval=None,
+        bound=None,
+        margin=0.05,
+        verdict=GateVerdict.INSUFFICIENT,
+        reachable=False,
+    )
+
+
+def test_patients_are_resampled_as_the_first_run_holds_them():
+    """Whatever the order of the second run; a case without one is its own unit."""
+    outcomes, standard = random_run(20)
+    patients = [f"p{i // 2}" for i in range(18)] + ["", ""]
+    before = inputs(outcomes, standard, patients=patients)
+    after = inputs(outcomes[::-1], standard, patients=[""] * 20)
+    found = compare_inputs(before, after, resamples=30, seed=4)
+    assert found.method == Method(
+        unit="patient", units=11, known=18, resamples=30, seed=4
+    )
+    assert found.macro_before == found.macro_after
+    assert found.macro.estimate == 0
+
+
+@pytest.mark.parametrize(
+    ("silent_cases", "said"),
+    [((1, 0), ()), ((0, 1), ()), ((2, 0), ("before",)), ((2, 3), ("before", "after"))],
+)
+def test_answers_may_be_missing_as_far_as_the_protocol_says(silent_cases, said):
+    """1 of 100 is the most; each run is told apart, and the reference's own gaps not.
+
+    Failed and unparsed count alike.
+    """
+    rows = {f"c{i}": {"edema": int(i < 40)} for i in range(100)}
+    rows["open"] = {"edema": -1}
+    standard = reference(rows, ["edema"])
+    pair = []
+    for many in silent_cases:
+        answers = [outcome(case, {"edema": int(i < 40)}) for i, case in enumerate(rows)]
+        for at in range(many):
+            status = Status.UNPARSED if at else Status.ENGINE_FAILED
+            answers[at] = silent(f"c{at}", status)
+        answers[-1] = silent("open")
+        pair.append(answers)
+    found = compare(*pair, standard)
+    assert (found.unanswered_before, found.unanswered_after) == tuple(
+        many / 100 for many in silent_cases
+    )
+    assert [reason.split()[2] for reason in found.reasons] == list(said)
+
+
+def test_runs_that_cannot_be_compared_say_which_and_what_to_do():
+    """By id, cohort and number of cases."""
+    outcomes, standard = random_run(20)
+    one = inputs(outcomes, standard, run="a")
+    other = inputs(outcomes, standard, run="b", digest="d" * 64, name="elsewhere")
+    with pytest.raises(DataError) as told:
+        compare_inputs(one, other)
+    assert str(told.value) == (
+        "run a asked cohort made_up and run b asked elsewhere. Compare two runs on the "
+        "same cohort."
+    )
+    apart = inputs([outcome("z", {})], standard, run="b")
+    with pytest.raises(DataError) as told:
+        compare_inputs(one, apart)
+    assert str(told.value) == (
+        "runs a and b have no case in common. Run both on the same cases."
+    )
+
+
+def test_differences_of_several_runs_are_given_in_parts():
+    """So many after so many, in the order of cases and labels."""
+    rows = {f"c{i}": {"edema": 1, "fracture": 0} for i in range(3)}
+    standard = reference(rows)
+    given = [
+        inputs(
+            [outcome(case, {"edema": one, "fracture": one}) for case in rows], standard
+        ).pairs
+        for one in (1, 0)
+    ]
+    shared = share_answers(given)
+    every = [(one.case_id, one.label) for one in list_differences(shared)]
+    changed = {"edema", "fracture", "no_finding"}
+    names = [label for label in TAXONOMY.ids if label in changed]
+    assert every == [(case, label) for case in rows for label in names]
+    part = list_differences(shared, start=1, most=4)
+    assert [(one.case_id, one.label) for one in part] == every[1:5]
+    assert list_differences(shared, start=2) == list_differences(shared)[2:]
+    last = list_differences(shared, "fracture", start=1, most=5)
+    assert [one.case_id for one in last] == ["c1", "c2"]

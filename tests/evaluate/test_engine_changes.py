@@ -4,11 +4,13 @@ import pytest
 
 from loop.cli.compare import show_comparison
 from loop.cli.evaluate import show_evaluation
+from loop.core.errors import DataError
 from loop.evaluate.compare import compare_runs, find_engine_changes
 from loop.evaluate.documents import render_html, render_markdown
 from loop.evaluate.evaluation import evaluate_run, find_parent_run
 from loop.evaluate.evaluation_json import comparison_data
 from loop.evaluate.gates import GateVerdict
+from loop.labels.cohort import read_cohort
 from loop.run.manifest import read_manifest
 from tests.evaluate.conftest import trials as trials
 from tests.review.revise.conftest import wavering as wavering
@@ -128,4 +130,36 @@ def test_the_parents_run_by_the_same_model_is_preferred(
     assert find_parent_run(versions.workspace, alone) == other
     assert compare(versions, other, alone).engine_changes == (
         "revision: 2026-11-24, then later",
+    )
+
+
+def test_a_run_of_the_parent_asked_the_same_cases_with_the_same_engine(versions):
+    """The newest one; none without a parent, and none where a version is gone."""
+    workspace = versions.workspace
+    first = versions.run("tiny@v1")
+    after = versions.run("tiny@v2")
+    assert find_parent_run(workspace, first) is None
+    assert find_parent_run(workspace, after) == first
+    versions.run("tiny@v1", limit=5)
+    versions.run("tiny@v1", engine="wavering")
+    assert find_parent_run(workspace, after) == first
+    part = versions.run("tiny@v2", limit=4)
+    assert find_parent_run(workspace, part) is None
+    newest = versions.run("tiny@v1")
+    assert find_parent_run(workspace, after) == newest
+    (workspace.prompts / "tiny" / "v2" / "prompt.yaml").write_text("no: version")
+    assert find_parent_run(workspace, after) is None
+
+
+def test_an_evaluation_of_other_cases_than_were_asked_is_refused(versions):
+    """Both digests are named, and what to do."""
+    run = versions.run("tiny@v1")
+    asked = read_manifest(versions.workspace, run)["spec"]["cohort_digest"]
+    versions.cohort(replace=True, cases=24)
+    now = read_cohort(versions.workspace, "dev").digest
+    with pytest.raises(DataError) as told:
+        evaluate_run(versions.workspace, run)
+    assert str(told.value) == (
+        f"cohort dev holds other cases (digest {now[:12]}) than run {run} asked "
+        f"({asked[:12]}). Run the prompt again on the cohort as it is now."
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from sklearn.metrics import f1_score
 
 from loop.core.errors import DataError
@@ -17,6 +18,7 @@ from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
+from loop.evaluate.results import Exclusions
 from tests.evaluate.scenes import (
     TAXONOMY,
     inputs,
@@ -417,3 +419,331 @@ def test_a_label_that_the_reference_cannot_judge_is_named_with_the_reason():
     assert [one for one in notes if said in one]
     before = evaluate_inputs(read, resamples=100).notes
     assert not [one for one in before if "cannot judge" in one]
+
+
+def counted_by_hand(policy=None):
+    """Return a run of one label: 8 TP, 2 FP, 1 FN and 50 TN, and every kind of gap."""
+    ends = [
+        *[(1, 1)] * 8,
+        *[(0, 1)] * 2,
+        (1, 0),
+        *[(0, 0)] * 49,
+        (ValueCode.NOT_CODED, 0),
+        *[(1, -1)] * 3,
+        (0, -1),
+        *[(ValueCode.UNCERTAIN, 1)] * 4,
+        *[(ValueCode.UNCERTAIN, 0)] * 3,
+        *[(ValueCode.UNCERTAIN, -1)] * 2,
+        (ValueCode.UNCERTAIN, None),
+        *[(ValueCode.NO_MAJORITY, 1)] * 2,
+        (ValueCode.MISSING, 1),
+        (1, None),
+        (0, None),
+    ]
+    rows, outcomes = {}, []
+    for number, (truth, answer) in enumerate(ends):
+        case_id = f"c{number}"
+        rows[case_id] = {"edema": truth}
+        status = Status.ENGINE_FAILED if number == len(ends) - 1 else Status.UNPARSED
+        outcomes.append(
+            silent(case_id, status)
+            if answer is None
+            else outcome(case_id, {"edema": answer})
+        )
+    protocol = Protocol(uncertain_answers=policy) if policy else Protocol()
+    return inputs(outcomes, reference(rows, ["edema"]), protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts", "out"),
+    [
+        (None, (8, 2, 1, 50), 4),
+        ("excluded", (8, 2, 1, 50), 4),
+        ("wrong", (8, 3, 4, 50), 0),
+        ("absent", (8, 2, 4, 51), 0),
+        ("present", (11, 3, 1, 50), 0),
+    ],
+)
+def test_one_label_is_counted_by_hand_under_every_policy(policy, counts, out):
+    """3 positives and 1 negative are answered uncertain; nothing else depends on it."""
+    given = counted_by_hand(policy)
+    found = evaluate_inputs(given, resamples=50)
+    (row,) = (one for one in found.labels if one.label == "edema")
+    n = sum(counts)
+    assert row.confusion == counts
+    assert row.excluded == Exclusions(
+        uncertain_reference=10,
+        no_majority=2,
+        missing=1,
+        uncertain_predicted=out,
+        unparsed=1,
+        failed=1,
+        not_asked=0,
+    )
+    assert (row.excluded.by_reference, row.excluded.by_answer) == (13, 2 + out)
+    assert n + row.excluded.total == len(given.pairs.case_ids)
+    assert row.hedges == (3, 1) and row.hedges.total == 4
+    assert row.open_answers == (4, 3, 2, 1)
+    assert (row.not_coded, row.draws, row.flips) == (1, 1, None)
+    exact = binomtest(counts[0] + counts[3], n).proportion_ci(0.95, "exact")
+    assert list(row.accuracy) == pytest.approx([exact.low, exact.high])
+    assert row.gate.verdict is GateVerdict.INSUFFICIENT
+    assert row.gate.reasons == (
+        "2 of 67 cases have no readable answer (at most 1 % allowed)",
+    )
+    assert row.gate.needs == (
+        "run the same command with --again unparsed, or look at these cases"
+    )
+    assert dict(found.statuses) == {
+        Status.ANSWERED: len(given.pairs.case_ids) - 3,
+        Status.UNPARSED: 2,
+        Status.ENGINE_FAILED: 1,
+    }
+    assert found.macro.labels == found.micro.labels == 1
+    tp, fp, fn, _ = counts
+    f1 = 2 * tp / (2 * tp + fp + fn)
+    assert found.macro.score.estimate == pytest.approx(f1)
+    assert found.micro.score.estimate == pytest.approx(f1)
+    assert found.notes[-1] == (
+        "3 of 80 cases have no readable answer. They are left out and counted, never "
+        "read as absent."
+    )
+
+
+def test_every_policy_gives_its_own_view_of_one_label():
+    """F1, mean accuracy and scored pairs by hand; the protocol's own comes first."""
+    found = evaluate_inputs(counted_by_hand("absent"), resamples=50)
+    by_hand = {
+        UncertainAnswers.ABSENT: (8, 2, 4, 51),
+        UncertainAnswers.WRONG: (8, 3, 4, 50),
+        UncertainAnswers.PRESENT: (11, 3, 1, 50),
+        UncertainAnswers.EXCLUDED: (8, 2, 1, 50),
+    }
+    assert found.views[0].policy is UncertainAnswers.ABSENT
+    assert {one.policy for one in found.views} == set(by_hand)
+    for view in found.views:
+        tp, fp, fn, tn = by_hand[view.policy]
+        f1 = 2 * tp / (2 * tp + fp + fn)
+        assert view.macro_f1 == pytest.approx(f1), view.policy
+        assert view.micro_f1 == pytest.approx(f1), view.policy
+        assert view.accuracy == pytest.approx((tp + tn) / (tp + fp + fn + tn))
+        assert view.scored == tp + fp + fn + tn
+        assert view.passed == 0
+    assert found.resting == ()
+
+
+def test_views_leave_out_what_the_reference_cannot_judge():
+    """Its verdict is shown, and none of its pairs is counted."""
+    rows = {f"c{i}": {"edema": int(i < 20), "fracture": 1} for i in range(60)}
+    answers = {case: {"edema": row["edema"]} for case, row in rows.items()}
+    answers["c0"] = {"edema": -1}
+    outcomes = [outcome(case, row) for case, row in answers.items()]
+    given = inputs(
+        outcomes,
+        reference(rows, ["edema", "fracture"]),
+        protocol=Protocol(uncertain_answers="wrong"),
+    )
+    given = replace(given, not_comparable={"fracture": "nobody read it"})
+    found = evaluate_inputs(given, resamples=50)
+    scored = [(one.policy.value, one.scored, one.accuracy) for one in found.views]
+    assert dict((name, n) for name, n, _ in scored) == {
+        "wrong": 60,
+        "absent": 60,
+        "present": 60,
+        "excluded": 59,
+    }
+    assert dict((name, share) for name, _, share in scored) == {
+        "wrong": 59 / 60,
+        "absent": 59 / 60,
+        "present": 1.0,
+        "excluded": 1.0,
+    }
+    at = given.pairs.labels.index("fracture")
+    for view in found.views:
+        assert view.verdicts[at] is GateVerdict.NOT_COMPARABLE
+    assert [one.label for one in found.not_comparable] == ["fracture"]
+    assert "without:fracture" in found.signature.split("|")
+    assert found.macro.labels == 1
+
+
+def test_supported_labels_are_those_with_the_least_positives():
+    """Exactly as many are enough, one less is not; a label without any is in none."""
+    rows = {
+        f"c{i}": {"edema": int(i < 10), "fracture": int(i < 9), "lung_lesion": 0}
+        for i in range(60)
+    }
+    answers = {case: dict(row) for case, row in rows.items()}
+    for case in ("c0", "c1"):
+        answers[case] = {"edema": 0, "fracture": 0, "lung_lesion": 1}
+    outcomes = [outcome(case, row) for case, row in answers.items()]
+    names = ["edema", "fracture", "lung_lesion"]
+    found = evaluate(outcomes, reference(rows, names))
+    f1 = {"edema": 16 / 18, "fracture": 14 / 16, "lung_lesion": 0.0}
+    assert found.macro.score.estimate == pytest.approx(sum(f1.values()) / 3)
+    assert found.supported.score.estimate == pytest.approx(f1["edema"])
+    assert found.micro.score.estimate == pytest.approx(30 / (30 + 2 + 4))
+    assert [one.labels for one in (found.macro, found.supported, found.micro)] == [
+        3, 1, 3,
+    ]  # fmt: skip
+    assert [one.name for one in (found.macro, found.supported, found.micro)] == [
+        "macro-F1",
+        "macro-F1, supported labels",
+        "micro-F1",
+    ]
+
+
+WEIGHTS = {"model": "m", "server": {"weights": "sha256:1"}}
+NAME_ONLY = (
+    "The engine names its model and not the weights: nothing but a changed answer "
+    "would show that others took their place."
+)
+
+
+@pytest.mark.parametrize(
+    ("identity", "notes"),
+    [
+        ({"engine": "rules"}, []),
+        (WEIGHTS, []),
+        (WEIGHTS | {"constrained": True}, []),
+        ({"model": "m"}, [NAME_ONLY]),
+        ({"model": "m", "server": {"url": "u"}}, [NAME_ONLY]),
+        ({"model": "m", "server": {"weights": ""}}, [NAME_ONLY]),
+        ({"model": "m", "server": "u"}, [NAME_ONLY]),
+        (
+            WEIGHTS | {"constrained": False},
+            [
+                "The server did not enforce the JSON schema: the tolerant parser read "
+                "the answers, and may have repaired them."
+            ],
+        ),
+        (
+            {"source": {"engine": "rules"}, "run": "earlier"},
+            ["The answers were given to run earlier and were replayed."],
+        ),
+        ("unreadable", []),
+    ],
+)
+def test_what_the_engine_tells_of_itself_is_noted(identity, notes):
+    """Nothing is said of an engine that names its weights and keeps to the schema."""
+    given = inputs(*full_run(), protocol=LOWER, role="check")
+    run = replace(given.run, manifest={"engine_identity": identity})
+    found = evaluate_inputs(replace(given, run=run), resamples=20)
+    assert list(found.notes) == notes
+
+
+def test_all_caveats_come_in_the_order_of_their_weight():
+    """Each of them once, and whole."""
+    outcomes, standard = full_run(60)
+    outcomes[0] = silent(outcomes[0].item_id)
+    labels = [*TAXONOMY.ids[:-1], "hydrops"]
+    last = TAXONOMY.find(TAXONOMY.ids[-1]).name
+    rows = {
+        case: dict(zip(standard.labels, map(int, marks), strict=True))
+        for case, marks in zip(standard.case_ids, standard.marks, strict=True)
+    }
+    given = inputs(
+        outcomes,
+        reference(rows, labels),
+        cases=len(outcomes) + 2,
+        patients=["p", "p", *[""] * (len(outcomes) - 2)],
+    )
+    given = replace(
+        given,
+        not_comparable={"edema": "nobody read it", "fracture": "coded otherwise"},
+        not_labels=("hydrops",),
+        protocol_changed=True,
+        further=(given.pairs,),
+        runs=("a", "b"),
+    )
+    found = evaluate_inputs(given, resamples=20)
+    assert found.notes == (
+        "Not all cases were run: 2 cases of the cohort are not in this run, so it "
+        "cannot pass.",
+        "Point rule: observed values are held against the thresholds. This is not a "
+        "certification.",
+        "Patients repeat: 80 cases are of 79 patients. Exact intervals assume "
+        "independent cases, so they are too narrow.",
+        "Development cohort: prompts are revised on these cases, so these numbers are "
+        "optimistic.",
+        "The reference cannot judge Edema (nobody read it); Fracture (coded "
+        "otherwise). Shown, and in no gate, average or claim.",
+        f"The reference says nothing of {last}: unknown in every case, never absent. A "
+        "label that was added to the taxonomy later needs its own marks: import the "
+        "cohort again with its column, or add readers' votes on it.",
+        "Not scored: hydrops. The reference has these columns, and the taxonomy has no "
+        "such labels. After a change of name, import the cohort again with the new "
+        "one.",
+        "The protocol was changed after the run began.",
+        "Counts are of answers over all 2 draws, shares are means over them; an exact "
+        "interval takes the mean of a case as one answer, the bootstrap resamples "
+        "patients and draws.",
+        "2 of 160 answers cannot be read. They are left out and counted, never read as "
+        "absent.",
+    )
+    nothing = replace(given, not_comparable=dict.fromkeys(TAXONOMY.ids, "unread"))
+    assert (
+        "The reference can judge no label at all, so nothing passes and nothing is "
+        "claimed."
+    ) in evaluate_inputs(nothing, resamples=20).notes
+
+
+def test_the_signature_is_whole():
+    """Part by part, in this order; what does not apply is not in it."""
+    outcomes, standard = random_run(30)
+    given = inputs(outcomes, standard)
+    plain = evaluate_inputs(given, resamples=20)
+    base = "acc+f1|extractor@v1:3f2a1b|rules|made_up:ref1|unc:excl|nc:absent"
+    assert plain.signature == (
+        f"{base}|nf:{plain.policy}|zd:skip|L:{plain.macro.labels}|n:30"
+    )
+    full = replace(
+        given,
+        not_comparable={"no_finding": "a", "edema": "b"},
+        further=(given.pairs, given.pairs),
+        runs=("a", "b", "c"),
+    )
+    found = evaluate_inputs(full, resamples=20)
+    assert found.signature == (
+        f"{base}|nf:{plain.policy}|zd:skip|without:edema,no_finding|"
+        f"L:{found.macro.labels}|n:30|draws:3"
+    )
+    assert replace(plain, policy="").signature == (
+        f"{base}|zd:skip|L:{plain.macro.labels}|n:30"
+    )
+
+
+@pytest.mark.parametrize(
+    ("registered", "changed", "late"),
+    [
+        ("2026-01-05T09:00:00Z", False, False),
+        ("2026-01-05T09:00:01Z", False, True),
+        ("2026-01-05T08:59:59Z", False, False),
+        ("2026-01-05T08:59:59Z", True, True),
+        ("", False, True),
+    ],
+)
+def test_a_claim_is_early_until_the_second_that_the_run_began(
+    registered, changed, late
+):
+    """Fractions of a second in the run's time do not count."""
+    plain = evaluate(*random_run(10))
+    run = replace(plain.run, created="2026-01-05T09:00:00.250000Z")
+    found = replace(plain, run=run, registered=registered, protocol_changed=changed)
+    assert found.registered_late is late
+
+
+@pytest.mark.parametrize(
+    ("manifest", "limit"),
+    [
+        ({}, None),
+        ({"spec": "gone"}, None),
+        ({"spec": {}}, None),
+        ({"spec": {"limit": None}}, None),
+        ({"spec": {"limit": "5"}}, None),
+        ({"spec": {"limit": 5}}, 5),
+    ],
+)
+def test_a_limit_is_read_from_the_manifest(manifest, limit):
+    """None where it has none, or none that can be meant."""
+    run = replace(inputs(*random_run(10)).run, manifest=manifest)
+    assert run.limit == limit

@@ -12,6 +12,7 @@ from loop.evaluate.tried_text import (
     selection_data,
     selection_lines,
     selection_note,
+    selection_remarks,
 )
 from loop.stats.optimism import Optimism
 from tests.evaluate.scenes import inputs, random_run
@@ -96,3 +97,82 @@ def test_documents_hold_the_same_as_the_terminal(selection):
     assert "tried on this cohort" not in render_html(evaluation)
     assert evaluation_data(evaluation)["selection"] is None
     assert evaluation_data(evaluation, bad)["selection"]["rescored"] == bad.rescored
+
+
+def test_searches_are_counted_beside_wordings():
+    """Their candidates could have been chosen as well, and have no run."""
+    searched = chosen(2, rescored=1, searches=2, searched=15_000)
+    assert selection_lines(searched) == (
+        "versions tried on this cohort: 15,002 (wordings: 2; candidates of searches: "
+        "15,000; 1 never committed)",
+        "macro-F1: apparent 0.950, not corrected: no other version can be scored again",
+        "expected drop: 2.1 points of one label's accuracy, if 15,002 equally good "
+        "versions with independent errors are at 0.95 on 300 patients",
+        "not in the correction, because no run of theirs can be scored: candidates of "
+        "searches",
+    )
+    assert selection_remarks(searched) == (
+        selection_lines(searched)[0],
+        *selection_lines(searched)[2:],
+    )
+    both = replace(searched, unscored=tuple(f"made@v{n}" for n in range(1, 8)))
+    assert selection_lines(both)[-1] == (
+        "not in the correction, because no run of theirs can be scored: made@v1, "
+        "made@v2, made@v3, made@v4, made@v5 and 2 more; candidates of searches"
+    )
+
+
+def test_four_figures_side_by_side_leave_unsaid_what_is_not_in_them():
+    """Tries elsewhere; without them nothing but the expected drop."""
+    assert selection_remarks(chosen()) == selection_lines(chosen())[2:]
+    away = chosen(elsewhere=2)
+    said = (
+        "versions tried on this cohort: 3 (1 never committed; 2 more only with another "
+        "engine or on a part of the cases)"
+    )
+    assert selection_remarks(away)[0] == selection_lines(away)[0] == said
+    assert selection_remarks(chosen(1)) == ()
+
+
+def test_a_correction_without_limits_says_why():
+    """The note stands where the interval would."""
+    score = SCORE._replace(low=None, high=None, note="one patient only")
+    assert selection_lines(chosen(score=score))[1] == (
+        "macro-F1: apparent 0.950, corrected for the choice 0.930 (one patient only)"
+    )
+    nothing = replace(chosen(), expected_drop=None)
+    assert len(selection_lines(nothing)) == 2
+
+
+def test_the_choice_is_whole_as_data():
+    """Every attempt with what became of it, and every number of the correction."""
+    found = replace(chosen(2), unscored=("made@v2",))
+    assert selection_data(found) == {
+        "versions_tried": 2,
+        "never_committed": 1,
+        "elsewhere": 0,
+        "searches": 0,
+        "candidates_searched": 0,
+        "versions": [
+            {"version": "made@v1", "digest": "1", "status": "committed", "run": None},
+            {"version": "made@v2", "digest": "2", "status": "rejected", "run": None},
+        ],
+        "rescored": 2,
+        "not_rescored": ["made@v2"],
+        "macro_f1": {
+            "apparent": 0.95,
+            "corrected": 0.93,
+            "low": 0.91,
+            "high": 0.96,
+            "drop": SCORE.drop,
+            "resamples": SCORE.resamples,
+            "units": SCORE.units,
+            "note": SCORE.note,
+        },
+        "expected_drop_of_accuracy": 0.0213,
+        "expected_at_accuracy": 0.95,
+        "unit": "patient",
+        "seed": 0,
+        "note": LIMITS,
+    }
+    assert SCORE.drop == pytest.approx(0.02)

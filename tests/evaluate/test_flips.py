@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from loop.core.records import ValueCode
-from loop.evaluate.flips import count_flips
+from loop.evaluate.flips import Stability, count_flips
+from loop.evaluate.stability import describe_stability
 
 
 def table(*rows):
@@ -68,3 +70,81 @@ def test_every_value_agrees_with_itself(value):
     """Uncertain in every draw is as stable as present."""
     (flips,) = count_flips([table(value, 0)] * 3)
     assert (flips.flipped, flips.n, flips.disagreement) == (0, 2, 0.0)
+
+
+def stability(**others):
+    """Return three draws of a run that was left to chance."""
+    fields = {
+        "runs": ("a", "b", "c"),
+        "labels": (),
+        "partly": 0,
+        "same_words": 0,
+        "temperature": 0.7,
+        "chance": True,
+        "spaced": False,
+        **others,
+    }
+    return Stability(**fields)
+
+
+ASKED = (
+    "Asked 3 times at temperature {}, each with a seed of its own: runs a, b, c. A "
+    "flip is a case whose answers are not all the same."
+)
+SPACED = (
+    " Each further draw asked the same words with one more blank line between "
+    "paragraphs, so flips show how far an answer hangs on chance and on the form of "
+    "the prompt."
+)
+SAME = (
+    " 7 cases were answered in the same words every time; if that is nearly all, the "
+    "server may ignore the seed, and the absence of flips shows nothing."
+)
+NO_CHANCE = (
+    " Nothing was left to chance (temperature 0, or an engine without chance): flips "
+    "show what the server does not repeat, not how sure the model is."
+)
+PARTLY = " 2 cases were answered in some of the runs only and are not counted."
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({}, ASKED.format(0.7)),
+        ({"partly": 2}, ASKED.format(0.7) + PARTLY),
+        ({"spaced": True}, ASKED.format(0.7) + SPACED),
+        ({"same_words": 7}, ASKED.format(0.7) + SAME),
+        ({"temperature": 0.0, "chance": False}, ASKED.format(0) + NO_CHANCE),
+        (
+            {"temperature": 0.0, "chance": False, "same_words": 7},
+            ASKED.format(0) + NO_CHANCE,
+        ),
+        ({"chance": False, "spaced": True}, ASKED.format(0.7) + SPACED),
+        (
+            {"partly": 2, "spaced": True, "same_words": 7},
+            ASKED.format(0.7) + PARTLY + SPACED + SAME,
+        ),
+    ],
+)
+def test_what_flips_mean_is_said_with_what_they_do_not(others, said):
+    """Words that never differ are told only where chance was asked for."""
+    assert describe_stability(stability(**others)) == said
+
+
+def test_flips_of_three_draws_by_hand():
+    """Of four cases one differs in one draw, one in all; the last is not whole.
+
+    Two of three pairs differ in the first, three of three in the second.
+    """
+    draws = [
+        np.array([[1, 0], [1, 0], [0, 0], [0, 0]], dtype=np.int8),
+        np.array([[1, 0], [0, 0], [0, 0], [0, 0]], dtype=np.int8),
+        np.array([[0, 0], [-1, 0], [0, 0], [ValueCode.FAILED, 1]], dtype=np.int8),
+    ]
+    first, second = count_flips(draws, confidence=0.9)
+    assert (first.n, first.flipped, first.rate) == (3, 2, 2 / 3)
+    assert first.disagreement == pytest.approx((2 / 3 + 1 + 0) / 3)
+    exact = binomtest(2, 3).proportion_ci(0.9, "exact")
+    assert list(first.interval) == pytest.approx([exact.low, exact.high])
+    assert (second.n, second.flipped) == (4, 1)
+    assert second.disagreement == pytest.approx(2 / 3 / 4)

@@ -10,18 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.evaluate.gates import (
+    Gate,
     GateVerdict,
     Hedges,
     LabelEvidence,
     PatientLimit,
     combine_verdicts,
     decide_gate,
+    show_below,
 )
 from loop.evaluate.protocol import Protocol
 from loop.stats.bootstrap import bootstrap_kappa
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
 from loop.stats.kappa import cohen_kappa
+from loop.stats.planning import cases_needed
 
 POINT = Protocol()
 LOWER = Protocol(rule="lower", min_positives=14)
@@ -438,3 +441,114 @@ def test_more_positives_are_counted_as_cases_at_their_prevalence():
     told = re.fullmatch(r"needs about (\d+) more cases \((\d+) positives\)", gate.needs)
     cases, positives = map(int, told.groups())
     assert positives > 0 and cases == ceil(positives * 300 / 14)
+
+
+def test_a_label_without_a_judge_is_not_comparable_whatever_was_counted():
+    """The reason is all that is said of it."""
+    found = replace(evidence(60, 0, 0, 240), not_comparable="nobody read it")
+    assert decide_gate(found, POINT) == Gate(
+        verdict=GateVerdict.NOT_COMPARABLE,
+        reasons=("the reference cannot judge it: nobody read it",),
+    )
+
+
+def test_too_many_uncertain_answers_are_said_of_cases_and_of_positives():
+    """15 of 115 decided cases and 5 of 45 positives; 10 % of either are allowed."""
+    rules = Protocol(uncertain_answers="excluded", max_uncertain=0.1)
+    found = replace(evidence(40, 0, 0, 60), hedges=Hedges(5, 10))
+    assert decide_gate(found, rules) == Gate(
+        verdict=GateVerdict.FAIL,
+        reasons=(
+            "15 of 115 decided cases are answered uncertain (at most 10 % allowed)",
+            "5 of 45 positives are answered uncertain (at most 10 % allowed)",
+        ),
+    )
+    at_most = replace(evidence(45, 0, 0, 54), hedges=Hedges(5, 6))
+    assert decide_gate(at_most, rules).verdict is GateVerdict.PASS
+    # A protocol that never said what they count as has no limit to them.
+    assert decide_gate(found, Protocol()).verdict is GateVerdict.PASS
+
+
+def test_what_lacks_evidence_is_told_share_by_share():
+    """Accuracy, kappa and sensitivity: each with its limit, and what it needs."""
+    found = with_kappa(evidence(17, 8, 1, 274), Estimate(0.85, 0.5, 0.95))
+    gate = decide_gate(found, LOWER)
+    low = lower_limit(291, 300, confidence=0.95)
+    least = lower_limit(17, 18, confidence=0.95)
+    assert gate.verdict is GateVerdict.INSUFFICIENT
+    assert gate.reasons == (
+        f"accuracy: lower limit {low:.3f} does not reach 0.95",
+        "kappa 0.850 with lower limit 0.500; wanted 0.8 with 0.6",
+        f"sensitivity: lower limit {least:.3f} does not reach 0.8",
+    )
+    more = cases_needed(9, 300, threshold=0.95, confidence=0.95)
+    misses = cases_needed(1, 18, threshold=0.8, confidence=0.95)
+    assert gate.needs == "; ".join(
+        f"needs about {cases} more cases ({positives} positives)"
+        for cases, positives in (
+            (more, round(more * 18 / 300)),
+            # The distance of kappa to its limit shrinks with the root of the cases.
+            (288, 17),
+            (ceil(misses * 300 / 18), misses),
+        )
+    )
+
+
+def test_what_a_failed_label_lacks_besides_is_not_asked_for():
+    """More cases would not help; every reason is told all the same."""
+    found = with_kappa(evidence(100, 30, 0, 170), Estimate(0.85, None, None))
+    gate = decide_gate(found, LOWER)
+    high = clopper_pearson(270, 300, confidence=0.95).high
+    assert gate == Gate(
+        verdict=GateVerdict.FAIL,
+        reasons=(
+            f"accuracy is below 0.95 (upper limit {high:.3f})",
+            "kappa: its bootstrap interval is not estimable",
+        ),
+    )
+
+
+def test_a_kappa_that_is_shown_to_be_low_fails():
+    """Its whole interval is below the threshold."""
+    found = with_kappa(evidence(60, 0, 0, 240), Estimate(0.7, 0.6, 0.79))
+    assert decide_gate(found, LOWER) == Gate(
+        verdict=GateVerdict.FAIL, reasons=("kappa is below 0.8 (upper limit 0.790)",)
+    )
+
+
+def test_a_kappa_without_a_value_says_why():
+    """The same need of two shares is told once."""
+    found = with_kappa(
+        evidence(60, 0, 0, 240), Estimate(None, None, None, "not estimable: all alike")
+    )
+    assert decide_gate(found, POINT) == Gate(
+        verdict=GateVerdict.INSUFFICIENT,
+        reasons=("kappa not estimable: all alike",),
+        needs="how many more cases it needs cannot be told",
+    )
+    few = PatientLimit(None, 2)
+    both = replace(
+        evidence(100, 0, 0, 200), accuracy_by_patient=few, sensitivity_by_patient=few
+    )
+    gate = decide_gate(both, LOWER)
+    assert gate.needs == (
+        "needs more patients; how many cannot be told from repeated cases"
+    )
+    assert [reason.split(":")[0] for reason in gate.reasons] == [
+        "accuracy",
+        "sensitivity",
+    ]
+
+
+def test_kappa_over_several_draws_counts_a_case_once():
+    """(0.35 / 0.25)^2 - 1 of 300 cases, however often each was asked."""
+    found = with_kappa(evidence(180, 0, 0, 720), Estimate(0.85, 0.5, 0.95))
+    gate = decide_gate(replace(found, draws=3), LOWER)
+    assert gate.needs == "needs about 288 more cases (58 positives)"
+
+
+def test_a_value_that_no_seven_digits_tell_from_its_threshold_is_written_out():
+    """Else it would read as reached."""
+    assert show_below(0.95 - 1e-9, 0.95) == repr(0.95 - 1e-9)
+    assert show_below(0.9499999, 0.95) == "0.9499999"
+    assert show_below(0.94996, 0.95) == "0.94996"

@@ -369,3 +369,62 @@ def test_more_engines_than_letters_have_keys_of_their_own():
     many = {f"f{number}": "gone" for number in range(40)}
     keys = [column.key for column in matrix_of(*runs, failed=many).columns]
     assert len(set(keys)) == 42
+
+
+def test_keys_go_through_the_alphabet_again_with_a_number():
+    """A to Z, then A2 to Z2, then A3."""
+    gone = {f"f{number}": "gone" for number in range(53)}
+    matrix = matrix_of(run_of([60], 60, engine="e"), failed=gone)
+    keys = [column.key for column in matrix.columns]
+    assert keys[:2] + keys[24:28] == ["A", "B", "Y", "Z", "A2", "B2"]
+    assert keys[51:] == ["Z2", "A3", "B3"]
+
+
+def test_rows_count_what_the_reference_decides():
+    """Open marks are in no floor; a label that is open everywhere has none."""
+    run = run_of([300], engine="a")
+    reference = run.pairs.reference.copy()
+    at = {label: TAXONOMY.ids.index(label) for label in ("edema", "fracture")}
+    reference[:10, at["edema"]] = ValueCode.UNCERTAIN
+    reference[100:150, at["edema"]] = ValueCode.NO_MAJORITY
+    reference[150:160, at["edema"]] = ValueCode.NOT_CODED
+    reference[:, at["fracture"]] = ValueCode.MISSING
+    run = replace(run, pairs=replace(run.pairs, reference=reference))
+    matrix = matrix_of(run)
+    rows = {row.label: row for row in matrix.rows}
+    edema, fracture = rows["edema"], rows["fracture"]
+    assert (edema.name, edema.positives, edema.usable) == ("Edema", 20, 240)
+    assert edema.floor == pytest.approx(220 / 240)
+    assert (fracture.positives, fracture.usable, fracture.floor) == (0, 0, None)
+    floors = [*[0.9] * 18, 220 / 240, 0.1]
+    assert matrix.floor.accuracy == pytest.approx(sum(floors) / 20)
+    assert matrix.floor.at_threshold == 0
+    loose = replace(run, protocol=Protocol(accuracy=0.9))
+    assert matrix_of(loose).floor.at_threshold == 19
+
+
+def test_cut_runs_keep_patients_and_every_draw():
+    """The cases that are left, in the order of the first run, draw by draw."""
+    short = run_of([100], 120, engine="short")
+    long = run_of([300], engine="long", run="long")
+    first, second = long.pairs.predicted.copy(), long.pairs.predicted.copy()
+    first[0, 0], second[1, 0], second[200, 0] = 0, 0, 1
+    long = replace(
+        long,
+        pairs=replace(long.pairs, predicted=first),
+        further=(replace(long.pairs, predicted=second),),
+        runs=("long", "long-2"),
+        patients=tuple(f"p{row // 2}" for row in range(300)),
+    )
+    column = matrix_of(short, long).columns[1]
+    found = column.evaluation
+    assert (found.cases, found.draws, column.left_out) == (120, 2, 180)
+    assert (found.method.unit, found.method.units, found.method.known) == (
+        "patient",
+        60,
+        120,
+    )
+    # 30 positives and 90 negatives in either draw; a miss in each.
+    assert found.labels[0].confusion == (58, 0, 2, 180)
+    assert found.not_run == 180
+    assert sum(found.statuses.values()) == 240

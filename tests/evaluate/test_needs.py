@@ -246,3 +246,63 @@ def test_a_claim_without_labels_has_levels_all_the_same():
     """Nothing is divided by their number."""
     family = plan_levels(SUBSET, 0, (0.99,))[2]
     assert (family.used, family.flawless_cases) == (True, 59)
+
+
+@pytest.mark.parametrize(
+    ("claim", "confidence", "alpha", "cases", "needed"),
+    [
+        ("all", 0.95, 0.10, 50, 59),
+        ("all", 0.90, 0.05, 45, 0),
+        ("all", 0.90, 0.05, 44, 45),
+        ("subset", 0.90, 0.05, 50, 59),
+        ("subset", 0.90, 0.10, 50, 0),
+        # Its own gate asks for more than the claim does.
+        ("subset", 0.95, 0.10, 50, 59),
+    ],
+)
+def test_each_claim_is_planned_at_its_own_level(
+    claim, confidence, alpha, cases, needed
+):
+    """A label alone: 0.95^59 is below 0.05, 0.95^45 below 0.10 and 0.95^44 above."""
+    rules = Protocol(
+        rule="lower",
+        min_cases=1,
+        min_positives=14,
+        claim=claim,
+        confidence=confidence,
+        alpha=alpha,
+    )
+    (level,) = [one for one in plan_levels(rules, 1, (0.99,)) if one.used]
+    counted = Counted("edema", "Edema", cases=cases, positives=cases // 2)
+    (plan,) = plan_labels([counted], rules, level.goal, (0.99,))
+    short = (f"{cases} of at least {needed} cases",) if needed else ()
+    assert plan.obstacles == short
+    assert plan.remedy == (counted_cases(needed - cases) if needed else "")
+
+
+def counted_cases(number):
+    """Return so many more cases in words."""
+    return "1 more case" if number == 1 else f"{number} more cases"
+
+
+def test_holms_last_step_is_reached_exactly_at_its_level():
+    """Accuracy 0.5: three right answers have p 0.125, which is the level itself."""
+    rules = Protocol(
+        rule="lower",
+        accuracy=0.5,
+        alpha=0.125,
+        confidence=0.875,
+        min_cases=1,
+        min_positives=14,
+        claim="subset",
+    )
+    (level,) = [one for one in plan_levels(rules, 2, (0.99,)) if one.used]
+    counted = [
+        Counted("edema", "Edema", cases=40, positives=20),
+        Counted("fracture", "Fracture", cases=3, positives=1),
+    ]
+    short = [plan_labels(counted, rules, level.goal, (0.99,))[1].obstacles[0]]
+    assert short == ["1 of at least 14 positives"]
+    fewer = [counted[0], counted[1]._replace(cases=2)]
+    plan = plan_labels(fewer, rules, level.goal, (0.99,))[1]
+    assert plan.obstacles[0] == "2 of at least 4 cases"

@@ -12,7 +12,8 @@ from loop.evaluate.plan import (
     plan_labels,
     plan_levels,
 )
-from loop.evaluate.protocol import Protocol
+from loop.evaluate.protocol import Protocol, read_protocol
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.history import move_alias
@@ -138,3 +139,43 @@ def test_a_label_that_is_nearly_always_there_needs_its_negatives(positives, more
     counted = Counted("edema", "Edema", cases=100, positives=positives)
     (plan,) = plan_labels([counted], protocol, level.goal, (0.999,))
     assert plan.collect.random == more
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [((), "none"), ((0.0,), "0"), ((1.01,), "1.01"), ((0.99, -0.5), "0.99, -0.5")],
+)
+def test_supposed_accuracies_are_shares_above_nothing(trials, candidates, said):
+    """At least one; certainty is a share, too."""
+    with pytest.raises(ValueError, match=f"are shares above 0, got {said}$"):
+        plan_cohort(trials.workspace, "dev", candidates=candidates)
+    assert plan_cohort(trials.workspace, "dev", candidates=(1,)).levels
+
+
+def test_a_plan_names_what_it_rests_on(trials):
+    """Cohort, reference, run and protocol; every label of the taxonomy is in it."""
+    trials.version(1, "effusion")
+    run = find_planned_run(trials.workspace, trials.run("tiny@v1"))
+    plan = plan_cohort(trials.workspace, "dev", run, candidates=(0.98,))
+    cohort = read_cohort(trials.workspace, "dev")
+    assert (plan.cohort, plan.cohort_digest) == ("dev", cohort.digest)
+    assert (plan.cases, plan.reference) == (20, 1)
+    assert plan.protocol == read_protocol(trials.workspace)
+    assert plan.levels == plan_levels(plan.protocol, 21, (0.98,))
+    assert plan.used == plan.levels[0]
+    assert (len(plan.labels), dict(plan.not_comparable)) == (21, {})
+    # The cohort has a reference for one label, and the prompt knows one.
+    others = [one for one in plan.labels if one is not effusion(plan)]
+    assert {(one.counted.cases, one.counted.observed) for one in others} == {
+        (0, (0, 0, 0, 0))
+    }
+
+
+def test_a_run_on_a_part_of_the_cases_is_counted_on_those(trials):
+    """The prevalence is of the whole cohort all the same."""
+    trials.version(1, "effusion", "fluid")
+    run = find_planned_run(trials.workspace, trials.run("tiny@v1", limit=3))
+    label = effusion(plan_cohort(trials.workspace, "dev", run))
+    assert (label.counted.cases, label.counted.positives) == (20, 10)
+    assert label.counted.observed == (3, 0, 0, 0)
+    assert label.observed is None

@@ -8,7 +8,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.ledger import Actor, read_ledger
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import check_model, parse_yaml
@@ -185,3 +185,108 @@ def test_the_section_that_the_manual_shows_is_one():
     assert len(dict(rules.f1_floors.items())) == len(ErrorGroup)
     # Every field is in it.
     assert rules.model_fields_set == set(JudgingRules.model_fields)
+
+
+def test_a_claim_is_registered_in_words(workspace):
+    """Agreement first, then what marked pairs must reach, if anything is said of it."""
+    said = workspace.protocol.read_text()
+    assert register_protocol(workspace, ME, now=now).payload == {
+        "digest": protocol_digest(workspace),
+        "rule": "point",
+        "accuracy": "0.95",
+        "kappa": "0.8",
+        "uncertain_answers": "wrong",
+    }
+    more = """  discrimination: {lower_limit: 0.7}
+  robustness: {lower_limit: 0.9}
+"""
+    write_atomic(workspace.protocol, said + SECTION + more)
+    entry = register_protocol(workspace, ME, now=now)
+    assert entry.payload["judging"] == (
+        "tau_b 0.6 (lower), D 0.7 (lower limit), R 0.9 (lower limit)"
+    )
+    assert (entry.subject, entry.actor, entry.time) == (
+        "labels/protocol.yaml",
+        "Dr A",
+        "2026-01-05T09:00:00Z",
+    )
+
+
+@pytest.mark.parametrize(
+    ("floors", "holds"),
+    [
+        ({}, False),
+        ({"discrimination": {"lower_limit": 0.7}}, True),
+        ({"robustness": {"lower_limit": 0.7}}, True),
+    ],
+)
+def test_a_claim_on_marked_pairs_is_either_of_two(floors, holds):
+    """Keys that are not said are not written either."""
+    rules = JudgingRules.model_validate({"threshold": 0.5, **floors})
+    assert rules.holds_marked_pairs is holds
+    written = rules.model_dump(mode="json")
+    assert {"discrimination", "robustness"} & set(written) == set(floors)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (
+            "wrong",
+            "are wrong: where the reference decides, a false negative or a false "
+            "positive",
+        ),
+        ("absent", "count as absent"),
+        ("present", "count as present"),
+        (
+            "excluded",
+            "are left out of every rate, and counted; more than 2.5 % of the decided "
+            "cases or of the positives fail a label",
+        ),
+        (
+            None,
+            "are left out of every rate, and counted, however many there are: the "
+            "protocol was written before it could say otherwise (uncertain_answers)",
+        ),
+    ],
+)
+def test_what_an_uncertain_answer_counts_as_is_one_sentence(policy, words):
+    """And the limit to how many is said only where there is one."""
+    if policy is None:
+        rules = Protocol()
+    else:
+        rules = Protocol(uncertain_answers=policy, max_uncertain=0.025)
+    assert rules.uncertain_words == f"Uncertain answers {words}."
+    assert rules.limits_uncertain is (policy == "excluded")
+    assert rules.under(rules.policy) is rules
+    other = rules.under(UncertainAnswers.PRESENT)
+    assert other.policy is UncertainAnswers.PRESENT
+
+
+def test_a_registration_that_cannot_be_understood_has_no_policy(workspace):
+    """The others are listed; another action is none."""
+    for action, payload in (
+        ("protocol_set", {"digest": "a", "uncertain_answers": "maybe"}),
+        ("protocol_set", {"digest": "b", "uncertain_answers": "absent"}),
+        ("protocol_set", {"digest": "c"}),
+        ("evaluated", {"digest": "d", "uncertain_answers": "absent"}),
+    ):
+        event = Event(action=action, subject="x", reason="why", payload=payload)
+        append_event(workspace.ledger, event, ME)
+    assert list_policies(workspace) == {
+        "b": UncertainAnswers.ABSENT,
+        "c": UncertainAnswers.EXCLUDED,
+    }
+    assert find_registration(workspace, "c").payload == {"digest": "c"}
+    assert find_registration(workspace, "d") is None
+
+
+def test_fourteen_positives_are_the_least_that_limits_can_be_taken_of():
+    """0.8^14 is below 0.05 and 0.8^13 is not."""
+    assert 0.8**14 < 0.05 < 0.8**13
+    assert Protocol(rule="lower", min_positives=14).min_positives == 14
+    assert Protocol(rule="point", min_positives=1).min_positives == 1
+    with pytest.raises(ValueError, match="needs min_positives of 14 or more"):
+        Protocol(rule="lower", min_positives=13)
+    with pytest.raises(ValueError, match="max_uncertain needs uncertain_answers"):
+        Protocol(max_uncertain=0.1)

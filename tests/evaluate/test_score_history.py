@@ -1,7 +1,10 @@
 """Scores, lineage and the ledger's state, from the ledger alone."""
 
+import csv
+import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,15 +13,20 @@ from loop.core.ledger import GENESIS, Event, append_event, read_ledger
 from loop.core.records import Mark, UncertainAnswers
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history_figures import verdict_mark
+from loop.evaluate.history_figures import lineage_svg, verdict_mark, version_chart
 from loop.evaluate.recording import with_intervals
 from loop.evaluate.score_history import (
     Edge,
+    Lineage,
+    Node,
+    VersionScore,
+    history_table,
     ledger_state,
     lineage_graph,
     main_scores,
     read_scores,
     read_verdict_roles,
+    read_versions,
     score_history,
 )
 from loop.evaluate.tried import WordingStatus
@@ -338,3 +346,342 @@ def test_each_verdict_has_a_shape_of_its_own():
         GateVerdict.INSUFFICIENT: "path",
         GateVerdict.NOT_COMPARABLE: "polygon",
     }
+
+
+SIGNATURE = "acc+f1|made@v1:aaaaaa|rules|dev:ref1|unc:wrong|nc:absent|zd:skip|L:3|n:20"
+
+
+def record(workspace, action, subject, **payload):
+    """Write one entry of the ledger."""
+    event = Event(action=action, subject=subject, reason="a reason", payload=payload)
+    return append_event(workspace.ledger, event, EDITOR)
+
+
+def commit(workspace, *numbers):
+    """Record versions of a made-up prompt, each revised from the one before."""
+    for number in numbers:
+        payload = {"digest": f"d{number}", "parent": f"d{number - 1}"}
+        record(workspace, "draft_committed", f"made@v{number}", **payload)
+
+
+def scored(workspace, number, *, gate=None, **others):
+    """Record a score of a version, and its gate where its labels are given."""
+    payload = {
+        "prompt_digest": f"d{number}",
+        "cohort": "dev",
+        "run": f"r{number}",
+        "macro_f1": f"0.{number}000",
+        "reference": 1,
+        "reference_digest": "ref",
+        "protocol_digest": "p",
+        "counts_digest": f"c{number}",
+        "not_run": 0,
+        "signature": SIGNATURE,
+        **others,
+    }
+    record(workspace, "evaluated", f"made@v{number}", **payload)
+    if gate is not None:
+        record(
+            workspace,
+            "gate_decided",
+            f"made@v{number}",
+            **{**payload, "labels": dict(enumerate(gate)), "macro_f1": None},
+        )
+
+
+def test_a_row_holds_everything_that_was_recorded_of_a_version(workspace):
+    """From the commit, the score and the gate; a draw or a version is no other way."""
+    record(
+        workspace,
+        "draft_committed",
+        "made@v1",
+        digest="d1",
+        parent=None,
+        verdicts=["x", "y", "z"],
+        verdict_roles={"reviewer": 2, "editor": 1},
+    )
+    verdicts = ["PASS", "FAIL", "PASS", "INSUFFICIENT", "NOT COMPARABLE", "PASS"]
+    scored(
+        workspace,
+        1,
+        gate=verdicts,
+        runs=["r1", "r2"],
+        engine_digest="e" * 64,
+        signature=SIGNATURE.replace("|L:", "|without:edema,fracture|L:") + "|draws:2",
+    )
+    (row,) = score_history(workspace, "made", "dev")
+    entry = [one for one in read_ledger(workspace.ledger) if one.subject == "made@v1"]
+    assert row == VersionScore(
+        number=1,
+        ref="made@v1",
+        digest="d1",
+        parent=None,
+        when=entry[0].time,
+        who=EDITOR.name,
+        why="a reason",
+        verdicts=3,
+        status=WordingStatus.COMMITTED,
+        verdict_roles={"reviewer": 2, "editor": 1},
+        cohort="dev",
+        macro_f1=0.1,
+        labels_passed=3,
+        labels_failed=1,
+        labels_insufficient=1,
+        reference=1,
+        run="r1",
+        runs=("r1", "r2"),
+        signature=row.signature,
+        engine_digest="e" * 64,
+        reference_digest="ref",
+    )
+    assert (row.labels, row.engine) == (5, "rules")
+    assert row.without == {"edema", "fracture"}
+    assert row.measured == (
+        "rules eeeeee, uncertain answers wrong, reference 1, 20 cases"
+    )
+    assert list(csv.DictReader(io.StringIO(history_table([row])))) == [
+        {
+            "ref": "made@v1",
+            "status": "committed",
+            "digest": "d1",
+            "parent": "",
+            "when": row.when,
+            "who": EDITOR.name,
+            "why": "a reason",
+            "verdicts": "3",
+            "objections": "",
+            "cohort": "dev",
+            "reference": "1",
+            "run": "r1",
+            "engine": "rules",
+            "uncertain_answers": "wrong",
+            "macro_f1": "0.1",
+            "labels_passed": "3",
+            "labels_failed": "1",
+            "labels_insufficient": "1",
+            "comparable": "yes",
+            "signature": row.signature,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("others", "comparable"),
+    [
+        ({}, True),
+        ({"signature": SIGNATURE.replace("made@v1:aaaaaa", "made@v2:bbbbbb")}, True),
+        ({"signature": SIGNATURE.replace("L:3", "L:4") + "|draws:3"}, True),
+        ({"signature": SIGNATURE.replace("n:20", "n:21")}, False),
+        ({"signature": SIGNATURE.replace("|rules|", "|openai:m|")}, False),
+        ({"signature": SIGNATURE.replace("unc:wrong", "unc:excl")}, False),
+        ({"signature": SIGNATURE.replace("|L:", "|without:edema|L:")}, False),
+        ({"reference_digest": "other"}, False),
+        ({"engine_digest": "other"}, False),
+        ({"engine_digest": ""}, True),
+    ],
+)
+def test_scores_compare_if_all_but_the_version_is_the_same(
+    workspace, others, comparable
+):
+    """How many draws and labels with an F1 there were follows from the version."""
+    commit(workspace, 1, 2, 3)
+    scored(workspace, 1, **others)
+    scored(workspace, 2)
+    rows = score_history(workspace, "made", "dev")
+    assert [row.comparable for row in rows] == [comparable, True, True]
+    assert [row.macro_f1 for row in rows] == [0.1, 0.2, None]
+
+
+def test_other_prompts_cohorts_and_parts_of_a_cohort_are_no_score(workspace):
+    """None of them decides what compares, either."""
+    commit(workspace, 1)
+    scored(workspace, 1)
+    other = SIGNATURE.replace("|rules|", "|openai:m|")
+    scored(workspace, 1, signature=other, cohort="elsewhere")
+    scored(workspace, 1, signature=other, not_run=3)
+    foreign = {"prompt_digest": "f1", "cohort": "dev", "signature": other, "run": "f"}
+    record(workspace, "evaluated", "foreign@v1", **foreign)
+    (row,) = score_history(workspace, "made", "dev")
+    assert (row.run, row.comparable, row.labels_passed) == ("r1", True, None)
+    again = read_scores(workspace, "made")
+    assert [(one.cohort, one.engine) for one in again] == [
+        ("dev", "rules"),
+        ("elsewhere", "openai:m"),
+    ]
+
+
+def test_a_gate_belongs_to_the_score_of_the_same_run_reference_and_protocol(workspace):
+    """The newest of them; another protocol's gate says nothing of this score."""
+    commit(workspace, 1)
+    scored(workspace, 1, gate=["FAIL", "FAIL"])
+    (before,) = score_history(workspace, "made", "dev")
+    assert (before.labels_failed, before.labels_passed) == (2, 0)
+    scored(workspace, 1, protocol_digest="later")
+    (row,) = score_history(workspace, "made", "dev")
+    assert (row.labels_failed, row.labels_passed, row.labels) == (None, None, 0)
+    scored(workspace, 1, gate=["PASS"], protocol_digest="later")
+    scored(workspace, 1, gate=["PASS", "PASS"], protocol_digest="later")
+    (row,) = score_history(workspace, "made", "dev")
+    assert (row.labels_passed, row.labels_failed) == (2, 0)
+
+
+def test_a_score_that_is_not_estimable_is_none(workspace):
+    """And its run is shown all the same."""
+    commit(workspace, 1)
+    scored(workspace, 1, macro_f1="not estimable")
+    (row,) = score_history(workspace, "made", "dev")
+    assert (row.macro_f1, row.run, row.comparable) == (None, "r1", True)
+
+
+def test_the_main_score_is_comparable_or_else_the_last():
+    """One of each version, in the order they first appear."""
+    rows = [
+        VersionScore(
+            number=number,
+            ref=f"made@v{number}",
+            digest="",
+            parent=None,
+            when="",
+            who="",
+            why="",
+            verdicts=0,
+            status=WordingStatus.COMMITTED,
+            run=run,
+            comparable=comparable,
+        )
+        for number, run, comparable in (
+            (1, "a", True),
+            (1, "b", False),
+            (2, "c", False),
+            (2, "d", True),
+            (3, "e", False),
+            (3, "f", False),
+            (4, "g", True),
+            (4, "h", True),
+        )
+    ]
+    assert {ref: one.run for ref, one in main_scores(rows).items()} == {
+        "made@v1": "a",
+        "made@v2": "d",
+        "made@v3": "f",
+        "made@v4": "h",
+    }
+    assert list(main_scores(rows)) == [f"made@v{number}" for number in range(1, 5)]
+
+
+def test_drafts_stand_behind_their_parent_in_the_order_they_were_rejected(workspace):
+    """One whose parent is unknown comes first; one that was kept is a draft."""
+    commit(workspace, 2, 1)
+    for ref, parent, objections in (
+        ("made@draft:b", "d2", []),
+        ("made@draft:a", "d1", ["broke anchors", "too long"]),
+        ("made@draft:c", "gone", ["no"]),
+        ("made@draft:d", "d1", ["no"]),
+    ):
+        draft = {"digest": ref, "parent": parent, "objections": objections}
+        record(workspace, "draft_rejected", ref, **draft)
+    record(workspace, "draft_rejected", "other@draft:x", digest="x", objections=["no"])
+    record(workspace, "draft_committed", "made@draft:y", digest="y")
+    rows = read_versions(workspace, "made")
+    assert [row.ref for row in rows] == [
+        "made@draft:c",
+        "made@v1",
+        "made@draft:a",
+        "made@draft:d",
+        "made@v2",
+        "made@draft:b",
+    ]
+    assert rows[2].objections == ("broke anchors", "too long")
+    assert [row.status.value for row in rows] == [
+        "rejected", "committed", "rejected", "rejected", "committed", "draft",
+    ]  # fmt: skip
+    # The second version was recorded first: an edge comes from no later version.
+    assert lineage_graph(workspace, "made").edges == (
+        Edge("made@v1", "made@draft:a"),
+        Edge("made@v1", "made@draft:d"),
+        Edge("made@v1", "made@v2"),
+        Edge("made@v2", "made@draft:b"),
+    )
+
+
+def test_a_chart_tells_of_each_version_what_it_shows(workspace):
+    """Score with its interval, way of measuring, labels, standing, comparability."""
+    base = VersionScore(
+        number=1,
+        ref="made@v1",
+        digest="",
+        parent=None,
+        when="2026-01-05T09:00:00Z",
+        who="Dr A. Example",
+        why="first",
+        verdicts=0,
+        status=WordingStatus.COMMITTED,
+        macro_f1=0.5,
+        low=0.4,
+        high=0.6,
+        labels_passed=3,
+        labels_failed=2,
+        labels_insufficient=1,
+        reference=1,
+        run="r",
+        signature=SIGNATURE,
+    )
+    draft = replace(
+        base,
+        number=0,
+        ref="made@draft:a",
+        status=WordingStatus.REJECTED,
+        low=None,
+        high=None,
+        labels_passed=None,
+        run="",
+        comparable=False,
+    )
+    empty = replace(draft, ref="made@draft:b", macro_f1=None)
+    unscored = replace(empty, number=2, ref="made@v2", comparable=True)
+    unscored = replace(unscored, status=WordingStatus.COMMITTED)
+    about = re.search(
+        "<desc>(.*?)</desc>", version_chart([base, draft, empty, unscored])
+    )
+    assert about[1] == (
+        "made@v1; macro-F1 0.500 [0.400, 0.600]; rules, uncertain answers wrong, "
+        "reference 1, 20 cases; 3 labels pass, 2 fail, 1 lack evidence. "
+        "made@draft:a; macro-F1 0.500; rejected; not comparable with the newest score: "
+        "other cases, reference, engine or policy. made@v2; macro-F1 \N{EN DASH}"
+    )
+    assert "<desc>There is no version yet.</desc>" in version_chart([])
+
+
+def test_a_lineage_tells_who_made_what_of_which_version():
+    """In one sentence for whoever does not see it, and in full when pointed at."""
+    node = Node(
+        ref="made@v1",
+        number=1,
+        status=WordingStatus.COMMITTED,
+        when="2026-01-05T09:00:00Z",
+        who="Dr A. Example",
+        why="first",
+        aliases=("production", "best"),
+    )
+    draft = Node(
+        ref="made@draft:a",
+        number=0,
+        status=WordingStatus.REJECTED,
+        when="",
+        who="Dr B. Example",
+        why="shorter",
+    )
+    edge = Edge("made@v1", "made@draft:a")
+    figure = lineage_svg(Lineage(prompt="made", nodes=(node, draft), edges=(edge,)))
+    assert re.findall("<(?:title|desc)>(.*?)<", figure) == [
+        "Lineage of made",
+        "made@v1 (committed), alias production, best. made@draft:a (rejected) from "
+        "made@v1",
+        "made@v1; committed; 2026-01-05T09:00:00Z; Dr A. Example; first; alias "
+        "production, best",
+        "production",
+        "best",
+        "made@draft:a; rejected; Dr B. Example; shorter",
+    ]
+    nothing = lineage_svg(Lineage(prompt="made", nodes=(), edges=()))
+    assert "<desc>There is no version yet.</desc>" in nothing

@@ -1,18 +1,27 @@
 """The corrected score of a run is made from all runs it was chosen among."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Status
-from loop.evaluate.align import align, decided_reference, in_order, read_codes
+from loop.core.records import Field, Status, ValueCode
+from loop.evaluate.align import (
+    CodeTable,
+    align,
+    decided_reference,
+    in_order,
+    read_answers,
+    read_codes,
+)
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.tried import correct_optimism
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.store import open_store
 from loop.stats.optimism import expected_excess
-from tests.evaluate.scenes import TAXONOMY, random_run, reference
+from tests.evaluate.scenes import TAXONOMY, outcome, random_run, reference, silent
 from tests.evaluate.tried_scenes import tried_check
 
 
@@ -121,3 +130,81 @@ def test_unanswered_cases_keep_their_reason(trials, three):
         taxonomy = read_taxonomy(trials.workspace.labels)
         table = read_codes(store, store.find_runs(ids=[three[2]])[0], taxonomy)
     assert set(table.codes[0]) == {-4}
+
+
+def test_answers_of_a_run_are_read_by_case_with_what_follows_from_them():
+    """One code per label in published order; a case without an answer says why."""
+    answers = [outcome("b", {"edema": -1}), outcome("a", {}), silent("c")]
+    failed = replace(silent("d"), status=Status.ENGINE_FAILED)
+    part = replace(answers[1], item_id="e", fields={"edema": Field("present")})
+    found = read_answers([*answers, failed, part], TAXONOMY)
+    assert list(found) == ["b", "a", "c", "d", "e"]
+    places = {label: at for at, label in enumerate(TAXONOMY.ids)}
+    edema, nothing, fracture = (
+        places[label] for label in ("edema", "no_finding", "fracture")
+    )
+    picked = {
+        case: tuple(codes[at] for at in (edema, fracture, nothing))
+        for case, codes in found.items()
+    }
+    not_asked = ValueCode.NOT_ASKED
+    assert picked["a"] == (ValueCode.ABSENT, ValueCode.ABSENT, ValueCode.PRESENT)
+    assert picked["b"][:2] == (ValueCode.UNCERTAIN, ValueCode.ABSENT)
+    assert set(found["c"]) == {ValueCode.UNPARSED}
+    assert set(found["d"]) == {ValueCode.FAILED}
+    assert picked["e"] == (ValueCode.PRESENT, not_asked, not_asked)
+    assert {len(codes) for codes in found.values()} == {len(TAXONOMY.ids)}
+
+
+def test_a_reference_is_open_decided_or_unknown():
+    """Not coded is absent and stays visible; what one cannot judge is left open."""
+    codes = (1, 0, *(ValueCode[name] for name in ("NOT_CODED", "UNCERTAIN", "MISSING")))
+    rows = {f"c{at}": {"edema": code} for at, code in enumerate(codes)}
+    standard = reference(rows, ["edema", "fracture"])
+    pairs = align([outcome(case, {}) for case in rows], standard, TAXONOMY)
+    at = TAXONOMY.ids.index("edema")
+    assert pairs.usable[:, at].tolist() == [True, True, True, False, False]
+    assert pairs.binary_reference[:, at].tolist() == [1, 0, 0, -1, -1]
+    known = {"edema", "fracture"}
+    assert set(pairs.unknown) == set(TAXONOMY.ids) - known
+    assert pairs.not_coded
+    opened = pairs.leave_open(["edema"])
+    assert set(opened.reference[:, at]) == {ValueCode.MISSING}
+    assert not opened.not_coded
+    assert np.array_equal(
+        np.delete(opened.reference, at, axis=1), np.delete(pairs.reference, at, axis=1)
+    )
+    assert pairs.leave_open(["elsewhere"]) is pairs
+
+
+def test_a_run_without_label_values_is_named_by_its_case(trials, three):
+    """Its answers mean something else; nothing is guessed of them."""
+    with open_store(trials.workspace) as store:
+        run = store.find_runs(ids=[three[2]])[0]
+        first = next(store.read_outcomes(run.id)).item_id
+        fields = store.read(
+            "SELECT fields FROM outcomes WHERE run = ? AND seq = 0", [run.number]
+        )[0][0]
+        with store.writing() as connection:
+            connection.execute(
+                "UPDATE outcomes SET fields = ? WHERE run = ? AND seq = 0",
+                [
+                    fields.replace("absent", "seven").replace("present", "seven"),
+                    run.number,
+                ],
+            )
+        with pytest.raises(DataError) as told:
+            read_codes(store, run, read_taxonomy(trials.workspace.labels))
+    assert str(told.value) == (
+        f"case {first}: an answer is not present, absent or uncertain. Only runs "
+        "with label values can be compared."
+    )
+
+
+def test_cases_that_a_run_does_not_hold_are_no_empty_rows():
+    """Whoever asks for one gets an error; the order is that of the question."""
+    table = CodeTable(("a", "b", "c"), np.array([[1], [0], [-1]], dtype=np.int8))
+    assert in_order(table, ("a", "b", "c")) is table.codes
+    assert in_order(table, ("c", "a")).tolist() == [[-1], [1]]
+    with pytest.raises(KeyError):
+        in_order(table, ("a", "z"))

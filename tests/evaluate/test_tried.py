@@ -3,8 +3,9 @@
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.ledger import Actor
-from loop.evaluate.tried import WordingStatus, versions_tried
+from loop.core.ledger import Actor, Event, append_event
+from loop.evaluate.tried import WordingStatus, signed_engine, versions_tried
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.run.store import open_store
@@ -144,3 +145,87 @@ def test_what_became_of_a_draft_is_what_the_ledger_says(trials):
     trials.reject(draft, "broke anchors", check=tried_check("x1"))
     assert standing() is WordingStatus.COMMITTED
     assert (count(trials).uncommitted, count(trials).count) == (0, 1)
+
+
+def told(trials, action, subject, **payload):
+    """Write what happened into the ledger, with the digest of the cases."""
+    event = Event(action=action, subject=subject, reason="why", payload=payload)
+    append_event(trials.workspace.ledger, event, Actor(name="Dr A. Example"))
+
+
+def test_candidates_of_searches_on_the_same_cases_count(trials):
+    """Each search once, by key and result; others, and of other prompts, do not."""
+    trials.version(1, "effusion")
+    trials.run("tiny@v1")
+    digest = read_cohort(trials.workspace, "dev").digest
+    base = {"cohort_digest": digest, "engine": "rules", "key": "k", "result": "a"}
+    told(trials, "searched", "tiny@v1", **base, candidates=5)
+    told(trials, "searched", "tiny@v1", **base, candidates=5)
+    told(trials, "searched", "tiny@v1", **{**base, "result": "b"}, candidates=7)
+    told(trials, "searched", "tiny@v1", **{**base, "key": "l", "engine": ""})
+    told(trials, "searched", "other@v1", **{**base, "key": "m"}, candidates=100)
+    told(trials, "searched", "tiny@v1", **{**base, "engine": "m"}, candidates=1000)
+    elsewhere = {**base, "cohort_digest": "x", "key": "n"}
+    told(trials, "searched", "tiny@v1", **elsewhere, candidates=10_000)
+    tried = count(trials)
+    assert (tried.searches, tried.searched, tried.count) == (3, 12, 13)
+    assert (tried.prompt, tried.cohort, tried.engine) == ("tiny", "dev", "rules")
+
+
+def test_what_only_the_ledger_knows_counts_where_cases_and_engine_are_the_same(trials):
+    """A check or a score on all cases; where the engine is not told, it counts too."""
+    first = trials.version(1, "effusion")
+    run = trials.run("tiny@v1")
+    score = {"cohort": "dev", "run": "gone", "not_run": 0}
+    signed = "acc+f1|tiny@v9:aaaaaa|{}|dev:ref1|unc:wrong"
+    for number, (payload, action) in enumerate(
+        (
+            ({**score, "signature": signed.format("rules")}, "evaluated"),
+            ({**score, "signature": signed.format("openai:m")}, "evaluated"),
+            ({**score, "signature": "early"}, "evaluated"),
+            ({**score, "not_run": 2, "signature": "early"}, "evaluated"),
+            ({**score, "cohort": "other", "signature": "early"}, "evaluated"),
+            ({**score, "run": run, "signature": "early"}, "evaluated"),
+            ({"check": {"cohort": "dev", "runs": ["x"]}}, "draft_rejected"),
+            ({"check": {"cohort": "dev", "runs": []}}, "draft_rejected"),
+            ({"check": None}, "draft_committed"),
+            ({"check": {"cohort": "dev", "runs": ["x", run]}}, "draft_committed"),
+        )
+    ):
+        name = "digest" if action.startswith("draft") else "prompt_digest"
+        told(trials, action, f"tiny@v{10 + number}", **{name: f"d{number}"}, **payload)
+    tried = count(trials)
+    assert tried.attempts[0].digest == first.digest
+    assert tried.gone == ("tiny@v10", "tiny@v12", "tiny@v16")
+    standings = [one.standing for one in tried.attempts]
+    committed = WordingStatus.COMMITTED
+    assert standings == [committed, committed, committed, WordingStatus.DRAFT]
+
+
+def test_a_chosen_run_stands_for_its_own_wording(trials):
+    """Its attempt is as old as the first run of it; the others have their newest."""
+    first = trials.version(1, "effusion")
+    trials.version(2, "fluid", parent=first)
+    old = trials.run("tiny@v1")
+    other = trials.run("tiny@v2")
+    with open_store(trials.workspace) as store:
+        record = store.find_runs(ids=[old])[0]
+    tried = count(trials, like=record)
+    assert [one.run.id for one in tried.attempts] == [old, other]
+    with open_store(trials.workspace) as store:
+        record = store.find_runs(ids=[other])[0]
+    assert [one.run.id for one in count(trials, like=record).attempts] == [old, other]
+
+
+@pytest.mark.parametrize(
+    ("signature", "engine"),
+    [
+        ("acc+f1|p:a|rules|dev:ref1|unc:wrong", "rules"),
+        ("acc+f1|p:a|rules|dev:ref1", "rules"),
+        ("acc+f1|p:a|rules", ""),
+        ("", ""),
+    ],
+)
+def test_an_engine_is_named_by_the_third_part_of_a_signature(signature, engine):
+    """One that is too short names none."""
+    assert signed_engine(signature) == engine

@@ -13,9 +13,12 @@ from loop.core.records import Mark, ValueCode
 from loop.labels.ballots import Votes, read_cohort_votes, votes_path
 from loop.labels.cohort import Cohort
 from loop.labels.majority import (
+    Adjudications,
     MajorityRule,
     MarkChange,
+    MarkChanges,
     Newest,
+    Superseded,
     find_untouched,
     keep_marks,
     list_changes,
@@ -378,4 +381,67 @@ def test_marks_that_become_undecided_are_listed_first() -> None:
     assert (
         list_changes(Newest(None, None, exists=True), votes, majority(votes), ())
         is None
+    )
+
+
+def test_what_became_of_votes_is_told_whole(
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, add: Add
+) -> None:
+    """First votes, a second reader, and one whose votes are replaced."""
+    known = {"cohort": "mine", "rule": MajorityRule(), "discarded": False}
+    first = add(FIRST)
+    others = tuple(one for one in taxonomy.ids if one not in ("edema", "fracture"))
+    assert first == VotesReport(
+        **known,
+        readers=("A",),
+        added=("A",),
+        replaced=(),
+        votes=2,
+        reference=1,
+        marks={
+            "present": 1, "absent": 1, "uncertain": 0, "no_majority": 0, "missing": 2,
+        },
+        not_voted=others,
+        superseded=Superseded(0, 0),
+        changes=MarkChanges(
+            rows=(
+                MarkChange("a1", "edema", Mark.MISSING, Mark.PRESENT),
+                MarkChange("a2", "fracture", Mark.MISSING, Mark.ABSENT),
+            )
+        ),
+        too_few=0,
+        adjudications=Adjudications(),
+        not_blind=(),
+        digest=first.digest,
+    )  # fmt: skip
+    add(SECOND)
+    third = add([("B", "a2", "edema", "absent")], replace=True)
+    assert third == VotesReport(
+        **known,
+        readers=("A", "B"),
+        added=(),
+        replaced=(Replaced("B", 2, 2, ("fracture",)),),
+        votes=3,
+        reference=3,
+        marks={
+            "present": 1, "absent": 2, "uncertain": 0, "no_majority": 0, "missing": 1,
+        },
+        not_voted=others,
+        superseded=Superseded(0, 0),
+        changes=MarkChanges(
+            rows=(
+                MarkChange("a2", "edema", Mark.MISSING, Mark.ABSENT),
+                MarkChange("a2", "fracture", Mark.NO_MAJORITY, Mark.ABSENT),
+            )
+        ),
+        too_few=0,
+        adjudications=Adjudications(),
+        not_blind=(),
+        digest=third.digest,
+    )  # fmt: skip
+    assert len({first.digest, third.digest}) == 2
+    entry = read_ledger(workspace.ledger)[-1]
+    assert entry.reason == (
+        "majority of 2 readers: over half of the readers who voted on the case and "
+        "label"
     )

@@ -3,6 +3,7 @@
 import stat
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +13,13 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
+from loop.core.safe_text import quoted
 from loop.labels.cohort import (
     Cohort,
     CohortRecord,
     case_line,
+    cohort_folder,
+    find_item,
     find_record,
     iter_items,
     list_cohorts,
@@ -412,3 +416,96 @@ def test_reasons_are_those_of_the_import_for_exactly_its_labels() -> None:
     assert whole.gave_reasons(reasons)
     assert not whole.gave_reasons({**reasons, "edema": "else"})
     assert _found(ADDED).gave_reasons({})
+
+
+def test_one_case_is_found_by_its_id_alone(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """First, middle or last, with a comma in it or as the beginning of another."""
+    rows = [("a", "One."), ("a,1", "Two."), ("a1", "Three."), ("a11", "Four.")]
+    make_cohort(rows)
+    for case_id, text in rows:
+        item = find_item(workspace, "mine", case_id)
+        assert (item.id, dict(item.variables)) == (case_id, {"text": text})
+    for wrong in ("", "a,", "a111", "1", "A"):
+        with pytest.raises(DataError, match="cohort mine has no case") as told:
+            find_item(workspace, "mine", wrong)
+        listed = cohort_folder(workspace, "mine") / "cases.csv"
+        assert str(told.value) == (
+            f"cohort mine has no case {quoted(wrong)}. See its ids in {listed}."
+        )
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda raw: raw.replace(b"clear", b"dense"),
+        lambda raw: raw.split(b"\n", 1)[1],
+        lambda raw: b"",
+        lambda raw: raw.replace(b'"a1", "text"', b'"a1", "words"'),
+    ],
+)
+def test_one_case_whose_text_is_not_the_pinned_one_is_refused(
+    workspace: WorkspacePaths, make_cohort: Maker, edit: Callable[[bytes], bytes]
+) -> None:
+    """Changed, left out, gone or under another name; the others are still found."""
+    make_cohort([("a1", "Lungs are clear."), ("a2", "Other words.")])
+    path = texts_path(workspace, "mine")
+    changed = edit(path.read_bytes())
+    path.write_bytes(changed)
+    with pytest.raises(DataError) as told:
+        find_item(workspace, "mine", "a1")
+    assert str(told.value) == (
+        f"{path} does not hold the text of case 'a1' that was imported. Import the "
+        "cohort again from its source with --replace."
+    )
+    if changed:
+        assert find_item(workspace, "mine", "a2").variables["text"] == "Other words."
+    path.unlink()
+    with pytest.raises(DataError, match="texts are private and do not travel"):
+        find_item(workspace, "mine", "a2")
+
+
+def test_texts_that_may_not_be_read_are_no_missing_ones(
+    workspace: WorkspacePaths, make_cohort: Maker, monkeypatch
+) -> None:
+    """The reason of the system is told, and no other import is asked for."""
+    cohort = make_cohort(ROWS)
+    opened = Path.open
+
+    def refuse(path: Path, *args: object, **options: object) -> object:
+        if path.suffix == ".jsonl":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    path = texts_path(workspace, "mine")
+    for read in (
+        lambda: next(iter_items(workspace, cohort)),
+        lambda: find_item(workspace, "mine", cohort.case_ids[0]),
+    ):
+        with pytest.raises(DataError) as told:
+            read()
+        assert str(told.value) == f"cannot read {path}: Permission denied."
+
+
+def test_a_list_of_cases_that_is_torn_is_refused_with_its_line(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """Before anything is made of its digest."""
+    make_cohort(ROWS)
+    path = cohort_folder(workspace, "mine") / "cases.csv"
+    raw = path.read_bytes()
+    head, first, *rest = raw.split(b"\n")
+    for content, said in (
+        (b"\n".join([b"id,text", first, *rest]), "line 1: the columns are not case_id"),
+        (b"\n".join([head, first, b"torn"]), "line 3: not 3 cells"),
+        (b"\n".join([head, b'"' + first]), "cannot read"),
+        (b"\n".join([head, b"\xff"]), "cannot read"),
+        (b"", "line 1: the columns are not case_id"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=said) as told:
+            read_cohort(workspace, "mine")
+        assert str(path) in str(told.value)
+        assert "Restore the file" in str(told.value)

@@ -10,7 +10,12 @@ from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.importing.importer import ImportReport
-from loop.labels.importing.openi import MeshCrosswalk, read_mesh_crosswalk
+from loop.labels.importing.openi import (
+    Condition,
+    MeshCrosswalk,
+    MeshRule,
+    read_mesh_crosswalk,
+)
 from loop.labels.reference import MARKS, read_reference
 from loop.labels.taxonomy import Taxonomy
 
@@ -178,3 +183,74 @@ def test_a_rule_with_alternatives_has_no_condition_beside_them(
     path.write_text(text.replace("  when:\n", f"  {own}\n  when:\n", 1), "utf-8")
     with pytest.raises(DataError, match="both `when` and a condition of its own"):
         read_mesh_crosswalk(tmp_path, taxonomy)
+
+
+def _crosswalk_of(**condition: object) -> MeshCrosswalk:
+    """Return a crosswalk of one rule on the heading ``Opacity``."""
+    rule = MeshRule(id=1, headings=("Opacity",), present=("lung_opacity",), **condition)
+    return MeshCrosswalk(
+        labels=("lung_opacity", "edema"),
+        sites={"lung": ("lung", "lobe"), "base": ("base",)},
+        rules={"Opacity": (rule,)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "fires", "silent"),
+    [
+        ({}, ["Opacity", "Opacity/mild", "x;Opacity"], ["opacity", "x", ""]),
+        ({"qualified": True}, ["Opacity/mild"], ["Opacity"]),
+        ({"qualified": False}, ["Opacity"], ["Opacity/mild"]),
+        (
+            {"all": ("lung", "base")},
+            ["Opacity/lung/base", "Opacity / base / lobe, left", "Opacity/lungs/bases"],
+            ["Opacity/lung", "Opacity/base", "Opacity", "Opacity/lung;Opacity/base"],
+        ),
+        (
+            {"any": ("lung", "mild")},
+            ["Opacity/lobe", "Opacity/mild", "Opacity/x/mild"],
+            ["Opacity", "Opacity/base", "Opacity/the lung"],
+        ),
+        (
+            {"none": ("lung", "mild")},
+            ["Opacity", "Opacity/base"],
+            ["Opacity/lobe", "Opacity/base/mild"],
+        ),
+        (
+            {"all": ("base",), "none": ("lung",)},
+            ["Opacity/base"],
+            ["Opacity/base/lung", "Opacity", "Opacity/lung"],
+        ),
+        (
+            {"when": (Condition(all=("base",)), Condition(qualified=False))},
+            ["Opacity", "Opacity/base", "Opacity/x;Opacity"],
+            ["Opacity/x"],
+        ),
+    ],
+)
+def test_a_rule_fires_where_all_of_its_condition_holds_of_one_tag(
+    condition: dict[str, object], fires: list[str], silent: list[str]
+) -> None:
+    """Qualifiers begin with the site; those of another tag do not help."""
+    crosswalk = _crosswalk_of(**condition)
+    for mesh in fires:
+        assert crosswalk.marks(mesh) == {"lung_opacity": P, "edema": N}, mesh
+        assert len(crosswalk.fired(mesh)) == 1
+    for mesh in silent:
+        assert crosswalk.marks(mesh) == {"lung_opacity": N, "edema": N}, mesh
+        assert crosswalk.fired(mesh) == ()
+
+
+@pytest.mark.parametrize("mesh", ["A;B", "B;A", "A;B;B"])
+def test_present_outweighs_uncertain_whichever_comes_first(mesh: str) -> None:
+    """And uncertain outweighs that nothing was coded."""
+    sure = MeshRule(id=1, headings=("A",), present=("edema",), uncertain=("fracture",))
+    open_one = MeshRule(id=2, headings=("B",), uncertain=("edema", "fracture"))
+    crosswalk = MeshCrosswalk(
+        labels=("edema", "fracture", "lung_lesion"),
+        sites={},
+        rules={"A": (sure,), "B": (open_one,)},
+    )
+    assert crosswalk.marks(mesh) == {"edema": P, "fracture": U, "lung_lesion": N}
+    assert crosswalk.marks("B")["edema"] is U
+    assert [rule.id for rule in crosswalk.fired("B;A")] == [2, 1]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from loop.core.errors import DataError
-from loop.labels.error_categories import ERRORS, CountsAs, read_errors
+from loop.core.errors import DataError, UnknownLabelError
+from loop.labels.error_categories import ERRORS, CountsAs, ErrorGroup, read_errors
 
 PREDICTION, OMISSION = CountsAs.FALSE_PREDICTION, CountsAs.OMISSION
 DIGEST = "e50faa1ebb62e4f01c9d65ad7250d195d7153fd3002e0ddfefe6f8c4f0dd922e"
@@ -79,3 +79,30 @@ def test_a_workspace_from_before_says_how_to_get_it(tmp_path):
         DataError, match=r"no .*errors.yaml. Take the one .*ranloop upgrade"
     ):
         read_errors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["omitted_change", "Omitted Change", "omitted-change"])
+def test_a_category_is_found_by_id_or_name(labels_folder, name):
+    """Case, spaces, hyphens and underscores do not matter; others are not guessed."""
+    found = read_errors(labels_folder)
+    one = found.find(name)
+    assert one.id == "omitted_change"
+    assert found.find(one.name) is one
+    with pytest.raises(UnknownLabelError) as told:
+        found.find("omitted_changes")
+    assert str(told.value) == (
+        "no category of errors is called 'omitted_changes'. Known: "
+        f"{', '.join(found.ids)}. Correct the name, or remove it."
+    )
+
+
+def test_groups_hold_every_category_of_clinical_content_once(labels_folder):
+    """An attribute counts as both a false prediction and an omission."""
+    found = read_errors(labels_folder)
+    assert {group: group.counts_as for group in ErrorGroup} == {
+        ErrorGroup.FALSE_PREDICTION: CountsAs.FALSE_PREDICTION,
+        ErrorGroup.OMISSION: CountsAs.OMISSION,
+        ErrorGroup.ATTRIBUTE: CountsAs.BOTH,
+    }
+    grouped = [one for group in ErrorGroup for one in found.of_group(group)]
+    assert sorted(grouped) == sorted(found.clinical)

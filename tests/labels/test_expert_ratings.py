@@ -1,7 +1,9 @@
 """What experts say of pairs: read strictly, recorded, and sealed for holdouts."""
 
+import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop.core.check_findings import FindingSeverity
-from loop.core.errors import DataError, SealedError
+from loop.core.errors import DataError, SealedError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import Cohort, read_cohort, read_record
@@ -20,8 +22,10 @@ from loop.labels.expert_ratings import (
     Judgements,
     MarkedError,
     PointScale,
+    RatingsReport,
     RatingsTaking,
     add_ratings,
+    check_judgements,
     edited_ratings,
     errors_path,
     parse_scale,
@@ -37,7 +41,7 @@ from loop.labels.holdout import (
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
-from loop.labels.sealing import Opening, sealed_path, unseal
+from loop.labels.sealing import Opening, sealed_path, unseal, write_labels
 from loop.release.audit.cohorts import check_cohorts
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import cohort_ratings
@@ -664,3 +668,258 @@ def test_published_ratings_are_the_same_by_either_way(
     np.testing.assert_array_equal(summed[..., significant], known.counts[..., 1])
     np.testing.assert_array_equal(summed[..., 1 - significant], known.counts[..., 2])
     assert cohort.patients_known
+
+
+def test_what_became_of_ratings_is_told_whole(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker
+) -> None:
+    """Pairs with points or marks, ratings, errors without "none found", scales once."""
+    assert add(RATINGS, ERRORS) == RatingsReport(
+        cohort="rp",
+        number=1,
+        raters=("A", "B"),
+        rated=2,
+        ratings=4,
+        errors=3,
+        dimensions=("overall 1-5", "style counts"),
+    )
+    more = add("case_id,rater,points\np3,C,3\n", "", scale="1-5")
+    assert more == RatingsReport(
+        cohort="rp",
+        number=2,
+        raters=("A", "B", "C"),
+        rated=3,
+        ratings=5,
+        errors=3,
+        dimensions=("overall 1-5", "style counts"),
+    )
+
+
+def test_files_are_sorted_by_case_then_rater_whatever_the_source_is(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker
+) -> None:
+    """So the same ratings have one digest; the words of findings stand in step."""
+    head, *rows = RATINGS.splitlines()
+    add("\n".join([head, *rows[::-1]]), ERRORS)
+    assert ratings_path(workspace, "rp", 1).read_text("utf-8") == (
+        "case_id,rater,dimension,points,scale\n"
+        "p1,A,overall,2,1-5\n"
+        "p1,A,style,0,counts\n"
+        "p1,B,overall,1.5,1-5\n"
+        "p2,A,overall,5,1-5\n"
+    )
+    assert errors_path(workspace, "rp", 1).read_text("utf-8") == (
+        "case_id,rater,category,significance\n"
+        "p1,A,omission,insignificant\n"
+        "p1,A,omission,significant\n"
+        "p1,B,omission,significant\n"
+        "p2,A,,\n"
+    )
+    (kept,) = (workspace.private / "findings").iterdir()
+    said = [json.loads(line) for line in kept.read_text("ascii").splitlines()]
+    assert said == ["", "the left effusion", "effusion", ""]
+
+
+def test_a_version_or_dimension_that_is_not_there_names_those_that_are(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker, categories: ErrorCategories
+) -> None:
+    """And where nothing was rated, that."""
+    with pytest.raises(DataError, match=r"'rp' has no experts' ratings\. Add them"):
+        read_ratings_of(workspace, "rp")
+    add(RATINGS)
+    add("case_id,rater,points\np3,C,3\n", "", scale="1-5")
+    with pytest.raises(DataError, match=r"no ratings v3 \(recorded: v1, v2\)"):
+        read_ratings_of(workspace, "rp", 3)
+    found = read_ratings_of(workspace, "rp", 1)
+    with pytest.raises(
+        DataError, match=r"no ratings of 'speed' \(rated: overall, style\)"
+    ):
+        found.points("speed")
+    with pytest.raises(DataError, match=r"rp:ratings1 has no marked errors\. Add a"):
+        found.counts(categories)
+    add("", ERRORS, replace=True)
+    marks = replace(found, given=Judgements((), (MarkedError("p1", "A"),)))
+    with pytest.raises(DataError, match=r"\(rated: nothing\)"):
+        marks.points()
+
+
+def _recorded_as(
+    workspace: WorkspacePaths, part: str, path: Path, content: bytes
+) -> None:
+    """Write a file of ratings v1, and record a version of it as if it were right."""
+    path.write_bytes(content)
+    made = [e for e in read_ledger(workspace.ledger) if e.action == "ratings_added"][-1]
+    payload = {**made.payload, part: hashlib.sha256(content).hexdigest()}
+    event = Event(
+        action=made.action, subject=made.subject, reason="again", payload=payload
+    )
+    append_event(workspace.ledger, event, ACTOR)
+
+
+@pytest.mark.parametrize(
+    ("part", "content", "problem"),
+    [
+        ("ratings", b"\xff\n", "cannot be read as CSV"),
+        ("ratings", b'case_id,"x', "cannot be read as CSV"),
+        ("ratings", b"", "the columns are not case_id,rater,dimension,points,scale"),
+        ("ratings", b"case_id,rater\n", "the columns are not case_id,rater,dimension"),
+        ("ratings", b"p1,A,overall,2\n", "too many or too few cells"),
+        ("ratings", b"p1,A,overall,two,1-5\n", "points that are no number"),
+        ("ratings", b"p9,A,overall,2,1-5\n", "names cases that cohort 'rp' does not"),
+        ("errors", b"p9,A,,\n" * 4, "names cases that cohort 'rp' does not have"),
+        ("errors", b"p1,A,,,\n", "too many or too few cells"),
+        ("findings", b'""\n', "is not of these errors"),
+    ],
+)
+def test_a_recorded_file_that_is_no_file_of_ratings_is_refused(
+    workspace: WorkspacePaths,
+    pairs: Cohort,
+    add: Taker,
+    part: str,
+    content: bytes,
+    problem: str,
+) -> None:
+    """The message says which, and to restore it."""
+    add(RATINGS, ERRORS)
+    heads = {
+        "ratings": b"case_id,rater,dimension,points,scale\n",
+        "errors": b"case_id,rater,category,significance\n",
+    }
+    if content[:1] == b"p":
+        content = heads[part] + content
+    (kept,) = (workspace.private / "findings").iterdir()
+    path = {
+        "ratings": ratings_path(workspace, "rp", 1),
+        "errors": errors_path(workspace, "rp", 1),
+        "findings": kept,
+    }[part]
+    _recorded_as(workspace, part, path, content)
+    with pytest.raises(DataError, match=problem) as told:
+        read_ratings_of(workspace, "rp", findings=True)
+    assert "Restore" in str(told.value)
+
+
+def test_nothing_is_left_of_a_version_that_could_not_be_recorded(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker, monkeypatch
+) -> None:
+    """Neither points nor words of findings lie about unrecorded."""
+
+    def refuse(*_: object) -> None:
+        raise WriteError("the ledger cannot be written")
+
+    monkeypatch.setattr("loop.labels.expert_ratings.append_event", refuse)
+    with pytest.raises(WriteError, match="the ledger"):
+        add(RATINGS, ERRORS)
+    assert not ratings_path(workspace, "rp", 1).exists()
+    assert not errors_path(workspace, "rp", 1).exists()
+    assert list((workspace.private / "findings").iterdir()) == []
+
+
+def test_nothing_is_left_of_a_version_whose_last_file_could_not_be_written(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker, monkeypatch
+) -> None:
+    """The ledger is as it was, too."""
+    before = workspace.ledger.read_bytes()
+
+    def write(workspace, path, raw, **options):
+        if path.parent.name == "findings":
+            raise WriteError(f"cannot write {path.name}")
+        return write_labels(workspace, path, raw, **options)
+
+    monkeypatch.setattr("loop.labels.expert_ratings.write_labels", write)
+    with pytest.raises(WriteError, match="cannot write rp-"):
+        add(RATINGS, ERRORS)
+    assert not ratings_path(workspace, "rp", 1).exists()
+    assert not errors_path(workspace, "rp", 1).exists()
+    assert workspace.ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "tab\there"])
+def test_a_rater_has_a_short_printable_name(
+    workspace: WorkspacePaths, pairs: Cohort, categories: ErrorCategories, name: str
+) -> None:
+    """In ratings and in marks alike; a number is a name."""
+    scale = PointScale(1, 5)
+    for said in (
+        Judgements((ExpertRating("p1", name, "overall", 2, scale),), ()),
+        Judgements((), (MarkedError("p1", name),)),
+    ):
+        with pytest.raises(DataError, match="case 'p1': the name of a rater is empty"):
+            check_judgements(pairs, said, categories)
+    fine = Judgements((ExpertRating("p1", "7", "overall", 2, scale),), ())
+    check_judgements(pairs, fine, categories)
+
+
+@pytest.mark.parametrize(
+    ("marks", "problem"),
+    [
+        ([("p1", "A", "style", "significant")], "category 'style' is none of"),
+        ([("p1", "A", "omission", "")], "significance '' is none of significant, "),
+        ([("p1", "A", "", "significant")], "category '' is none of false_finding, "),
+        (
+            [("p1", "A"), ("p1", "B", "omission", "significant")],
+            "",
+        ),
+        (
+            [("p2", "A"), ("p1", "A", "omission", "significant")],
+            "",
+        ),
+        (
+            [("p1", "A", "omission", "significant"), ("p1", "A")],
+            "rater 'A', case 'p1': one row says that there is no error",
+        ),
+    ],
+)
+def test_a_mark_has_both_parts_or_none(
+    pairs: Cohort, categories: ErrorCategories, marks: list, problem: str
+) -> None:
+    """Whoever found no error found none in that pair; another rater, or pair, may."""
+    given = Judgements((), tuple(MarkedError(*one) for one in marks))
+    if problem:
+        with pytest.raises(DataError, match=problem):
+            check_judgements(pairs, given, categories)
+    else:
+        check_judgements(pairs, given, categories)
+
+
+def test_judgements_of_some_cases_are_taken_under_their_prefix() -> None:
+    """Ids of the source are not those of the cohort; what is not in it is left out."""
+    scale = PointScale(1, 5)
+    given = Judgements(
+        (
+            ExpertRating("1", "B", "overall", 2, scale),
+            ExpertRating("2", "A", "o", 1, scale),
+        ),
+        (MarkedError("1", "C"), MarkedError("3", "D")),
+    )
+    assert given.raters == ("A", "B", "C", "D")
+    assert given.of(["x-1", "x-3"], "x-") == Judgements(
+        (given.ratings[0]._replace(case_id="x-1"),),
+        (
+            given.errors[0]._replace(case_id="x-1"),
+            given.errors[1]._replace(case_id="x-3"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "scale"),
+    [
+        ("1-5", (1, 5)),
+        (" 0 to 100 ", (0, 100)),
+        ("-2.5\N{EN DASH}2.5", (-2.5, 2.5)),
+        ("Counts", (0, np.inf)),
+        ("5-1", None),
+        ("3-3", None),
+        ("1-1234567", None),
+        ("0.1234-1", None),
+        ("", None),
+    ],
+)
+def test_a_scale_goes_from_less_to_more(words: str, scale: tuple | None) -> None:
+    """Up to six digits and three decimals, which are kept exactly."""
+    if scale is None:
+        with pytest.raises(DataError, match=r"is no scale\. Write the least"):
+            parse_scale(words)
+    else:
+        assert parse_scale(words) == PointScale(*scale)

@@ -1,14 +1,20 @@
 """What new votes change: marks, corrections and a panel's decisions, worked by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from loop.core.errors import LedgerError
+from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
 from loop.labels.ballots import Votes
+from loop.labels.cohort import Cohort
 from loop.labels.majority import (
+    AdjudicatedMarks,
+    Adjudications,
     MajorityRule,
     MarkChange,
     MarkChanges,
@@ -19,12 +25,24 @@ from loop.labels.majority import (
     decide_marks,
     decision_facts,
     find_disputed,
+    find_untouched,
+    keep_decisions,
+    keep_marks,
     list_changes,
     majority,
     newest_rule,
+    read_newest,
     recorded_decisions,
 )
-from loop.labels.reference import CODES, MARKS, Reference
+from loop.labels.reference import (
+    CODES,
+    MARKS,
+    Reference,
+    add_version,
+    correct_reference,
+    format_reference,
+    reference_path,
+)
 from loop.labels.taxonomy import Taxonomy
 
 SIGNS = {
@@ -248,3 +266,181 @@ def test_the_rule_is_the_one_of_the_votes_that_were_taken_last() -> None:
         need=4, minimum_readers=3, no_finding_read=True
     )
     assert rule(strict, {"votes": "y", "no_finding": "derived"}) == MajorityRule()
+
+
+def test_what_nobody_touched_has_the_same_votes_and_the_same_outcome() -> None:
+    """A reader who joins touches where they vote; a rule, where it decides otherwise.
+
+    Nobody's silence is a touch, and a pair without any vote is not left as it was: it
+    is missing.
+    """
+    before = _votes(["edema", "fracture"], ["pp", "p."], ["pa", "aa"], ["..", "p."])
+    after = Votes(
+        readers=("A", "B", "C"),
+        case_ids=before.case_ids,
+        labels=("fracture", "edema", "mass"),
+        values=_votes(
+            ["fracture", "edema", "mass"],
+            ["p..", "pp.", "..."],
+            ["aaa", "pa.", "p.."],
+            ["p..", "...", "..."],
+        ).values,
+    )
+
+    def untouched(old: MajorityRule, new: MajorityRule) -> list[list[bool]]:
+        found = find_untouched(before, after, rule_before=old, rule_after=new)
+        return found.tolist()
+
+    usual = MajorityRule()
+    assert untouched(usual, usual) == [
+        [True, True, False],
+        [False, True, False],
+        [True, False, False],
+    ]
+    assert untouched(usual, MajorityRule(minimum_readers=2)) == [
+        [False, True, False],
+        [False, True, False],
+        [False, False, False],
+    ]
+
+
+@pytest.mark.parametrize(("old", "new"), [(False, True), (True, False), (True, True)])
+def test_no_finding_is_touched_where_it_is_had_otherwise_now(
+    old: bool, new: bool
+) -> None:
+    """Read before and derived now, or the other way round; other labels are not."""
+    votes = _votes(["edema", "no_finding"], ["aa", "pp"])
+    found = find_untouched(
+        votes,
+        votes,
+        rule_before=MajorityRule(no_finding_read=old),
+        rule_after=MajorityRule(no_finding_read=new),
+    )
+    assert found.tolist() == [[True, old is new]]
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_marks_are_kept_where_nothing_was_touched(read: bool) -> None:
+    """A derived "No Finding" only where every other label is as it was.
+
+    The newest version says, by verdict, what no votes say.
+    """
+    labels = ["no_finding", "edema", "mass", "fracture"]
+    newest = _reference(["fracture", "edema", "no_finding"], "uup", "uup", "uup")
+    marks = _marks("aaaa", "aaaa", "aaaa")
+    untouched = np.array(
+        [
+            [True, True, True, True],
+            [True, True, True, False],
+            [False, True, True, True],
+        ]
+    )
+    before = marks.copy()
+    kept = keep_marks(newest, labels, marks, untouched, no_finding_read=read)
+    assert (marks == before).all()
+    assert _signs(kept) == ["puau", "puaa" if read else "auaa", "auau"]
+
+
+def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
+    workspace: WorkspacePaths, make_cohort: Callable[..., Cohort], taxonomy: Taxonomy
+) -> None:
+    """What a verdict has corrected since is no decision any more.
+
+    Of seven decisions the first and third stand; B changed the second, the label of
+    the fourth is gone, the fifth was corrected, the readers agree on the sixth now, and
+    on the seventh they are in dispute still, but each says the opposite.
+    """
+    cohort = make_cohort([(f"a{n}", f"Report {n}.") for n in range(1, 8)])
+    before = _votes(
+        ["edema", "fracture"],
+        ["pa.", "..."],
+        ["pa.", "..."],
+        ["pa.", "..."],
+        ["aa.", "pa."],
+        ["pa.", "..."],
+        ["p..", "..."],
+        ["pa.", "..."],
+    )
+    words = ["pau", "pp.", "pa.", "aa.", "pa.", "pp.", "ap."]
+    after = _votes(["edema"], *([word] for word in words))
+    decided = {
+        ("a1", "edema"): Mark.PRESENT,
+        ("a2", "edema"): Mark.ABSENT,
+        ("a3", "edema"): Mark.ABSENT,
+        ("a4", "fracture"): Mark.ABSENT,
+        ("a5", "edema"): Mark.PRESENT,
+        ("a6", "edema"): Mark.ABSENT,
+        ("a7", "edema"): Mark.ABSENT,
+    }
+    recorded = _marks("p.", "a.", "a.", "aa", "u.", "a.", "a.")
+    raw = format_reference(cohort.case_ids, ("edema", "fracture"), recorded)
+    facts = {"votes": "x", "adjudicated": decision_facts(decided)}
+    actor = Actor(name="Dr. Example")
+    add_version(workspace, cohort, raw, actor=actor, reason="why", facts=facts)
+    marks = majority(after)
+    assert _signs(marks) == ["-", "p", "-", "a", "-", "p", "-"]
+
+    def kept(old: Votes | None) -> AdjudicatedMarks:
+        return keep_decisions(workspace, old, after, marks, taxonomy, "mine")
+
+    found = kept(before)
+    assert _signs(found.marks) == ["p", "p", "a", "a", "-", "p", "-"]
+    assert found.decisions == {
+        ("a1", "edema"): Mark.PRESENT,
+        ("a3", "edema"): Mark.ABSENT,
+    }
+    assert found.outcome == Adjudications(
+        kept=2,
+        lost=(
+            ("a2", "edema"),
+            ("a4", "fracture"),
+            ("a6", "edema"),
+            ("a7", "edema"),
+        ),
+    )
+    # Votes before that cannot be believed say nothing of what was under a decision.
+    unknown = kept(None)
+    assert (unknown.decisions, unknown.outcome.kept) == ({}, 0)
+    assert len(unknown.outcome.lost) == 6
+    assert _signs(unknown.marks) == _signs(marks)
+    # With an edited version nobody can tell what was corrected: every decision counts.
+    path = reference_path(workspace, "mine", 1)
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert kept(before).decisions == found.decisions | {("a5", "edema"): Mark.PRESENT}
+
+
+def test_the_newest_version_is_believed_only_as_it_was_recorded(
+    workspace: WorkspacePaths, make_cohort: Callable[..., Cohort]
+) -> None:
+    """With what it was corrected from; one that cannot be read is still there."""
+    cohort = make_cohort([("a1", "One."), ("a2", "Two.")])
+    actor = Actor(name="Dr. Example")
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=False)
+    path = reference_path(workspace, "mine", 1)
+    raw = format_reference(cohort.case_ids, ["edema"], _marks("p", "a"))
+    path.parent.mkdir()
+    path.write_bytes(raw)
+    # Nobody recorded it.
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    add_version(workspace, cohort, raw, actor=actor, reason="why", facts={})
+    found = read_newest(workspace, cohort)
+    assert found.exists and found.reference is not None and found.origin is not None
+    assert (found.reference.number, found.origin.number) == (1, 1)
+    fix = {("a1", "edema"): Mark.ABSENT}
+    correct_reference(workspace, cohort, fix, actor=actor, reason="verdict")
+    found = read_newest(workspace, cohort)
+    assert found.exists and found.reference is not None and found.origin is not None
+    assert (found.reference.number, found.origin.number) == (2, 1)
+    assert _signs(found.reference.marks) == ["a", "a"]
+    assert _signs(found.origin.marks) == ["p", "a"]
+    newest = reference_path(workspace, "mine", 2)
+    kept = newest.read_bytes()
+    newest.unlink()
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    newest.write_bytes(kept)
+    path.write_bytes(raw.replace(b"present", b"absent"))
+    assert read_newest(workspace, cohort) == Newest(None, None, exists=True)
+    with workspace.ledger.open("ab") as stream:
+        stream.write(b"broken\n")
+    with pytest.raises(LedgerError):
+        read_newest(workspace, cohort)

@@ -1,8 +1,9 @@
 """Cohorts of different roles are refused when they share a case, patient or text."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 
 from loop.core.errors import OverlapError
 from loop.core.paths import WorkspacePaths
-from loop.labels.cohort import Cohort, texts_path
+from loop.labels.cohort import Cohort, read_cohort, texts_path
+from loop.labels.importing.importer import ImportReport
 from loop.labels.language import fold_text, shingles, words
 from loop.labels.overlap import (
+    ForeignPairs,
     OverlapKind,
+    PairOverlap,
+    Shared,
     _compare,
     check_cohorts,
+    compare_pairs,
     near_duplicates,
     require_separate,
 )
@@ -26,6 +32,7 @@ LONG = (
 )
 
 Maker = Callable[..., Cohort]
+Importer = Callable[..., ImportReport]
 
 
 def _kinds(workspace: WorkspacePaths) -> dict[OverlapKind, int]:
@@ -216,3 +223,112 @@ def test_short_texts_are_one_shingle() -> None:
     assert len(shingles("lungs clear")) == 1
     assert shingles("Lungs, clear") == shingles("lungs clear")
     assert shingles("") == frozenset()
+
+
+PAIRS = [
+    ["id", "reference", "candidate", "reference_id", "patient"],
+    ["p1", "Small effusion on the left.", "No effusion.", "r1", "P1"],
+    ["p2", "Small effusion on the left.", "Left effusion.", "r1", "P1"],
+    ["p3", LONG, "Normal.", "r2", "P2"],
+]
+
+
+def _pairs(
+    references: Mapping[str, str], patients: Mapping[str, str], key: str
+) -> ForeignPairs:
+    """Return pairs of another source, by id."""
+    return ForeignPairs(tuple(references), tuple(references.values()), patients, key)
+
+
+def test_pairs_of_elsewhere_share_cases_patients_and_references(
+    workspace: WorkspacePaths, take: Importer, write_csv: Callable[..., Path]
+) -> None:
+    """Each is told with its ids, the foreign one first; candidates may be alike."""
+    take(write_csv(PAIRS, "pairs.csv"), "rp")
+    cohort = read_cohort(workspace, "rp")
+    patient = cohort.cases[2].patient
+    foreign = _pairs(
+        {
+            "x1": "SMALL effusion -- on the left",
+            "r2": "Something else entirely.",
+            "p1": LONG[:-4] + "film",
+            "x4": "Normal.",
+        },
+        {"x1": "Q1", "r2": "Q2", "p1": "Q3", "x4": patient},
+        cohort.pseudonym_key,
+    )
+    assert compare_pairs(workspace, cohort, foreign) == PairOverlap(
+        shared=(
+            Shared(OverlapKind.CASE, 2, (("r2", "p3"), ("p1", "p1"))),
+            Shared(OverlapKind.PATIENT, 1, (("x4", "p3"),)),
+            Shared(OverlapKind.TEXT, 1, (("x1", "p1"),)),
+            Shared(OverlapKind.NEAR_TEXT, 1, (("p1", "p3"),)),
+        ),
+        not_checked=(),
+    )
+    apart = _pairs({"x": "Something else entirely."}, {"x": "Q"}, cohort.pseudonym_key)
+    assert compare_pairs(workspace, cohort, apart) == PairOverlap((), ())
+
+
+def test_what_pairs_cannot_be_compared_by_is_said(
+    workspace: WorkspacePaths, take: Importer, write_csv: Callable[..., Path]
+) -> None:
+    """Patients that are not named or under another key; texts that are not here."""
+    take(write_csv(PAIRS, "pairs.csv"), "rp")
+    unnamed = [[*row[:4], ""] if row[0] == "p3" else row for row in PAIRS]
+    take(write_csv(unnamed, "unnamed.csv"), "half")
+    cohort, half = (read_cohort(workspace, name) for name in ("rp", "half"))
+    key = cohort.pseudonym_key
+    text = {"x": "Something else entirely."}
+
+    def told(of: Cohort, patients: Mapping[str, str], used: str) -> tuple[str, ...]:
+        return compare_pairs(workspace, of, _pairs(text, patients, used)).not_checked
+
+    not_named = "patients: not named for every case of "
+    assert told(cohort, {"x": "Q"}, key) == ()
+    assert told(cohort, {}, key) == (f"{not_named}the pairs",)
+    assert told(half, {}, key) == (f"{not_named}the pairs",)
+    assert told(half, {"x": "Q"}, key) == (f"{not_named}half",)
+    other = ("patients: pseudonymised with another key than here",)
+    assert told(cohort, {"x": cohort.cases[0].patient}, "other") == other
+    texts_path(workspace, "rp").unlink()
+    assert told(cohort, {"x": "Q"}, key) == (
+        "similar references: the texts of rp are not on this machine",
+    )
+
+
+def test_references_that_repeat_are_told_once(
+    workspace: WorkspacePaths, take: Importer, write_csv: Callable[..., Path]
+) -> None:
+    """Five of them are named; an equal one is not told as similar as well."""
+    rows = [[f"p{n}", f"{LONG} {n}", "Normal.", f"r{n}", "P"] for n in range(7)]
+    take(write_csv([PAIRS[0], *rows], "pairs.csv"), "rp")
+    cohort = read_cohort(workspace, "rp")
+    foreign = _pairs(
+        {f"x{n}": f"{LONG} {n}" for n in range(6)} | {"again": f"{LONG} 0"},
+        {},
+        "",
+    )
+    found = compare_pairs(workspace, cohort, foreign).shared
+    assert [one.kind for one in found] == [OverlapKind.TEXT, OverlapKind.NEAR_TEXT]
+    assert found[0].number == 6
+    # The last of equal references stands for them.
+    assert set(found[0].examples) == {
+        ("again", "p0"), *((f"x{n}", f"p{n}") for n in range(1, 5)),
+    }  # fmt: skip
+    assert found[1].number == 6 * 7 - 6
+    assert len(found[1].examples) == 5
+
+
+@pytest.mark.parametrize(
+    ("common", "own", "other", "near"),
+    [(9, 1, 0, True), (8, 1, 1, True), (79, 10, 11, False), (80, 10, 10, True),
+     (7, 2, 0, False), (4, 1, 0, True), (0, 5, 5, False), (1, 0, 0, True)],
+)  # fmt: skip
+def test_near_is_four_fifths_of_all_shingles_in_common(common, own, other, near):
+    """Exactly so many are near; one less is not."""
+    first = frozenset(range(common + own))
+    second = frozenset([*range(common), *range(1000, 1000 + other)])
+    found = [*near_duplicates({"a": first, "none": frozenset()}, [("b", second)])]
+    assert found == ([("a", "b")] if near else [])
+    assert [*near_duplicates({"a": first}, [("b", frozenset())])] == []

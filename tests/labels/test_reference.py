@@ -1,24 +1,30 @@
 """Reference standards: numbered versions, corrected by a new one, never edited."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from loop.core.errors import DataError, LedgerError, UnknownLabelError
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError, LedgerError, UnknownLabelError, WriteError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort
 from loop.labels.reference import (
     CODES,
+    Reference,
+    as_scored,
     correct_reference,
     edited_references,
+    format_reference,
     list_references,
     read_reference,
     reference_path,
     write_reference,
 )
+from loop.labels.taxonomy import Taxonomy
 
 ACTOR = Actor(name="Dr. Example")
 LABELS = ("edema", "fracture", "pneumonia")
@@ -259,3 +265,139 @@ def test_a_missing_version_names_the_existing_ones(
 def test_the_codes_are_distinct() -> None:
     """Six marks, six codes: none can be mistaken for another."""
     assert len(set(CODES.values())) == len(Mark) == 6
+
+
+def test_marks_of_a_label_are_counted_each_apart(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """A mark that no case carries has a zero; together they are all cases."""
+    cohort = make_cohort([(f"a{n}", f"Report {n}.") for n in range(9)])
+    column = [1, 1, 1, 0, 0, -1, -2, -3, 2]
+    marks = np.array([column, [1] * 9, [-3] * 9], dtype=np.int8).T
+    assert _write(workspace, cohort, marks) == 1
+    reference = read_reference(workspace, "mine")
+    assert reference.ref == "mine:ref1"
+    assert reference.counts("edema") == {
+        Mark.PRESENT: 3,
+        Mark.ABSENT: 2,
+        Mark.NOT_CODED: 1,
+        Mark.UNCERTAIN: 1,
+        Mark.NO_MAJORITY: 1,
+        Mark.MISSING: 1,
+    }
+    one = {mark: 0 for mark in Mark}
+    assert reference.counts("fracture") == one | {Mark.PRESENT: 9}
+    assert reference.counts("pneumonia") == one | {Mark.MISSING: 9}
+
+
+def test_a_correction_records_what_it_corrects_and_how_many_marks(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
+    """Marks that were so already are none of them."""
+    _write(workspace, cohort)
+    wanted = {
+        ("a1", "edema"): Mark.PRESENT,
+        ("a1", "fracture"): Mark.UNCERTAIN,
+        ("a2", "fracture"): Mark.PRESENT,
+    }
+    correct_reference(workspace, cohort, wanted, actor=ACTOR, reason="read again")
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject) == ("reference_revised", "mine:ref2")
+    assert (entry.actor, entry.reason) == (ACTOR.name, "read again")
+    assert entry.payload == {
+        "cohort": "mine",
+        "cohort_digest": cohort.digest,
+        "number": 2,
+        "digest": digest_bytes(reference_path(workspace, "mine", 2).read_bytes()),
+        "corrects": 1,
+        "corrected": 2,
+    }
+    found = read_reference(workspace, "mine").marks
+    assert found.tolist() == [[1, -1, -1], [-2, 1, 2]]
+
+
+def test_marks_of_another_shape_make_no_version(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
+    """A row too many would be another case's."""
+    for marks in (MARKS[:1], MARKS[:, :2], np.vstack([MARKS, MARKS])):
+        with pytest.raises(ValueError, match=r"marks have shape .*, not \(cases, lab"):
+            _write(workspace, cohort, marks)
+    assert list_references(workspace, "mine") == ()
+
+
+def test_a_version_that_cannot_be_recorded_is_taken_back(
+    workspace: WorkspacePaths, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it lay there before: what a killed try left is not lost by the next."""
+    _write(workspace, cohort)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise WriteError("the ledger cannot be written")
+
+    monkeypatch.setattr("loop.labels.reference.append_event", refuse)
+    path = reference_path(workspace, "mine", 2)
+    with pytest.raises(WriteError):
+        _write(workspace, cohort, MARKS[::-1])
+    assert not path.exists()
+    raw = format_reference(cohort.case_ids, LABELS, MARKS[::-1])
+    path.write_bytes(raw)
+    with pytest.raises(WriteError):
+        _write(workspace, cohort, MARKS[::-1])
+    assert path.read_bytes() == raw
+    assert read_reference(workspace, "mine", 1).number == 1
+
+
+def _derived(taxonomy: Taxonomy, labels: Sequence[str], *rows: dict) -> Reference:
+    """Return a reference of votes: absent but for `rows`, with a derived No Finding."""
+    marks = [[CODES[row.get(label, Mark.ABSENT)] for label in labels] for row in rows]
+    return Reference(
+        cohort="mine",
+        number=1,
+        digest="",
+        case_ids=tuple(f"a{n}" for n in range(len(rows))),
+        labels=tuple(labels),
+        marks=np.array(marks, dtype=np.int8),
+        no_finding_derived=True,
+    )
+
+
+def test_a_derived_no_finding_needs_every_label_it_follows_from(
+    taxonomy: Taxonomy,
+) -> None:
+    """Present with one of them unmarked is unknown; whatever names a finding stands."""
+    present = {"no_finding": Mark.PRESENT}
+    rows = (
+        present,
+        present | {"fracture": Mark.MISSING},
+        present | {"fracture": Mark.NO_MAJORITY},
+        {"fracture": Mark.MISSING},
+        {"no_finding": Mark.UNCERTAIN, "fracture": Mark.MISSING},
+    )
+    given = _derived(taxonomy, taxonomy.ids, *rows)
+    before = given.marks.copy()
+    found = as_scored(given, taxonomy)
+    assert [found.mark(case, "no_finding") for case in found.case_ids] == [
+        Mark.PRESENT,
+        Mark.MISSING,
+        Mark.PRESENT,
+        Mark.ABSENT,
+        Mark.UNCERTAIN,
+    ]
+    assert (given.marks == before).all()
+    others = [at for at, name in enumerate(taxonomy.ids) if name != "no_finding"]
+    assert (found.marks[:, others] == before[:, others]).all()
+    fewer = [name for name in taxonomy.ids if name != "fracture"]
+    assert as_scored(_derived(taxonomy, fewer, *rows), taxonomy).counts(
+        "no_finding"
+    ) == {mark: 0 for mark in Mark} | {
+        Mark.MISSING: 3,
+        Mark.ABSENT: 1,
+        Mark.UNCERTAIN: 1,
+    }
+    read = replace(given, no_finding_derived=False)
+    assert as_scored(read, taxonomy) is read
+    whole = _derived(taxonomy, taxonomy.ids, present)
+    assert as_scored(whole, taxonomy) is whole
+    alone = _derived(taxonomy, ["edema"], {})
+    assert as_scored(alone, taxonomy) is alone

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, SealedError, WriteError
+from loop.core.errors import DataError, SealedError, StoreError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
 from loop.labels.ballots import read_cohort_votes, read_turnout, votes_path
@@ -26,6 +26,7 @@ from loop.labels.reference import (
 )
 from loop.labels.sealing import (
     Opening,
+    WordSeal,
     remove_file,
     sealed_path,
     unseal,
@@ -473,3 +474,40 @@ def test_a_file_that_cannot_be_removed_is_said_with_a_way_out(tmp_path, monkeypa
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(WriteError, match=r"cannot write .*plain\.csv"):
         remove_file(path)
+
+
+def test_a_sealed_word_tells_neither_itself_nor_its_length():
+    """The same word is never sealed alike, and every word takes the same room."""
+    seal = WordSeal(b"k" * 32)
+    place = ("held", "c1", "edema")
+    words = ("present", "absent", "uncertain", "x" * 16)
+    kept = {word: seal.close(word, place) for word in words}
+    assert len({len(one) for one in kept.values()}) == 1
+    assert seal.close("present", place) != kept["present"]
+    for word, one in kept.items():
+        assert word not in one
+        assert seal.open(one, place) == word
+    assert seal.close("", place) == ""
+    assert seal.open("", place) == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "place", "edit"),
+    [
+        (b"k", ("held", "c2"), lambda kept: kept),
+        (b"o", ("held", "c1"), lambda kept: kept),
+        (b"k", ("held", "c1"), lambda kept: kept[:-5] + "AAAA="),
+        (b"k", ("held", "c1"), lambda kept: kept + "?"),
+        (b"k", ("held", "c1"), lambda kept: "sealed:"),
+        (b"k", ("hel", "dc1"), lambda kept: kept),
+    ],
+)
+def test_a_word_sealed_elsewhere_or_changed_is_not_opened(key, place, edit):
+    """An answer on one case cannot be put in place of another."""
+    kept = WordSeal(b"k" * 32).close("present", ("held", "c1"))
+    with pytest.raises(StoreError) as told:
+        WordSeal(key * 32).open(edit(kept), place)
+    assert str(told.value) == (
+        "an answer on a holdout cannot be opened: it was changed, or sealed with "
+        "another key. Restore the store or .ranloop/keys/vault.key from a backup."
+    )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Value
 from loop.labels.taxonomy import (
@@ -212,3 +213,73 @@ def test_an_unknown_policy_is_refused(labels_folder: Path, tmp_path: Path) -> No
     folder = _edited(labels_folder, tmp_path, "policy: ran", "policy: maybe")
     with pytest.raises(DataError, match="no_finding_policy"):
         read_taxonomy(folder)
+
+
+def test_a_digest_is_of_what_the_file_says_and_of_no_empty_list() -> None:
+    """Ledgers hold it: fields that came later are in it only where they are used."""
+    plain = SMALL.format(definition="Fluid in the lungs, seen.")
+    label = {
+        "id": "edema",
+        "name": "Edema",
+        "group": "",
+        "definition": "Fluid in the lungs, seen.",
+        "chexpert": None,
+        "aliases": [],
+    }
+    data = {"version": 1, "no_finding_policy": "ran", "labels": [label]}
+    assert parse_taxonomy(plain, "here").digest == digest_json(data)
+    lists = {"counts": ["x"], "does_not_count": ["y"], "uncertain_when": ["z"]}
+    full = f"region: any\nreading: [Read it.]\n{plain}" + "".join(
+        f"  {name}: {words}\n" for name, words in lists.items()
+    )
+    data = data | {
+        "region": "any",
+        "reading": ["Read it."],
+        "labels": [label | lists],
+    }
+    assert parse_taxonomy(full, "here").digest == digest_json(data)
+
+
+def test_a_no_finding_that_was_read_stands_and_else_follows(taxonomy: Taxonomy) -> None:
+    """Of an incomplete answer nothing follows; what was read is not looked into."""
+    values = _values(taxonomy)
+    assert taxonomy.find_no_finding(values) is P
+    assert taxonomy.find_no_finding(values | {NO_FINDING: U}) is U
+    assert taxonomy.find_no_finding(values | {"edema": P}) is A
+    assert taxonomy.find_no_finding({"edema": A}) is None
+    assert taxonomy.find_no_finding({NO_FINDING: A}) is A
+
+
+def test_without_the_label_no_finding_follows_from_nothing() -> None:
+    """A task of one label has none; the label itself decides it elsewhere."""
+    small = parse_taxonomy(SMALL.format(definition="Fluid in the lungs, seen."), "x")
+    assert (small.derives, small.extracted, small.deciding) == (
+        False,
+        ("edema",),
+        ("edema",),
+    )
+    assert small.derive_no_finding({"edema": A}) is None
+    assert small.find_no_finding({"edema": A}) is None
+    assert (small.region, small.reading, small.comparable) == ("chest", (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("Edema", True), ("EDE_MA", True), ("edemata", False), ("", False)],
+)
+def test_a_name_is_known_if_it_can_be_found(
+    taxonomy: Taxonomy, name: str, known: bool
+) -> None:
+    """Nothing near it will do."""
+    assert taxonomy.knows(name) is known
+
+
+def test_the_nearest_name_is_suggested_where_it_is_near_enough(
+    taxonomy: Taxonomy,
+) -> None:
+    """As it was published, not as it was folded."""
+    assert taxonomy.suggest("pleural effusions") == "Pleural Effusion"
+    assert taxonomy.suggest("Pneumothroax") == "Pneumothorax"
+    assert taxonomy.suggest("Pneumothroax", cutoff=1.0) is None
+    assert taxonomy.suggest("pulmonary oedema") == taxonomy.find("edema").name
+    assert taxonomy.suggest("remark") is None

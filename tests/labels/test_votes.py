@@ -1,8 +1,10 @@
 """Votes become a reference by majority; a tie is never absent."""
 
+import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +34,7 @@ from loop.labels.majority import (
     read_rule,
     recorded_rule,
 )
-from loop.labels.reader_agreement import measure_agreement
+from loop.labels.reader_agreement import agreement_table, measure_agreement
 from loop.labels.reference import (
     MARKS,
     as_scored,
@@ -590,3 +592,99 @@ def test_a_table_that_is_no_table_of_votes_is_refused(read, header, message) -> 
     """A column that is almost a label is not passed over."""
     with pytest.raises(LoopError, match=message):
         read([["A", "a1", "no_majority", ""][: len(header)]], header)
+
+
+def test_who_voted_is_read_of_a_file_or_it_is_refused(cohort: Cohort) -> None:
+    """Readers by name, cases in the order of the cohort; any vote on a case counts."""
+    raw = (
+        b"reader,case_id,label,value\n"
+        b"B,a3,edema,present\nA,a1,edema,absent\nA,a1,fracture,absent\nA,a3,edema,"
+        b"uncertain\n"
+    )
+    found = parse_turnout(raw, cohort, Path("votes.csv"))
+    assert (found.readers, found.case_ids) == (("A", "B"), ("a1", "a2", "a3"))
+    assert found.voted.tolist() == [[True, False], [False, False], [True, True]]
+    for wrong in (b"A\n", b"\xff", b'x\n"A', b'"'):
+        broken = raw + wrong + b"\n" if wrong != b'"' else wrong
+        with pytest.raises(DataError, match=r"votes\.csv is not a file of votes\. Res"):
+            parse_turnout(broken, cohort, Path("votes.csv"))
+
+
+def test_earlier_votes_are_put_back_when_the_next_cannot_be_recorded(
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    write_csv: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are what the ledger says, and no version was made of the others."""
+    first = write_csv([HEADER, *_ballots("a1", "pppppp")], "votes.csv")
+    import_votes(workspace, cohort, first, taxonomy, need=None, actor=ACTOR)
+    kept = votes_path(workspace, "mine").read_bytes()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise LoopError("the ledger cannot be written")
+
+    monkeypatch.setattr("loop.labels.reference.append_event", refuse)
+    second = write_csv([HEADER, ["G", "a2", "Edema", "absent"]], "more.csv")
+    with pytest.raises(LoopError, match="the ledger"):
+        import_votes(workspace, cohort, second, taxonomy, need=None, actor=ACTOR)
+    assert votes_path(workspace, "mine").read_bytes() == kept
+    assert list_references(workspace, "mine") == (1,)
+    assert read_cohort_votes(workspace, cohort, taxonomy).count == 6
+
+
+def test_ratings_of_a_label_leave_out_who_did_not_vote(read) -> None:
+    """Uncertain is left out, or a category of its own."""
+    votes = read(
+        [*_ballots("a1", "pau"), *_ballots("a3", "a"), *_ballots("a2", "p", "Fracture")]
+    )
+    assert votes.count == 5
+    assert votes.ratings("edema").tolist() == [[1, 0, -1], [-1, -1, -1], [0, -1, -1]]
+    assert votes.ratings("edema", uncertain=2).tolist() == [
+        [1, 0, 2],
+        [-1, -1, -1],
+        [0, -1, -1],
+    ]
+    assert votes.ratings("fracture").tolist() == [[-1] * 3, [1, -1, -1], [-1] * 3]
+
+
+def test_agreement_is_a_table_of_every_number(read, taxonomy: Taxonomy) -> None:
+    """Votes and shares by hand: 4 of 8 pairs of decided votes on edema agree."""
+    votes = read(
+        [
+            *_ballots("a1", "ppa"),
+            *_ballots("a2", "aa"),
+            *_ballots("a3", "ppau"),
+            *_ballots("a1", "aaa", "Fracture"),
+        ]
+    )
+    report = measure_agreement(votes, taxonomy, cohort="mine", resamples=50)
+    edema, fracture, everything = csv.DictReader(io.StringIO(agreement_table(report)))
+    names = ("label", "name", "cohort", "votes", "present", "uncertain", "same")
+    assert [tuple(row[name] for name in names) for row in (edema, fracture)] == [
+        ("edema", "Edema", "mine", "9", "4", "1", f"{3 / 7:.6g}"),
+        ("fracture", "Fracture", "mine", "3", "0", "0", "1"),
+    ]
+    assert tuple(everything[name] for name in names) == (
+        "all", "All labels", "mine", "12", "4", "1", "0.6",
+    )  # fmt: skip
+    one = report.labels[0]
+    estimates = {
+        "cohen_mean": one.mean_kappa,
+        "fleiss": one.fleiss,
+        "krippendorff": one.alpha,
+        "reader_accuracy_mean": one.ceiling.accuracy,
+        "reader_kappa_mean": one.ceiling.kappa,
+    }
+    for name, estimate in estimates.items():
+        for part, value in zip(("", "_low", "_high"), estimate[:3], strict=True):
+            shown = "" if value is None else f"{value:.6g}"
+            assert edema[f"{name}{part}"] == shown, name
+        assert edema[f"{name}_note"] == estimate.note
+    pairs = [
+        name for name in edema if name.startswith("kappa ") and "others" not in name
+    ]
+    assert pairs == [f"kappa {a} / {b}" for a, b in combinations("ABCD", 2)]
+    others = [name for name in edema if name.endswith(" / others")]
+    assert others == [f"kappa {reader} / others" for reader in "ABCD"]

@@ -1,5 +1,6 @@
 """Importers: every format gives the same cohort; what is left out is counted."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,19 @@ from loop.core.errors import DataError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark
-from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
+from loop.labels.cohort import (
+    cohort_folder,
+    digest_cases_file,
+    iter_items,
+    read_cohort,
+    read_cohort_file,
+    recorded_fields,
+)
 from loop.labels.importing import importer
 from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.openi import crosswalk_digest
 from loop.labels.importing.source import ROLES, describe_columns
-from loop.labels.reference import read_reference
+from loop.labels.reference import read_reference, reference_path
 from loop.labels.taxonomy import Taxonomy
 from loop.release.audit.audit import audit_workspace
 
@@ -407,3 +415,101 @@ def test_a_disk_that_is_full_is_told_with_the_file(tmp_path):
     ):
         importer._write_line(stream, item, full)
     assert "Doe" not in str(caught.value)
+
+
+MIXED = [
+    ["case_id", "text", "patient", "exam", "Edema", "fracture", "remark"],
+    ["1", "Lungs are clear.", "P1", "CHEST", "0", "", "x"],
+    ["2", "LUNGS are  clear", "P1", "", "1", "-1", ""],
+    ["3", "No fracture.", "P2", "LEFT KNEE", "1", "1", ""],
+    ["4", " ... ", "P3", "CHEST", "1", "1", ""],
+    ["5", "Unwanted.", "P4", "CHEST", "1", "1", ""],
+    ["6", "双肺清晰。", "", "CHEST", "1", "0", ""],
+]
+
+
+def test_what_became_of_a_source_is_told_whole(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer, taxonomy: Taxonomy
+) -> None:
+    """Report, cohort file and ledger say the same of every case and column."""
+    path = write_csv(MIXED)
+    cues = workspace.labels / "cues"
+    cues.mkdir()
+    (cues / "en.yaml").touch()
+    report = take(
+        path, id_prefix="x-", exclude=("5",), licence="CC0", source="Synthetic"
+    )
+    cohort = read_cohort(workspace, "mine")
+    assert report == ImportReport(
+        cohort="mine",
+        role="dev",
+        format="csv",
+        cases=3,
+        digest=cohort.digest,
+        non_chest=1,
+        empty=1,
+        unusable={"on request": 1},
+        duplicates=1,
+        examples={
+            "duplicate text": ("x-2",),
+            "non-chest": ("x-3",),
+            "empty": ("x-4",),
+            "on request": ("x-5",),
+        },
+        languages={"en": 2, "zh": 1},
+        no_cues=("zh",),
+        patients=1,
+        inputs=("text",),
+        references=0,
+        systems={},
+        silent=0,
+        ratings=None,
+        reference=1,
+        unknown=tuple(one for one in taxonomy.ids if one not in ("edema", "fracture")),
+        missing_marks=1,
+        columns={
+            "case_id": "case_id",
+            "text": "text",
+            "patient": "patient",
+            "exam": "exam",
+            "Edema": "edema",
+            "fracture": "fracture",
+        },
+        unused=("remark",),
+        numbered=False,
+        licence="CC0",
+        citation="",
+    )
+    excluded = {"empty": 1, "non-chest": 1, "on request": 1}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    about = read_cohort_file(workspace, "mine")
+    assert (about.excluded, about.counted) == (excluded, {"duplicate_texts": 1})
+    assert (about.language, about.source, about.cases) == ("mixed", "Synthetic", 3)
+    assert [(one.name, one.sha256) for one in about.files] == [("reports.csv", digest)]
+    added, made = read_ledger(workspace.ledger)[-2:]
+    folder = cohort_folder(workspace, "mine")
+    assert added.reason == "imported from reports.csv"
+    assert added.payload == {
+        **recorded_fields(about),
+        "cases_sha256": digest_cases_file(folder / "cases.csv"),
+        "format": "csv",
+        "files": {"reports.csv": digest},
+        "excluded": excluded,
+    }
+    assert (made.subject, made.reason) == ("mine:ref1", "label columns of the source")
+    assert made.payload == {
+        "cohort": "mine",
+        "cohort_digest": cohort.digest,
+        "number": 1,
+        "digest": hashlib.sha256(
+            reference_path(workspace, "mine", 1).read_bytes()
+        ).hexdigest(),
+    }
+    assert reference_path(workspace, "mine", 1).read_text("utf-8") == (
+        "case_id,edema,fracture\n"
+        "x-1,absent,missing\n"
+        "x-2,present,uncertain\n"
+        "x-6,present,absent\n"
+    )
+    known = [case.patient for case in cohort.cases]
+    assert known[0] == known[1] != "" == known[2]

@@ -1,5 +1,6 @@
 """Tables in any form are read alike; damaged or hostile ones are refused."""
 
+import hashlib
 import json
 import random
 import zipfile
@@ -16,7 +17,13 @@ from loop.core.errors import DataError
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items
 from loop.labels.importing import table_files
-from loop.labels.importing.table_files import frame_table, open_table
+from loop.labels.importing.table_files import (
+    csv_rows,
+    digest_file,
+    frame_table,
+    open_table,
+    read_annotation,
+)
 from loop.labels.reference import read_reference
 
 Rows = Sequence[Sequence[object]]
@@ -189,3 +196,182 @@ def test_a_frame_is_imported_like_a_file(take, workspace):
     assert frame_table(frame).sha256 != frame_table(other).sha256
     with pytest.raises(DataError, match="the names of the columns are missing"):
         take(pd.DataFrame([["p1", "Small effusion."]]), "other")
+
+
+def _table(path: Path) -> tuple[tuple[str, ...], list[tuple[str, dict[str, object]]]]:
+    """Return the header of a table, and where each row is with its cells."""
+    opened = open_table(path)
+    rows = opened.read(opened.header)
+    return opened.header, [(row.where, dict(row.cells)) for row in rows]
+
+
+@pytest.mark.parametrize("sign", [",", "\t", ";"])
+def test_rows_of_csv_are_told_by_the_line_they_begin_on(tmp_path, sign):
+    """Blank lines and line breaks in a text count; names and guards are trimmed."""
+    rows = [
+        ' id , text ,"more"',
+        '1,"Two\nlines.",x',
+        "",
+        ",,",
+        "2,'=sure,",
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows).replace(",", sign) + "\n", "utf-8")
+    header, found = _table(path)
+    assert header == ("id", "text", "more")
+    assert found == [
+        ("t.csv, line 2", {"id": "1", "text": "Two\nlines.", "more": "x"}),
+        ("t.csv, line 6", {"id": "2", "text": "=sure", "more": ""}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"t\.csv is empty\. Give a header, then one row a line\."),
+        (" \n1,2\n", r"t\.csv is empty"),
+        ("a,b\n1,2\n1\n", r"t\.csv, line 3: 1 cells, the header has 2\. Put texts"),
+        ("a,b\n1,2,3\n", r"t\.csv, line 2: 3 cells, the header has 2"),
+        ('a,b\n1,"2\n3\n', r"the row that begins on line 2: not CSV, or a quote"),
+        ('a,b\n1,2\n1,"2"x\n', r"the row that begins on line 3: not CSV"),
+    ],
+)
+def test_a_table_of_text_that_is_wrong_is_refused_with_its_line(
+    tmp_path, content, message
+):
+    """Half a table is never read as all of it."""
+    path = tmp_path / "t.csv"
+    path.write_text(content, "utf-8")
+    with pytest.raises(DataError, match=message):
+        _table(path)
+
+
+def test_lines_of_json_may_have_other_keys_and_nested_labels(tmp_path):
+    """The columns are those of all lines, in the order of their first appearance."""
+    lines = [
+        {"id": 1, "labels": {"edema": 1}},
+        {"text": "x", "id": 2},
+        {"id": 3, "labels": None},
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n\n".join(map(json.dumps, lines)), "utf-8")
+    assert _table(path) == (
+        ("id", "edema", "text", "labels"),
+        [
+            ("t.jsonl, line 1", {"id": 1, "edema": 1}),
+            ("t.jsonl, line 3", {"text": "x", "id": 2}),
+            ("t.jsonl, line 5", {"id": 3, "labels": None}),
+        ],
+    )
+    path.write_text('{"id": 1, "edema": 0, "labels": {"edema": 1}}', "utf-8")
+    with pytest.raises(DataError, match="line 1: 'edema' appears both in labels and"):
+        _table(path)
+    path.write_text(" \n\n", "utf-8")
+    with pytest.raises(DataError, match=r"t\.jsonl is empty\. Give one JSON object"):
+        _table(path)
+
+
+def test_parquet_is_read_by_row_and_column(tmp_path):
+    """Rows are numbered from 1; a file that is none says so."""
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"id": ["a", "b"], "n": [1, None], "text": ["x", "y"]})
+    frame.to_parquet(path)
+    opened = open_table(path)
+    assert opened.header == ("id", "n", "text")
+    assert [(row.where, dict(row.cells)) for row in opened.read(["text", "id"])] == [
+        ("t.parquet, row 1", {"text": "x", "id": "a"}),
+        ("t.parquet, row 2", {"text": "y", "id": "b"}),
+    ]
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read as Parquet"):
+        open_table(path)
+
+
+def test_rows_of_excel_are_told_by_their_number(tmp_path):
+    """Empty columns without a name are no columns; a short row has empty cells."""
+    rows = [["id", " text ", None], [], ["a", "x"], ["b"]]
+    assert _table(_write(tmp_path / "t.xlsx", rows)) == (
+        ("id", "text"),
+        [
+            ("t.xlsx, row 3", {"id": "a", "text": "x"}),
+            ("t.xlsx, row 4", {"id": "b", "text": None}),
+        ],
+    )
+
+
+def test_what_is_no_table_names_the_forms_that_are(tmp_path):
+    """Nor is a folder, whatever it is called; a file that is not there is not one."""
+    gone = tmp_path / "gone.csv"
+    with pytest.raises(DataError) as told:
+        open_table(gone)
+    assert str(told.value) == f"{gone} does not exist. Check the path."
+    other = tmp_path / "t.docx"
+    other.write_text("id,text\n1,x\n")
+    folder = tmp_path / "t.csv"
+    folder.mkdir()
+    for path in (other, folder):
+        with pytest.raises(DataError, match=r"cannot be read as a table\. Give a file"):
+            open_table(path)
+    assert open_table(other, other=".csv").header == ("id", "text")
+
+
+def _annotation(folder: Path) -> Path:
+    """Write an annotation of two shards by hand."""
+    folder.mkdir()
+    shards = []
+    for number, ids in enumerate((["a", "b"], ["c"])):
+        path = folder / f"part-{number}.parquet"
+        pd.DataFrame({"id": ids, "edema": [1] * len(ids)}).to_parquet(path)
+        shards.append({"file": path.name, "sha256": digest_file(path)})
+    raw = json.dumps({"shards": shards}).encode()
+    (folder / "_annotation.json").write_bytes(raw)
+    (folder / "_SUCCESS").write_text(hashlib.sha256(raw).hexdigest() + "\n")
+    return folder
+
+
+def test_an_annotation_is_read_shard_by_shard(tmp_path):
+    """One table in the order of its manifest, which is its digest."""
+    folder = _annotation(tmp_path / "out")
+    assert _table(folder) == (
+        ("id", "edema"),
+        [
+            ("out, part-0.parquet, row 1", {"id": "a", "edema": 1}),
+            ("out, part-0.parquet, row 2", {"id": "b", "edema": 1}),
+            ("out, part-1.parquet, row 1", {"id": "c", "edema": 1}),
+        ],
+    )
+    manifest = folder / "_annotation.json"
+    assert open_table(folder).sha256 == digest_file(manifest)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("_SUCCESS", None, "is not complete. Give its command again"),
+        ("_SUCCESS", b"0" * 64, r"_annotation\.json was changed\. Restore it, or"),
+        ("_SUCCESS", b"\xff", r"_annotation\.json was changed"),
+        ("_annotation.json", b"{}", r"_annotation\.json was changed"),
+        ("part-1.parquet", None, r"part-1\.parquet is missing\. Give the command of"),
+        ("part-1.parquet", b"x", r"part-1\.parquet was changed\. Remove it, and give"),
+    ],
+)
+def test_an_annotation_that_is_not_whole_is_refused(tmp_path, file, content, message):
+    """A part of it would be read as all."""
+    folder = _annotation(tmp_path / "out")
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        open_table(folder)
+    with pytest.raises(DataError, match=r"holds no annotation\. Name a folder that"):
+        read_annotation(tmp_path)
+
+
+def test_text_that_ends_in_another_encoding_is_refused(tmp_path):
+    """The file is named, and how to save it; none of its words are."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"id,text\n1,clear\n" * 3000 + b"2,\xff\xfe\n")
+    with pytest.raises(DataError, match=r"t\.csv"), csv_rows(path, "utf-8") as rows:
+        list(rows)
+    with pytest.raises(DataError, match="cannot read"), csv_rows(tmp_path, "utf-8"):
+        pass
