@@ -479,5 +479,5 @@ def test_a_damaged_row_of_decisions_is_told_whose_it_is(
 ):
     """None of them is dropped without a word."""
     keep_working(store, ANN, f"adjudicate:{assignment.key}", {"decisions": rows})
-    with pytest.raises(StoreError, match="decisions that .* began cannot be read"):
+    with pytest.raises(StoreError, match=r"decisions that .* began cannot be read"):
         read_pending(store, ANN, assignment, disputes())
