@@ -1,6 +1,7 @@
 """Where lines came from: the right version, the right verdict, or the person."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from loop.prompts.catalog import lineage
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.instructions import add_rules
 from loop.prompts.version import CallPlan
+from loop.review import blame as blame_module
 from loop.review.blame import (
     LineOrigin,
     LineVerdict,
@@ -25,11 +27,20 @@ from loop.review.blame import (
 )
 from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.merge import merge_versions, rebase_draft
+from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
 from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
-from tests.review.revise.stepping import FLUID, OTHER, begin, check, now, overtake
+from tests.review.revise.stepping import (
+    FLUID,
+    OTHER,
+    WHEN,
+    begin,
+    check,
+    now,
+    overtake,
+)
 
 EFFUSION, HEART = TINY.guides
 WORDS = st.sampled_from("abcdefgh")
@@ -402,3 +413,20 @@ def test_every_row_of_a_guide_is_signed_by_its_kind():
         [("exemplar", example)],
     ]
     assert set(find_sources(version)) == {"joint"}
+
+
+@pytest.mark.parametrize("part", [1, 2, 500])
+def test_a_verdict_that_is_kept_of_two_cohorts_is_told_as_it_was_first_given(
+    setting, store, monkeypatch, part
+):
+    """Of as many verdicts as there are, whatever one question takes."""
+    monkeypatch.setattr(blame_module, "_LOOKUP", part)
+    early = VerdictContext("aaa", "", "")
+    other = replace(FLUID, case_ids=("f2",), edits=Edits(terms=("meniscus",)))
+    save_verdicts(store, [FLUID], early, WHEN - timedelta(days=2))
+    save_verdicts(store, [other], early, WHEN + timedelta(days=2))
+    made = begin(setting, store, FLUID, other).draft
+    for text, when in (("fluid ... base", "2026-01-05"), ("meniscus", "2026-01-07")):
+        (found,) = origin_of(setting, store, made.ref, text).verdicts
+        assert found.when.startswith(when)
+        assert found.asked

@@ -10,6 +10,7 @@ from loop.core.ledger import Actor
 from loop.core.records import ErrorWeight, Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
+from loop.review import status
 from loop.review.status import (
     SubmittedVerdict,
     Verdicts,
@@ -394,3 +395,16 @@ def test_a_reference_answers_a_verdict_when_it_says_so_of_every_case(
     by = "dev:ref1" if state == "addressed" else ""
     assert (kept.state.value, kept.addressed_by) == (state, by)
     assert read_kept(store, None, "dev")[0].state is VerdictState.OPEN
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 5, 6])
+def test_verdicts_are_read_in_parts_and_none_is_left_out(store, monkeypatch, part):
+    """However many one question takes; oldest first, whatever their ids."""
+    monkeypatch.setattr(status, "_LOOKUP", part)
+    now, verdicts = clock(), Verdicts(store)
+    for number in (0, 5, 6, 11):
+        known = len(verdicts.read("dev"))
+        for case in range(known, number):
+            submit_verdict(store, verdict(f"c{case}"), MADE_ON, now)
+        found = [one.verdict.case_ids for one in verdicts.read("dev")]
+        assert found == [(f"c{case}",) for case in range(number)]
