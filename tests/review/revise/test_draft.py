@@ -31,9 +31,12 @@ from loop.review.revise.draft import (
     show_draft,
 )
 from loop.review.revise.draft_files import (
+    Acceptance,
     DraftMetadata,
     DraftOrigin,
     beside,
+    keep_accepted,
+    read_about,
     write_draft,
 )
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
@@ -314,3 +317,28 @@ def test_who_reads_nothing_of_a_change_is_told(kinds, who):
     templates = SimpleNamespace(settings=(), guides=(), templates=("x",))
     only = name_unread(templates, {"instructions": (MODELS,)})
     assert only.startswith("`rules` reads nothing")
+
+
+def test_who_accepted_what_a_search_proposed_is_kept_with_a_draft(setting, store):
+    """Beside all else that is known of it; it can be forgotten again."""
+    draft = begin(setting, store, FLUID).draft
+    about = read_about(setting.workspace, draft)
+    assert about == DraftMetadata(
+        cohort="dev",
+        origin=DraftOrigin.VERDICTS,
+        begun_by=setting.editor.name,
+        begun="2026-01-07T10:00:00Z",
+    )
+    first, second = Acceptance("Ann", "t1"), Acceptance("Ben", "t2")
+    for name, accepted in (("p1", first), ("p2", second), ("p1", second)):
+        keep_accepted(setting.workspace, draft.ref, name, accepted)
+    both = {"p1": second, "p2": second}
+    assert read_about(setting.workspace, draft) == replace(about, accepted=both)
+    keep_accepted(setting.workspace, draft.ref, "p2", None)
+    keep_accepted(setting.workspace, draft.ref, "p9", None)
+    left = replace(about, accepted={"p1": second})
+    assert read_about(setting.workspace, draft) == left
+    beside(setting.workspace, draft).about.write_text("{")
+    assert read_about(setting.workspace, draft) == replace(about, cohort="")
+    hand = replace(draft, verdicts=())
+    assert read_about(setting.workspace, hand).origin is DraftOrigin.HAND

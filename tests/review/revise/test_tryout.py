@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,6 +14,7 @@ from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_drafts, read_version, version_folder
+from loop.prompts.guides import dump_guides
 from loop.prompts.instructions import instructions_text
 from loop.prompts.version import CallPlan
 from loop.review.revise import edit as edit_module
@@ -31,6 +33,8 @@ from loop.review.revise.edit import (
 from loop.review.revise.run_check import Examination
 from loop.review.revise.tries import (
     MOST_WORDINGS,
+    DraftWording,
+    NotedTry,
     count_tries,
     find_wording,
     list_tries,
@@ -787,3 +791,58 @@ def test_pairs_of_one_label_are_tried_alone(setting, store):
     assert {one.case_id for one in every.anchors} == {"e0", "c2"}
     assert (every.prompt, every.parent, every.cohort) == (made.ref, "tiny@v1", "dev")
     assert (every.engine, every.draws, every.chance) == ("rules", 1, False)
+
+
+def test_a_try_is_noted_whole_and_the_last_one_stands_last(setting, draft):
+    """By wording, engine and person: cases together, the time of the last."""
+    place = setting.workspace
+    ann, ben = Actor(name="Ann"), Actor(name="Ben")
+    times = iter(datetime(2026, 1, 5, 9, minute, tzinfo=UTC) for minute in range(1, 9))
+
+    def note(actor, *cases, engine="rules", version=draft):
+        note_try(place, version, cases, engine, actor, now=lambda: next(times))
+
+    note(ann, "f1", "f0")
+    note(ben, "f2")
+    note(ann, "f3", engine="other")
+    note(ann, "f4", "f1")
+    wording = DraftWording(
+        system=draft.system,
+        user=draft.user,
+        guides=dump_guides(draft.guides),
+        plan=draft.plan,
+        contract=draft.contract,
+    )
+
+    def noted(by, minute, *cases, engine="rules"):
+        return NotedTry(
+            digest=draft.digest,
+            engine=engine,
+            by=by,
+            time=f"2026-01-05T09:0{minute}:00Z",
+            cases=cases,
+            wording=wording,
+        )
+
+    assert list_tries(place, draft) == (
+        noted("Ben", 2, "f2"),
+        noted("Ann", 3, "f3", engine="other"),
+        noted("Ann", 4, "f0", "f1", "f4"),
+    )
+    assert count_tries(place, draft) == (1, 5)
+    # A phrase that makes the same wording keeps its text and is of no guide.
+    note_wordings(
+        place,
+        draft,
+        {draft.digest: ("f9",)},
+        "rules",
+        ben,
+        label="edema",
+        now=lambda: next(times),
+    )
+    assert list_tries(place, draft)[-1] == noted("Ben", 5, "f2", "f9")
+    before = list_tries(place, draft)
+    note_wordings(place, draft, {}, "rules", ben)
+    note(ann, "f1", version=setting.tiny)
+    assert list_tries(place, draft) == before
+    assert list_tries(place, setting.tiny) == ()
