@@ -724,7 +724,7 @@ def _check_one(
             "the case id (put ids with leading zeros in quotes) or name the cohort "
             "with --cohort."
         )
-    if label == NO_FINDING and (verdict.judgement not in DERIVED or verdict.edits):
+    if label == NO_FINDING and verdict.judgement not in DERIVED:
         raise DataError(
             f"verdict {number}: No Finding is derived from the other labels and has no "
             "guide: only its reference or the text can be wrong. Judge the "

@@ -1,29 +1,46 @@
 """Where lines came from: the right version, the right verdict, or the person."""
 
 from dataclasses import replace
+from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.core.paths import WorkspacePaths
-from loop.core.records import Lexicon
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.catalog import lineage
+from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.instructions import add_rules
 from loop.prompts.version import CallPlan
+from loop.review import blame as blame_module
 from loop.review.blame import (
+    LineOrigin,
+    LineVerdict,
+    PromptLine,
     find_origins,
     find_sources,
     group_origins,
     list_prompt_lines,
+    name_origin,
     read_blame,
 )
 from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.merge import merge_versions, rebase_draft
+from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
 from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
-from tests.review.revise.stepping import FLUID, OTHER, begin, check, now, overtake
+from tests.review.revise.stepping import (
+    FLUID,
+    OTHER,
+    WHEN,
+    begin,
+    check,
+    now,
+    overtake,
+)
 
 EFFUSION, HEART = TINY.guides
 WORDS = st.sampled_from("abcdefgh")
@@ -275,3 +292,141 @@ def test_words_that_hold_the_signs_break_nothing():
     """Private letters in a guide are words like others."""
     strange = replace(EFFUSION, terms=("\uf8f07\uf8f1 fluid \uf8f2", "99\uf8f1"))
     find_sources(replace(TINY, user=SHOWING, guides=(strange, HEART)))
+
+
+LUMP = PromptLine("mass", "term", "lump")
+
+
+def origin(line=LUMP, *verdicts, **changes):
+    """Return where a line came from."""
+    said = {"drafted_by": "", "unknown": (), "version": TINY}
+    return LineOrigin(line=line, verdicts=verdicts, **(said | changes))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (origin(), "v1; 2026-01-05; Dr A. Example"),
+        (
+            origin(drafted_by="Dr B", unknown=("x",)),
+            "v1; 2026-01-05; drafted by Dr B, committed by Dr A. Example; perhaps from "
+            "a verdict that is not kept here",
+        ),
+        (
+            origin(version=replace(TINY, number=0, draft="d1"), unknown=("x", "y")),
+            "draft; 2026-01-05; Dr A. Example; perhaps from one of 2 verdicts that are "
+            "not kept here",
+        ),
+        (
+            origin(
+                LUMP,
+                LineVerdict("v1", "Ann", "2026-01-04T10:00:00Z", asked=True),
+                LineVerdict("v2", "", "", asked=False),
+            ),
+            "v1; 2026-01-05; Dr A. Example; asked for by verdict v1 of Ann, "
+            "2026-01-04; with verdict v2",
+        ),
+    ],
+)
+def test_an_origin_is_told_in_words(found, words):
+    """Version, day, people and verdicts."""
+    assert name_origin(found) == words
+
+
+def test_lines_are_grouped_by_version_and_verdicts():
+    """Drafts first, then the newest version; each kind of line together."""
+    draft = replace(TINY, number=0, draft="d1")
+    second = replace(TINY, number=2)
+    asked = LineVerdict("v1", "Ann", "2026-01-04T10:00:00Z", asked=True)
+
+    def line(text, kind="term", label="mass"):
+        return PromptLine(label, kind, text)
+
+    rows = [
+        origin(line("a")),
+        origin(line("b"), asked, version=second),
+        origin(line("c", "exclusion"), asked, version=second),
+        origin(line("d"), version=draft),
+        origin(line("e"), version=second),
+        origin(line("f"), asked, version=second),
+        origin(line("g", "plan", ""), version=second),
+        origin(line("h"), version=second, unknown=("x",)),
+    ]
+    groups = group_origins(rows)
+    assert list(groups) == ["mass", ""]
+    found = [
+        (one.origin.version.ref, [row.text for row in one.lines])
+        for one in groups["mass"]
+    ]
+    assert found == [
+        (draft.ref, ["d"]),
+        ("tiny@v2", ["b", "c", "f"]),
+        ("tiny@v2", ["e"]),
+        ("tiny@v2", ["h"]),
+        ("tiny@v1", ["a"]),
+    ]
+    assert groups["mass"][1].by_kind == {"term": ("b", "f"), "exclusion": ("c",)}
+    assert groups["mass"][1].origin is rows[1]
+
+
+def test_every_row_of_a_guide_is_signed_by_its_kind():
+    """Whatever a template shows of it, and empty texts by nothing."""
+    guide = replace(
+        HEART,
+        counts=("c one",),
+        does_not_count=("d one",),
+        uncertain_when=("u one",),
+        terms=("t one",),
+        exclusions=("e one",),
+        clarifications=(
+            Clarification(phrase="p one", value=Value.ABSENT, note="n one"),
+            Clarification(phrase="p two", value=Value.PRESENT),
+        ),
+        exemplars=(
+            Exemplar(text="x one", value=Value.PRESENT, evidence="x", why="w one"),
+        ),
+        implies=("pleural_effusion",),
+    )
+    user = (
+        "{% for guide in guides %}\n{{ guide.name }}|{{ guide.definition }}\n"
+        "{% for row in guide.counts + guide.does_not_count + guide.uncertain_when + "
+        "guide.terms + guide.exclusions + guide.implies %}\n{{ row }}\n{% endfor %}\n"
+        "{% for rule in guide.clarifications %}\n"
+        "{{ rule.phrase }}={{ rule.note }}.\n{% endfor %}\n"
+        "{% for one in guide.exemplars %}\n{{ one.text }}={{ one.why }}."
+        "{{ one.evidence }}\n{% endfor %}\n{% endfor %}\n{{ text }}\n"
+    )
+    version = replace(TINY, user=user, guides=(guide,))
+    shown = [line for line in shown_by(version) if line]
+    first, second = map(show_clarification, guide.clarifications)
+    (example,) = map(show_exemplar, guide.exemplars)
+    assert shown == [
+        [("name", "Cardiomegaly"), ("definition", "The heart is enlarged.")],
+        [("counts", "c one")],
+        [("does not count", "d one")],
+        [("uncertain when", "u one")],
+        [("term", "t one")],
+        [("exclusion", "e one")],
+        [("implies", "pleural_effusion")],
+        [("clarification", first)],
+        [("clarification", second)],
+        [("exemplar", example)],
+    ]
+    assert set(find_sources(version)) == {"joint"}
+
+
+@pytest.mark.parametrize("part", [1, 2, 500])
+def test_a_verdict_that_is_kept_of_two_cohorts_is_told_as_it_was_first_given(
+    setting, store, monkeypatch, part
+):
+    """Of as many verdicts as there are, whatever one question takes."""
+    monkeypatch.setattr(blame_module, "_LOOKUP", part)
+    early = VerdictContext("aaa", "", "")
+    other = replace(FLUID, case_ids=("f2",), edits=Edits(terms=("meniscus",)))
+    save_verdicts(store, [FLUID], early, WHEN - timedelta(days=2))
+    save_verdicts(store, [other], early, WHEN + timedelta(days=2))
+    made = begin(setting, store, FLUID, other).draft
+    for text, when in (("fluid ... base", "2026-01-05"), ("meniscus", "2026-01-07")):
+        (found,) = origin_of(setting, store, made.ref, text).verdicts
+        assert found.when.startswith(when)
+        assert found.asked

@@ -14,7 +14,13 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
-from loop.review.guideline import build_guideline, write_guideline
+from loop.review.guideline import (
+    VALUES,
+    Guideline,
+    GuidelineEntry,
+    build_guideline,
+    write_guideline,
+)
 
 SHIPPED = WorkspacePaths(bundled())
 TAXONOMY = read_taxonomy(SHIPPED.labels)
@@ -147,3 +153,141 @@ def test_the_verb_says_what_it_wrote(tmp_path):
     assert done.exit_code == 0, done.output
     assert TAXONOMY.digest[:12] in done.output
     assert file.exists()
+
+
+def small():
+    """Return a taxonomy of two labels, and a version that asks for one of them."""
+    edema, mass = (TAXONOMY.find(name) for name in ("edema", "lung_lesion"))
+    taxonomy = dataclasses.replace(
+        TAXONOMY,
+        labels=(
+            dataclasses.replace(
+                edema,
+                definition="Wet lungs.",
+                counts=("Wet.",),
+                does_not_count=(),
+                uncertain_when=("Damp.",),
+            ),
+            dataclasses.replace(
+                mass,
+                definition="A lump.",
+                counts=(),
+                does_not_count=("A nipple.",),
+                uncertain_when=(),
+            ),
+        ),
+        reading=("Read all.", "Then judge."),
+    )
+    guide = Guide(
+        label="edema",
+        name="Oedema",
+        definition="Water in the lungs.",
+        terms=("wet*", "water"),
+        clarifications=(
+            Clarification(phrase="moist", value=Value.PRESENT, note="It is wet."),
+            Clarification(phrase="dry", value=Value.ABSENT),
+        ),
+        exemplars=(
+            Exemplar(text="Lungs wet.", value=Value.PRESENT, evidence="wet"),
+            Exemplar(
+                text="Lungs dry.", value=Value.ABSENT, evidence="dry", why="No water."
+            ),
+        ),
+    )
+    return taxonomy, dataclasses.replace(V7, guides=(guide,))
+
+
+def test_a_guideline_says_what_taxonomy_and_version_say():
+    """Nothing that is empty, and nothing of a label that the version does not ask."""
+    taxonomy, version = small()
+    found = build_guideline(taxonomy, version)
+    assert found == Guideline(
+        title="Annotation guideline",
+        sources=(
+            f"Taxonomy version {taxonomy.version}, digest {taxonomy.digest[:12]}",
+            f"Prompt extractor@v7, digest {version.digest[:12]}",
+        ),
+        reading=("Read all.", "Then judge."),
+        entries=(
+            GuidelineEntry(
+                name=taxonomy.labels[0].name,
+                definition="Wet lungs.",
+                lists=(
+                    ("Counts", ("Wet.",)),
+                    ("Uncertain", ("Damp.",)),
+                    ("Also called", ("water",)),
+                ),
+                rulings=(("moist", "present", "It is wet."), ("dry", "absent", "")),
+                examples=version.guides[0].exemplars,
+                in_prompt="Water in the lungs.",
+            ),
+            GuidelineEntry(
+                name=taxonomy.labels[1].name,
+                definition="A lump.",
+                lists=(("Does not count", ("A nipple.",)),),
+                rulings=(),
+                examples=(),
+                in_prompt="",
+            ),
+        ),
+    )
+
+
+def test_a_word_file_holds_all_of_a_guideline_in_its_order(tmp_path, monkeypatch):
+    """Headings by their level, items of lists, and the examples as a table."""
+    taxonomy, version = small()
+    monkeypatch.setattr("loop.review.guideline.read_version", lambda *_: version)
+    monkeypatch.setattr("loop.review.guideline.read_taxonomy", lambda *_: taxonomy)
+    file = tmp_path / "g.docx"
+    made = write_guideline(SHIPPED, file, prompt="extractor@v7")
+    document = docx.Document(BytesIO(file.read_bytes()))
+    said = [
+        (one.style.name, one.text) for one in document.paragraphs if one.text.strip()
+    ]
+    bullet, first, second = "List Bullet", "Heading 1", "Heading 2"
+    names = [one.name for one in taxonomy.labels]
+    assert said == [
+        ("Title", "Annotation guideline"),
+        *(("Normal", source) for source in made.sources),
+        (first, "Values"),
+        *((bullet, f"{value}: {meaning}") for value, meaning in VALUES.items()),
+        (first, "Rules of reading"),
+        (bullet, "Read all."),
+        (bullet, "Then judge."),
+        (first, names[0]),
+        ("Normal", "Wet lungs."),
+        ("Normal", "In the prompt version: Water in the lungs."),
+        (second, "Counts"),
+        (bullet, "Wet."),
+        (second, "Uncertain"),
+        (bullet, "Damp."),
+        (second, "Also called"),
+        (bullet, "water"),
+        (second, "Rulings"),
+        (bullet, "moist: present. It is wet."),
+        (bullet, "dry: absent"),
+        (second, "Examples"),
+        (first, names[1]),
+        ("Normal", "A lump."),
+        (second, "Does not count"),
+        (bullet, "A nipple."),
+    ]
+    (table,) = document.tables
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["Text", "Value", "Why"],
+        ["Lungs wet.", "present", '"wet"'],
+        ["Lungs dry.", "absent", "No water."],
+    ]
+    about = document.core_properties
+    assert (about.title, about.comments) == (made.title, "; ".join(made.sources))
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [("g.pdf", ".pdf"), ("guide", "nothing"), ("g.", "nothing")]
+)
+def test_a_file_of_another_ending_is_told_its_own(tmp_path, name, ending):
+    """Capital letters are no other ending."""
+    with pytest.raises(DataError, match=f"ends in {re.escape(ending)}\\. Name a file"):
+        write_guideline(SHIPPED, tmp_path / name)
+    write_guideline(SHIPPED, tmp_path / "g.MD")
+    assert (tmp_path / "g.MD").is_file()

@@ -16,7 +16,7 @@ from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.review.job_work import start_job, work_through
+from loop.review.job_work import estimate_job, start_job, work_through
 from loop.review.start import start_workspace
 from loop.run.jobs import (
     JobKind,
@@ -29,6 +29,9 @@ from loop.run.jobs import (
 )
 from loop.run.store import open_store
 from loop.run.task import run_prompt
+from tests.review.revise.conftest import setting as setting
+from tests.review.revise.conftest import store as store
+from tests.review.revise.stepping import FLUID, begin
 
 WHO = Actor(name="Dr A")
 RUN = JobRequest(kind=JobKind.RUN, prompt="extractor", cohort="dev", engines=("rules",))
@@ -299,3 +302,50 @@ def test_jobs_are_listed_and_shown(queue, monkeypatch):
         '"state": "done"'
         in shell.invoke(app, ["jobs", "show", "1", "--json", *root]).stdout
     )
+
+
+MODEL = "openai:m@http://127.0.0.1:1/v1"
+
+
+def test_a_job_is_estimated_by_engine_and_wording(setting, store):
+    """How often each is asked; a check asks what is no model once."""
+    place = setting.workspace
+    draft = begin(setting, store, FLUID).draft
+
+    def parts(**changes):
+        request = JobRequest(**changes)
+        return [
+            (one.estimate.prompt, one.estimate.engine, one.estimate.cases, one.draws)
+            for one in estimate_job(place, request)
+        ]
+
+    run = {"prompt": "tiny", "cohort": "dev"}
+    both = ("rules", MODEL)
+    assert parts(kind=JobKind.EVALUATION, run="x") == []
+    assert parts(kind=JobKind.RUN, engines=("rules",), draws=4, limit=3, **run) == [
+        ("tiny@v1", "rules", 3, 4)
+    ]
+    assert parts(kind=JobKind.RUN, engines=(MODEL,), **run) == [
+        ("tiny@v1", MODEL, 25, 1)
+    ]
+    assert parts(kind=JobKind.MATRIX, engines=both, **run) == [
+        ("tiny@v1", engine, 25, 1) for engine in both
+    ]
+    check = {"kind": JobKind.CHECK, "draft": draft.ref}
+    for engine, draws in (("rules", 1), (MODEL, 6)):
+        assert parts(engines=(engine,), **check) == [
+            (ref, engine, 25, draws) for ref in ("tiny@v1", draft.ref)
+        ]
+    assert parts(engines=(MODEL,), draws=2, max_draws=3, **check)[0][3] == 2
+
+
+def test_what_a_job_is_asked_for_is_how_its_run_is_asked(queue):
+    """Zeros are answers to how; what nobody said is the engine's own."""
+    asked = replace(RUN, temperature=0.0, seed=0, max_tokens=7, limit=1, draws=2)
+    job = start_job(queue, asked, "Dr B", "editor")
+    work(queue)
+    done = find_job(queue.store, job.number)
+    assert done.state is JobState.DONE
+    specs = [one.spec for one in queue.store.find_runs(ids=done.runs)]
+    assert {one.limit for one in specs} == {1}
+    assert (done.done, done.total) == (1, 1)

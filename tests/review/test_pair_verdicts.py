@@ -24,7 +24,7 @@ from loop.review.pair_verdicts import (
     name_verdicts,
     read_judged,
 )
-from loop.review.verdict import Edits, Judgement
+from loop.review.verdict import Edits, ErrorVerdict, Judgement, Verdict
 from loop.run.manifest import find_run
 from loop.run.store import open_store
 from tests.judge.scenes import call, rate, tell
@@ -161,3 +161,72 @@ def test_a_count_without_words_is_listed_so():
     found = read_judged(store, None, version, "p1")
     assert [one.words for one in found.errors] == ["left for right", ""]
     assert (found.matches, found.matched, found.own) == (3, (), None)
+
+
+def test_all_that_is_said_of_a_pair_is_in_its_verdicts():
+    """By category, in the order of the answer, of what was missed, and of the rest."""
+    rule = Edits(clarifications=(Clarification(phrase="mild", value=MINOR),))
+    said = PairVerdict(
+        right={2: SERIOUS, 0: SERIOUS},
+        missed=(MissedError("omission", MINOR, "a line"),),
+        judgement=Judgement.GUIDELINE_AMBIGUOUS,
+        edits={"comparison": rule},
+        comment="why",
+        anchor=True,
+    )
+    common = {"case_ids": ("p1",), "reviewer": "Ann", "comment": "why"}
+    wrong = common | {"judgement": Judgement.GUIDELINE_AMBIGUOUS, "anchor": True}
+    assert name_verdicts(ANSWER, said, "Ann", earlier=("severity", "views")) == (
+        Verdict(label="location", judgement=Judgement.ANSWER_RIGHT, **common),
+        Verdict(
+            label="severity",
+            errors=(
+                ErrorVerdict(words="large for small", said=SERIOUS, right=SERIOUS),
+                ErrorVerdict(words="mild for minimal", said=MINOR, right=SERIOUS),
+            ),
+            **wrong,
+        ),
+        Verdict(
+            label="omission",
+            errors=(ErrorVerdict(words="a line", said=NONE, right=MINOR),),
+            **wrong,
+        ),
+        Verdict(label="comparison", edits=rule, **wrong),
+        Verdict(label="views", judgement=Judgement.ANSWER_RIGHT, **common),
+    )
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_a_place_is_one_of_the_answer_s(place):
+    """The last one is; neither the one after it nor one before the first."""
+    assert say(PairVerdict(right={0: NONE, 2: NONE}))
+    with pytest.raises(DataError, match="fewer errors than were judged"):
+        say(PairVerdict(right={0: NONE, place: NONE}))
+
+
+def test_errors_come_by_category_and_the_significant_first():
+    """As the prompt has its categories; of another category none is listed."""
+
+    def read(fields, contract="green_sections"):
+        outcome = Outcome(item_id="p1", status=Status.ANSWERED, fields=fields)
+        store = SimpleNamespace(
+            find_outcome=lambda *_: SimpleNamespace(outcome=outcome)
+        )
+        version = SimpleNamespace(labels=("severity", "location"), contract=contract)
+        return read_judged(store, None, version, "p1")
+
+    found = read(
+        {
+            "insignificant.location": Field(1, (), (Entry("a", "location", ""),)),
+            "significant.location": Field(2, (), (Entry("b", "location", ""),)),
+            "insignificant.severity": Field(1, (), (Entry("c", "severity", ""),)),
+            "significant.omission": Field(1, (), (Entry("d", "omission", ""),)),
+        }
+    )
+    assert [(one.category, one.weight, one.words) for one in found.errors] == [
+        ("severity", MINOR, "c"),
+        ("location", SERIOUS, "b"),
+        ("location", SERIOUS, ""),
+        ("location", MINOR, "a"),
+    ]
+    assert (found.matches, found.matched, found.own) == (None, (), None)

@@ -240,3 +240,128 @@ def test_a_guide_whose_words_are_template_code_is_text():
     version = replace(TINY, guides=(guide,), user="{{ guides[0].name }} {{ text }}\n")
     lines = mark_changes(None, render_shown(version))[0].messages[1].lines
     assert lines[0].text == "{{ 7 * 7 }} [text of the case]"
+
+
+def marked(before, after):
+    """Return lines as (sign, pieces), what is changed in brackets."""
+    return [
+        (sign, "|".join(f"[{text}]" if changed else text for text, changed in pieces))
+        for sign, pieces, _ in compare_lines(before, after)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\nb", "a\nb", [("", "a"), ("", "b")]),
+        ("a\nc", "a\nb\nc", [("", "a"), ("+", "[b]"), ("", "c")]),
+        ("a\nb\nc", "a\nc", [("", "a"), ("-", "[b]"), ("", "c")]),
+        (None, "a\n", [("+", "[a]"), ("+", "")]),
+        # Three of six letters are shared, then three of seven.
+        ("ab cdx", "ab yzw", [("-", "ab |[cdx]"), ("+", "ab |[yzw]")]),
+        ("ab cdxy", "ab yzwq", [("-", "[ab cdxy]"), ("+", "[ab yzwq]")]),
+        # Of the shorter line all is in the other.
+        ("ab", "ab cdef ghi", [("-", "ab"), ("+", "ab|[ cdef ghi]")]),
+        (
+            "x\none two\nqq\ny",
+            "x\none 2\ny",
+            [
+                ("", "x"),
+                ("-", "one |[two]"),
+                ("+", "one |[2]"),
+                ("-", "[qq]"),
+                ("", "y"),
+            ],
+        ),
+        (
+            "one two",
+            "one 2\nnew",
+            [("-", "one |[two]"), ("+", "one |[2]"), ("+", "[new]")],
+        ),
+    ],
+)
+def test_lines_are_marked_where_they_differ(before, after, lines):
+    """Line for line, then word for word where half of the shorter one is shared."""
+    assert marked(before, after) == lines
+
+
+def test_a_call_that_only_the_parent_makes_is_named(setting, store):
+    """And the page is told in one line."""
+    overtake(setting, plan=CallPlan.PER_LABEL)
+    page = read_prompt_page(setting.workspace, "tiny@v2", store)
+    assert page.gone == ("joint",)
+    assert [call.name for call in page.calls] == list(TINY.labels)
+    lines = sum(len(one.lines) for call in page.calls for one in call.messages)
+    assert sum(call.changes for call in page.calls) == lines
+    tokens = page.tokens.total.tokens
+    assert (
+        repr(page) == f"<page of tiny@v2: {tokens:,} tokens, {len(page.lines)} lines>"
+    )
+    first = read_prompt_page(setting.workspace, "tiny@v1", store)
+    assert (first.parent, first.gone, first.problems) == (None, (), ())
+    bare = replace(page, tokens=None, lines=page.lines * 400)
+    said = f"<page of tiny@v2: no tokens, {400 * len(page.lines):,} lines>"
+    assert repr(bare) == said
+
+
+def test_each_line_of_a_version_shows_what_it_is_made_of(setting, store):
+    """One that only the parent has shows nothing, and shifts no other."""
+    effusion, heart = TINY.guides
+    changed = replace(effusion, definition="Any fluid.")
+    overtake(setting, guides=(changed, heart))
+    page = read_prompt_page(setting.workspace, "tiny@v2", store)
+    user = page.calls[0].messages[1].lines
+    shown = [(one.sign, [each.text for each in one.sources]) for one in user]
+    assert ("-", []) in shown
+    assert ("+", ["Any fluid."]) in shown
+    assert ("", ["The heart is enlarged."]) in shown
+    assert shown.index(("-", [])) < shown.index(("+", ["Any fluid."]))
+
+
+def test_tokens_are_told_whole_beside_those_of_the_parent():
+    """By label and by section, the rest last; counted as the counter counts."""
+    parent = replace(FULL, guides=(replace(GUIDES[0], exemplars=()), GUIDES[1]))
+    found = count_parts(FULL, parent, LETTERS)
+    whole, before = (render_shown(one, LETTERS).tokens for one in (FULL, parent))
+    assert found.total == ("all", whole, before)
+    assert (found.exact, found.remark) == (True, "letters")
+    assert [one.part for one in found.labels] == list(FULL.labels)
+    less = len("Small effusion.")
+    effusion, heart = found.labels
+    assert effusion.tokens - effusion.before == whole - before == less
+    assert heart.tokens == heart.before
+    sections = {one.part: (one.tokens, one.before) for one in found.sections}
+    definitions = sum(len(one.definition) for one in GUIDES)
+    terms = len("pleural effusion" + "cardiomegaly")
+    rules = len("- Count what is stated.\n")
+    answer = len("Answer in JSON.\n")
+    rest = whole - definitions - terms - less - rules - answer
+    assert list(sections.items()) == [
+        ("names and definitions", (definitions, definitions)),
+        ("terms", (terms, terms)),
+        ("exemplars", (less, 0)),
+        ("rules of reading", (rules, rules)),
+        ("frozen block answer", (answer, answer)),
+        ("frozen block case", (None, None)),
+        (REST, (rest, rest)),
+    ]
+
+
+def test_of_what_cannot_be_rendered_nothing_is_counted():
+    """A version is refused; a parent has no numbers."""
+    broken = replace(FULL, user="{{ nothing }} {{ text }}")
+    with pytest.raises(DataError, match=r"tiny@v1 cannot be rendered: see"):
+        count_parts(broken, FULL, LETTERS)
+    found = count_parts(FULL, broken, LETTERS)
+    assert found.total.before is None
+    assert {one.before for one in (*found.labels, *found.sections)} == {None}
+
+
+def test_a_workspace_without_a_store_has_its_pages(setting):
+    """As a fresh clone has."""
+    page = open_prompt_page(setting.workspace, "tiny@v1")
+    assert page.version.ref == "tiny@v1"
+    setting.workspace.store.unlink(missing_ok=True)
+    bare = open_prompt_page(setting.workspace, "tiny@v1")
+    assert bare == page
+    assert not setting.workspace.store.exists()

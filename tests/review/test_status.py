@@ -5,14 +5,17 @@ from random import Random
 
 import pytest
 
+from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.records import Mark, Value
+from loop.core.records import ErrorWeight, Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
+from loop.review import status
 from loop.review.status import (
     SubmittedVerdict,
     Verdicts,
     VerdictState,
+    find_kept,
     find_open,
     find_standing,
     group_by_label,
@@ -25,7 +28,7 @@ from loop.review.submit import (
     submit_verdicts,
     withdraw_verdict,
 )
-from loop.review.verdict import Judgement
+from loop.review.verdict import ErrorVerdict, Judgement
 from loop.run.store import open_store
 from tests.review.scenes import (
     ANN,
@@ -290,3 +293,118 @@ def test_cohorts_do_not_mix(store):
         submit_verdict(store, verdict(), MADE_ON._replace(cohort=cohort))
     assert judged_cohorts(store) == ("dev", "dev-3", "dev2")
     assert [one.cohort for one in read_kept(store, None, "dev")] == ["dev"]
+
+
+def test_kept_verdicts_are_found_by_their_ids(store):
+    """With or without the cohort, each once, the oldest first; with its number too."""
+    now = clock()
+    first = submit_verdict(store, verdict("a"), MADE_ON, now)
+    second = submit_verdict(store, verdict("b"), MADE_ON, now)
+    found = find_kept(store, "dev", [second, f"dev:{first}", first])
+    assert found == (verdict("a"), verdict("b"))
+    submit_verdict(store, verdict("a", comment="x"), MADE_ON, now)
+    again = submit_verdict(store, verdict("a"), MADE_ON, now)
+    assert again == f"{first}-2"
+    assert find_kept(store, "dev", [again]) == (verdict("a"),)
+    assert find_kept(store, "dev", []) == ()
+    for cohort, name in (("dev", "dev"), ("", r"\(none named\)")):
+        said = f"no verdict {'z' * 40}, 1 is kept for cohort {name}"
+        with pytest.raises(DataError, match=said):
+            find_kept(store, cohort, [*([first] if cohort else []), "z" * 50, "1"])
+
+
+def counted(*right, reviewer=ANN):
+    """Return a verdict on a judge that calls so many errors right."""
+    errors = tuple(
+        ErrorVerdict(words=f"{n}", said=ErrorWeight.SIGNIFICANT, right=one)
+        for n, one in enumerate(right)
+    )
+    return verdict(reviewer=reviewer, label="severity", errors=errors)
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "disputed"),
+    [
+        (("significant",), ("insignificant",), True),
+        (("significant",), ("significant", "no_error"), False),
+        (("significant",), ("significant", "significant"), True),
+        (("significant",), (), False),
+        (("no_error",), ("insignificant",), True),
+    ],
+)
+def test_two_people_disagree_on_the_errors_of_a_judge_by_their_counts(
+    store, mine, other, disputed
+):
+    """Who leaves the counts to the raters disagrees with nobody."""
+    now = clock()
+    for reviewer, said in ((ANN, mine), (BEN, other)):
+        one = counted(*map(ErrorWeight, said), reviewer=reviewer)
+        submit_verdict(store, one, MADE_ON, now)
+    for one in read_kept(store, None, "dev"):
+        assert bool(one.conflicts) is disputed
+
+
+def test_who_disagrees_is_named_on_each_of_three(store):
+    """Two who say the same are both against the third, on whichever case."""
+    now = clock()
+    other = Judgement.GUIDELINE_AMBIGUOUS
+    ids = [
+        submit_verdict(store, verdict(case_ids=cases, **said), MADE_ON, now)
+        for cases, said in (
+            (("a", "b"), {"reviewer": ANN}),
+            (("a",), {"reviewer": BEN}),
+            (("b", "a"), {"reviewer": "Dr C", "judgement": other}),
+            (("z",), {"reviewer": "Dr D", "judgement": other}),
+        )
+    ]
+    conflicts = {one.id: one.conflicts for one in read_kept(store, None, "dev")}
+    assert conflicts == {
+        ids[0]: (ids[2],),
+        ids[1]: (ids[2],),
+        ids[2]: (ids[0], ids[1]),
+        ids[3]: (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "addressed"),
+        ({"case_ids": ("a", "b")}, "addressed"),
+        ({"case_ids": ("a", "c")}, "open"),
+        ({"case_ids": ("a", "unknown")}, "open"),
+        ({"correct_value": Value.ABSENT}, "open"),
+        ({"label": "cardiomegaly"}, "open"),
+        ({"label": "fracture"}, "open"),
+        ({"judgement": Judgement.MODEL_WRONG}, "open"),
+    ],
+)
+def test_a_reference_answers_a_verdict_when_it_says_so_of_every_case(
+    workspace, store, tmp_path, changes, state
+):
+    """Of each of them, and of that label."""
+    rows = [("a", "One.", 1, 0), ("b", "Two.", 1, 0), ("c", "Three.", 0, 1)]
+    add_cohort(workspace, tmp_path, rows)
+    said = {
+        "label": "pleural_effusion",
+        "judgement": Judgement.REFERENCE_WRONG,
+        "correct_value": Value.PRESENT,
+    }
+    submit_verdict(store, verdict(**(said | changes)), MADE_ON)
+    (kept,) = read_kept(store, workspace, "dev")
+    by = "dev:ref1" if state == "addressed" else ""
+    assert (kept.state.value, kept.addressed_by) == (state, by)
+    assert read_kept(store, None, "dev")[0].state is VerdictState.OPEN
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 5, 6])
+def test_verdicts_are_read_in_parts_and_none_is_left_out(store, monkeypatch, part):
+    """However many one question takes; oldest first, whatever their ids."""
+    monkeypatch.setattr(status, "_LOOKUP", part)
+    now, verdicts = clock(), Verdicts(store)
+    for number in (0, 5, 6, 11):
+        known = len(verdicts.read("dev"))
+        for case in range(known, number):
+            submit_verdict(store, verdict(f"c{case}"), MADE_ON, now)
+        found = [one.verdict.case_ids for one in verdicts.read("dev")]
+        assert found == [(f"c{case}",) for case in range(number)]

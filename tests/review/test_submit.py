@@ -1,5 +1,6 @@
 """Verdicts handed in one by one: nothing lost, nothing twice, nothing half."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,19 +10,28 @@ import pytest
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.people.users import UserRole
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.records import Clarification, ErrorWeight, Exemplar, Value
 from loop.review.status import VerdictState, read_kept
 from loop.review.submit import (
     Anchor,
     VerdictContext,
+    decode,
     load_verdicts,
+    payload,
     read_anchors,
     save_verdicts,
     submit_verdict,
     submit_verdicts,
     withdraw_verdict,
 )
-from loop.review.verdict import Context, Edits, Judgement, Severity, Verdict
+from loop.review.verdict import (
+    Context,
+    Edits,
+    ErrorVerdict,
+    Judgement,
+    Severity,
+    Verdict,
+)
 from loop.review.working import keep_working, read_working
 from loop.run import store as runs
 from loop.run.store import Store, open_store
@@ -362,3 +372,93 @@ def test_verdicts_are_found_among_any_number_of_ids(store, others):
     unknown = [f"{number:012}" for number in range(others)]
     found = load_verdicts(store, "dev", [*unknown, *ids])
     assert [one.comment for one in found] == list("abcde")
+
+
+def test_pins_are_found_beside_what_pins_nothing(store):
+    """Whatever comes first: another cohort's, a withdrawn one, one without a pin."""
+    now = clock()
+    submit_verdict(store, pin("a"), FROM_FILE._replace(cohort="aaa"), now)
+    gone = submit_verdict(store, pin("b", Value.ABSENT), FROM_FILE, now)
+    withdraw_verdict(store, gone, Actor(name=ANN), "slip", now)
+    submit_verdict(store, replace(pin("d"), anchor=False), FROM_FILE, now)
+    both = replace(pin("a", Value.ABSENT), case_ids=("c", "a"))
+    submit_verdict(store, both, FROM_FILE, now)
+    submit_verdict(store, pin("a", Value.PRESENT), FROM_FILE, now)
+    assert read_anchors(store, "dev") == (
+        Anchor("c", "edema", Value.ABSENT),
+        Anchor("a", "edema", Value.PRESENT),
+    )
+
+
+def test_a_pin_on_a_judge_says_how_many_errors_are_right(store):
+    """And follows its reviewer's later counts, also without a pin of their own."""
+    error = ErrorVerdict(
+        words="x", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight.INSIGNIFICANT
+    )
+    now = clock()
+    first = replace(pin("a"), label="severity", errors=(error,))
+    submit_verdict(store, first, FROM_FILE, now)
+    assert read_anchors(store, "dev") == (Anchor("a", "severity", None, (0, 1)),)
+    worse = replace(error, right=ErrorWeight.SIGNIFICANT)
+    later = replace(first, anchor=False, errors=(error, worse, worse))
+    submit_verdict(store, later, FROM_FILE, now)
+    assert read_anchors(store, "dev") == (Anchor("a", "severity", None, (2, 1)),)
+    submit_verdict(store, replace(later, reviewer=BEN, errors=()), FROM_FILE, now)
+    assert read_anchors(store, "dev") == (Anchor("a", "severity", None, (2, 1)),)
+
+
+def test_what_is_said_again_and_again_is_counted_on(store):
+    """The third time it has a three; the ids of others are left alone."""
+    now = clock()
+    ids = [
+        submit_verdict(store, verdict(comment=word), MADE_ON, now) for word in "abababb"
+    ]
+    a, b = ids[:2]
+    assert ids == [a, b, f"{a}-2", f"{b}-2", f"{a}-3", f"{b}-3", f"{b}-3"]
+    assert [one.id for one in read_kept(store, None, "dev")] == ids[:-1]
+
+
+def test_verdicts_handed_in_together_have_one_time_after_all_before(store):
+    """Also when another reviewer of the batch said something later."""
+    later = WHEN.replace(hour=10)
+    submit_verdict(store, verdict(reviewer=BEN), MADE_ON, lambda: later)
+    both = (verdict("b", reviewer=ANN), verdict("b", reviewer=BEN))
+    submit_verdicts(store, both, MADE_ON, lambda: WHEN)
+    submit_verdict(store, verdict("c", reviewer="Dr C"), MADE_ON, lambda: WHEN)
+    assert [row.created for row in read_kept(store, None, "dev")] == [
+        "2026-01-05T09:00:00.000000Z",
+        "2026-01-05T10:00:00.000000Z",
+        "2026-01-05T10:00:00.000001Z",
+        "2026-01-05T10:00:00.000001Z",
+    ]
+
+
+def test_the_forms_of_all_who_hand_in_together_are_done(store):
+    """And no other form of theirs."""
+    for name in (ANN, BEN):
+        for subject in ("form:x", "form:y"):
+            keep_working(store, Actor(name=name), subject, {"by": name})
+    both = (verdict(reviewer=ANN), verdict(reviewer=BEN))
+    submit_verdicts(store, both, MADE_ON, finishing="form:x")
+    left = store.read("SELECT actor, subject FROM working ORDER BY actor")
+    assert left == [(ANN, "form:y"), (BEN, "form:y")]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "{}", '{"verdict": 3}'])
+def test_a_row_that_is_no_verdict_is_told_by_its_key(store, text):
+    """Whatever something else made of it."""
+    with pytest.raises(StoreError, match="kept verdict dev:x cannot be read"):
+        decode("dev:x", text)
+
+
+def test_a_row_says_what_it_was_made_on_as_far_as_it_knows():
+    """What was not kept then is empty."""
+    said = {"label": "edema", "judgement": "model_wrong", "case_ids": ["a"]}
+    row = {"verdict": said, "cohort": "dev", "run": "run-7"}
+    assert decode("dev:x", json.dumps(row)) == (
+        Verdict(label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",)),
+        VerdictContext(cohort="dev", prompt="", source="", run="run-7", flips=""),
+    )
+    full = VerdictContext("dev", "tiny@v1", "f.yaml", "run-1", "1 of 2")
+    one = verdict(comment="why")
+    assert decode("x", json.dumps(payload(one, full))) == (one, full)

@@ -1,5 +1,7 @@
 """A form on a screen says the same as a verdict file, and is checked as strictly."""
 
+import hashlib
+import json
 from dataclasses import fields, replace
 
 import pytest
@@ -374,3 +376,255 @@ def test_one_list_names_everything_a_verdict_edits_in_a_guide():
     assert {field.name for field in fields(Guide)} == rest | guidance | set(named)
     lists = {field.name for field in fields(Lexicon)} - {"language"}
     assert {one.name for one in LEXICON_LISTS} == lists
+
+
+def test_all_that_a_verdict_says_is_its_data_and_makes_its_id():
+    """Rules and errors only where there are any: what was said before keeps its id."""
+    plain = Verdict(
+        label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",), reviewer="Ann"
+    )
+    lists = [one.name for one in GUIDE_LISTS] + [one.removals for one in GUIDE_LISTS]
+    data = {
+        "label": "edema",
+        "judgement": "model_wrong",
+        "severity": None,
+        "context": None,
+        "case_ids": ("a",),
+        "edits": dict.fromkeys(lists, ()),
+        "correct_value": None,
+        "reviewer": "Ann",
+        "comment": "",
+        "anchor": False,
+    }
+    assert plain.data == data
+    spelled = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    assert plain.id == hashlib.sha256(spelled.encode()).hexdigest()[:12]
+    error = ErrorVerdict(
+        words="x", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight.NO_ERROR
+    )
+    more = replace(plain, edits=Edits(general_rules=("Read all.",)), errors=(error,))
+    said = {"words": "x", "said": "significant", "right": "no_error"}
+    assert more.data == data | {
+        "edits": data["edits"] | {"general_rules": ("Read all.",)},
+        "errors": (said,),
+    }
+
+
+NO_ERRORS_HERE = "recorded only: leave out errors"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, ""),
+        ({"case_ids": (), "comment": "why"}, "errors are those of one case"),
+        ({"case_ids": ("a", "b")}, "errors are those of one case"),
+        ({"judgement": Judgement.SOURCE_TEXT_DEFECT}, NO_ERRORS_HERE),
+        ({"judgement": Judgement.ANSWER_RIGHT}, NO_ERRORS_HERE),
+        ({"judgement": Judgement.GUIDELINE_AMBIGUOUS}, ""),
+        ({"edits": Edits(general_rules=("x" * 1234,))}, "rule 1 has 1,234 characters"),
+    ],
+)
+def test_errors_are_of_one_case_and_of_what_is_wrong(changes, problem):
+    """Neither of the guide as such nor of what is recorded only."""
+    error = ErrorVerdict(
+        words="x", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight.NO_ERROR
+    )
+    said = {"label": "severity", "case_ids": ("a",), "errors": (error,)}
+    said |= {"judgement": Judgement.MODEL_WRONG, **changes}
+    if problem:
+        with pytest.raises(ValueError, match=problem):
+            Verdict(**said)
+    else:
+        assert Verdict(**said).correct_counts == (0, 0)
+
+
+def test_errors_are_counted_by_what_they_should_weigh():
+    """Two of one weight and one of the other, and what is none in neither."""
+    serious, minor, none = (
+        ErrorWeight.SIGNIFICANT,
+        ErrorWeight.INSIGNIFICANT,
+        ErrorWeight.NO_ERROR,
+    )
+    errors = tuple(
+        ErrorVerdict(words=f"{n}", said=minor, right=right)
+        for n, right in enumerate((minor, none, serious, minor))
+    )
+    made = Verdict(
+        label="severity",
+        judgement=Judgement.MODEL_WRONG,
+        case_ids=("a",),
+        errors=errors,
+    )
+    assert made.correct_counts == (1, 2)
+
+
+def labelled(label="edema", judgement=Judgement.MODEL_WRONG, **changes):
+    """Return a verdict on case a."""
+    fields_ = {"label": label, "judgement": judgement, "case_ids": ("a",)}
+    return Verdict(**(fields_ | changes))
+
+
+@pytest.mark.parametrize("judgement", Judgement)
+def test_of_no_finding_only_the_reference_or_the_text_is_judged(
+    labels_folder, judgement
+):
+    """An answer that follows from others is wrong where one of them is."""
+    value = Value.ABSENT if judgement is WRONG else None
+    both = (labelled(), labelled("No Finding", judgement, correct_value=value))
+    asked = read_taxonomy(labels_folder)
+    if judgement in (Judgement.MODEL_WRONG, Judgement.GUIDELINE_AMBIGUOUS):
+        with pytest.raises(DataError, match="verdict 2: No Finding is derived"):
+            check_verdicts(both, asked, {"a"})
+    else:
+        assert check_verdicts(both, asked, {"a"})[1].label == "no_finding"
+
+
+def test_the_verdict_that_names_what_is_not_there_is_told_by_its_number(labels_folder):
+    """A case, a label, and what one implies or no longer implies."""
+    asked = read_taxonomy(labels_folder)
+    for wrong, kind in (
+        (labelled(case_ids=("a", "y", "z")), DataError),
+        (labelled("nothing"), UnknownLabelError),
+        (labelled(edits=Edits(implies=("edema", "nothing"))), UnknownLabelError),
+        (labelled(edits=Edits(remove_implies=("nothing",))), UnknownLabelError),
+    ):
+        with pytest.raises(kind, match=r"verdict 2: .*('y'|'nothing')"):
+            check_verdicts((labelled(), wrong, labelled()), asked, {"a"})
+
+
+def test_those_that_leave_open_what_is_right_hide_no_disagreement(labels_folder):
+    """The first of each value is named, with what both call right."""
+    said = [None, Value.PRESENT, None, Value.PRESENT, Value.ABSENT]
+    verdicts = [labelled(correct_value=value) for value in said]
+    with pytest.raises(DataError) as caught:
+        check_verdicts(verdicts, read_taxonomy(labels_folder), {"a"})
+    assert str(caught.value).startswith(
+        "verdicts 2 and 5 disagree on edema of case 'a': correct_value present and "
+        "correct_value absent. "
+    )
+    other = replace(verdicts[4], label="fracture")
+    asked = read_taxonomy(labels_folder)
+    assert len(check_verdicts((*verdicts[:4], other), asked, {"a"})) == 5
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Edits)])
+def test_a_guide_of_a_category_has_three_lists(labels_folder, name):
+    """Rules, examples and general rules; the others are of labels."""
+    rows = {
+        "clarifications": Clarification(phrase="x", value=ErrorWeight.SIGNIFICANT),
+        "exemplars": Exemplar(text="x", value=ErrorWeight.NO_ERROR, evidence="x"),
+    }
+    row = rows.get(name, "severity" if "implies" in name else "x")
+    asked = read_errors(labels_folder)
+    both = (labelled("severity"), labelled("severity", edits=Edits(**{name: (row,)})))
+    if name.removeprefix("remove_") in ("clarifications", "exemplars", "general_rules"):
+        assert check_verdicts(both, asked, {"a"}) == both
+    else:
+        kind = name.removeprefix("remove_")
+        said = f"verdict 2: the guide of a category has no {kind}. Say it with one of "
+        with pytest.raises(DataError, match=said):
+            check_verdicts(both, asked, {"a"})
+
+
+@pytest.mark.parametrize("name", ["clarifications", "exemplars"])
+def test_a_value_is_of_what_is_asked(labels_folder, name):
+    """Of the second row as of the first."""
+
+    def rows(*values):
+        if name == "exemplars":
+            return [Exemplar(text="x", value=one, evidence="x") for one in values]
+        return [Clarification(phrase=f"{one}", value=one) for one in values]
+
+    def check(label, asked, *values):
+        edits = Edits(**{name: tuple(rows(*values))})
+        return check_verdicts((labelled(label, edits=edits),), asked, {"a"})
+
+    errors, labels = read_errors(labels_folder), read_taxonomy(labels_folder)
+    good, bad = ErrorWeight.SIGNIFICANT, Value.PRESENT
+    assert check("severity", errors, good, good)
+    with pytest.raises(DataError, match="verdict 1: present is said of a label"):
+        check("severity", errors, good, bad)
+    assert check("edema", labels, bad, bad)
+    with pytest.raises(DataError, match="verdict 1: significant is said of an error"):
+        check("edema", labels, bad, good)
+
+
+def test_empty_parts_of_a_field_do_not_count(build):
+    """However deep they are; blanks at the ends neither."""
+    made = build(
+        cases=(None, " a ", ""),
+        terms=["", None, [], {}, " wet "],
+        clarifications=[{"phrase": " dry ", "value": "absent", "note": None}],
+        exemplars=[
+            {},
+            EXAMPLE | {"text": " Wet lungs. ", "evidence": "wET", "why": ""},
+        ],
+        general_rules=" Read all. ",
+    )
+    assert made.case_ids == ("a",)
+    assert made.edits == Edits(
+        terms=("wet",),
+        clarifications=(Clarification(phrase="dry", value=Value.ABSENT),),
+        exemplars=(Exemplar(text="Wet lungs.", value=Value.PRESENT, evidence="wET"),),
+        general_rules=("Read all.",),
+    )
+
+
+def test_the_exemplar_without_its_evidence_is_named(build):
+    """The second of three."""
+    wrong = EXAMPLE | {"text": "Dry."}
+    with pytest.raises(DataError, match="the verdict, exemplar 2: its evidence"):
+        build(exemplars=[EXAMPLE, wrong, EXAMPLE])
+
+
+@pytest.mark.parametrize(
+    ("changes", "edits"),
+    [
+        ({"action": "none"}, {}),
+        ({"action": "remove_exemplar", "exemplars": "x"}, {"remove_exemplars": "x"}),
+        (
+            {"action": "remove_implication", "implies": ["Edema"]},
+            {"remove_implies": "edema"},
+        ),
+        ({"action": "remove_term", "remove_terms": "x"}, {"remove_terms": "x"}),
+        ({"action": "add_general_rule", "general_rule": "x"}, {"general_rules": "x"}),
+        (
+            {
+                "action": "remove_clarification",
+                "phrase": "x",
+                "remove_clarifications": ["y"],
+            },
+            {"remove_clarifications": "y"},
+        ),
+    ],
+)
+def test_an_action_takes_its_content_from_its_list(build, changes, edits):
+    """What is taken out may be named as what is put in is."""
+    wanted = Edits(**{name: (row,) for name, row in edits.items()})
+    assert build(**changes).edits == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"action": "remove_term"}, "action remove_term needs terms"),
+        (
+            {"action": "remove_exemplar", "terms": "x"},
+            "remove_exemplar needs exemplars",
+        ),
+        (
+            {"action": "none", "terms": "x", "exclusions": "y"},
+            "action none, but exclusions, terms given",
+        ),
+        ({"case_id": "b"}, "'case_id' and 'cases' are the same thing; keep one"),
+        (
+            {"action": "add_terms", "terms": "x"},
+            "action 'add_terms' is none of add_term",
+        ),
+    ],
+)
+def test_what_an_action_lacks_is_named(build, changes, message):
+    """By the name that is written in a file."""
+    with pytest.raises(DataError, match=message):
+        build(**changes)

@@ -14,7 +14,7 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.records import Clarification, ErrorWeight, Exemplar, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review import verdict_files
-from loop.review.status import KeptVerdict, VerdictState
+from loop.review.status import KeptVerdict, VerdictState, read_kept
 from loop.review.submit import VerdictContext, load_verdicts
 from loop.review.verdict import (
     Action,
@@ -28,6 +28,7 @@ from loop.review.verdict import (
 )
 from loop.review.verdict_files import (
     ImportDefaults,
+    VerdictsDryRun,
     dry_run_file,
     read_verdicts,
     take_file,
@@ -710,3 +711,333 @@ def test_a_draft_is_made_of_no_verdict_under_a_look_alike(setting, store):
     other = replace(FLUID, reviewer=FLUID.reviewer.replace("D", "d"), comment="again")
     with pytest.raises(DataError, match="looks like"):
         begin(setting, store, other)
+
+
+WHOLE = Verdict(
+    label="edema",
+    judgement=Judgement.GUIDELINE_AMBIGUOUS,
+    severity=Severity.MINOR,
+    context=Context.NEGATION,
+    case_ids=("c|1", "c2"),
+    edits=Edits(
+        terms=("wet", "a|b"),
+        exclusions=("dry",),
+        clarifications=(
+            Clarification(phrase="hazy", value=Value.UNCERTAIN, note="Alone."),
+            Clarification(phrase="damp", value=Value.ABSENT),
+        ),
+        exemplars=(
+            Exemplar(text="Wet lungs.", value=Value.PRESENT, evidence="Wet", why="w"),
+            Exemplar(text="Dry.", value=Value.ABSENT, evidence="Dry"),
+        ),
+        implies=("lung_opacity",),
+        remove_terms=("moist",),
+        general_rules=("Read all.",),
+    ),
+    correct_value=Value.PRESENT,
+    reviewer="Ann",
+    comment="why",
+    anchor=True,
+)
+JUDGED = Verdict(
+    label="severity",
+    judgement=Judgement.MODEL_WRONG,
+    case_ids=("p1",),
+    errors=(
+        ErrorVerdict(
+            words="x", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight.INSIGNIFICANT
+        ),
+        ErrorVerdict(
+            words="", said=ErrorWeight.NO_ERROR, right=ErrorWeight.SIGNIFICANT
+        ),
+    ),
+    reviewer="Ben",
+)
+
+
+def test_a_written_file_holds_what_was_said_in_reading_order():
+    """Nothing that is empty, and nothing twice."""
+    assert verdicts_file(keep(WHOLE, JUDGED), notes=True) == textwrap.dedent(
+        """\
+        prompt: tiny@v1
+        run: run-1
+        cohort: dev
+        verdicts:
+        - cases:
+          - c|1
+          - c2
+          label: edema
+          judgement: guideline_ambiguous
+          severity: minor
+          context: negation
+          correct_value: present
+          terms:
+          - wet
+          - a|b
+          exclusions:
+          - dry
+          implies:
+          - lung_opacity
+          remove_terms:
+          - moist
+          general_rules:
+          - Read all.
+          clarifications:
+          - phrase: hazy
+            value: uncertain
+            note: Alone.
+          - phrase: damp
+            value: absent
+            note: ''
+          exemplars:
+          - text: Wet lungs.
+            value: present
+            evidence: Wet
+            why: w
+          - text: Dry.
+            value: absent
+            evidence: Dry
+            why: ''
+          reviewer: Ann
+          comment: why
+          anchor: true
+        - cases:
+          - p1
+          label: severity
+          judgement: model_wrong
+          errors:
+          - words: x
+            said: significant
+            right: insignificant
+          - said: no_error
+            right: significant
+          reviewer: Ben
+        """
+    )
+
+
+def test_a_written_table_has_a_column_for_each_of_them():
+    """In the order of the form; what only the second verdict has stands last."""
+    drawn = VerdictContext("dev", "tiny@v2", "", "run-2", flips="1 of 3")
+    kept = [*keep(WHOLE), *keep(JUDGED, made_on=drawn)]
+    first, second = csv.DictReader(io.StringIO(verdicts_table(kept, notes=True)))
+    filled = [
+        {name: cell for name, cell in row.items() if cell} for row in (first, second)
+    ]
+    assert list(filled[0].items()) == [
+        ("id", WHOLE.id),
+        ("created", "2026-01-05T09:00:00.000000Z"),
+        ("state", "open"),
+        ("on_cohort", "dev"),
+        ("on_run", "run-1"),
+        ("on_prompt", "tiny@v1"),
+        ("reviewer", "Ann"),
+        ("cases", "c\\|1 | c2"),
+        ("label", "edema"),
+        ("judgement", "guideline_ambiguous"),
+        ("severity", "minor"),
+        ("context", "negation"),
+        ("comment", "why"),
+        ("correct_value", "present"),
+        ("anchor", "yes"),
+        ("terms", "wet | a\\|b"),
+        ("exclusions", "dry"),
+        ("implies", "lung_opacity"),
+        ("remove_terms", "moist"),
+        ("general_rules", "Read all."),
+        ("phrase", "hazy"),
+        ("value", "uncertain"),
+        ("note", "Alone."),
+        ("phrase_2", "damp"),
+        ("value_2", "absent"),
+        ("exemplar_text", "Wet lungs."),
+        ("exemplar_value", "present"),
+        ("exemplar_evidence", "Wet"),
+        ("exemplar_why", "w"),
+        ("exemplar_text_2", "Dry."),
+        ("exemplar_value_2", "absent"),
+        ("exemplar_evidence_2", "Dry"),
+    ]
+    assert filled[1] == {
+        "id": JUDGED.id,
+        "created": "2026-01-05T09:00:00.000000Z",
+        "state": "open",
+        "on_cohort": "dev",
+        "on_run": "run-2",
+        "on_prompt": "tiny@v2",
+        "failed_in_draws": "1 of 3",
+        "reviewer": "Ben",
+        "cases": "p1",
+        "label": "severity",
+        "judgement": "model_wrong",
+        "error_words": "x",
+        "error_said": "significant",
+        "error_right": "insignificant",
+        "error_said_2": "no_error",
+        "error_right_2": "significant",
+    }
+
+
+HEAD = "case_id,label,judgement"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{HEAD}\na,edema,model_wrong\nb,edema,x\n", "line 3 .*\n  judgement: "),
+        (
+            f'{HEAD},comment\na,edema,model_wrong,"x\ny"\nb,,,\n',
+            "line 4 .*\n  label: missing",
+        ),
+        ("kind,text\na,b\n", "line 1: no column case_id, label or judgement"),
+        (f"{HEAD},phrase_1\na,edema,model_wrong,x\n", "phrase_1: there is no such"),
+        (f"{HEAD},phrase_100\na,edema,model_wrong,x\n", "phrase_100: there is no"),
+        (f"{HEAD}\n", "holds no verdicts. Add at least one"),
+        ("case\n\na\n", "line 3 .*\n  label: missing"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_found_by_its_line(tmp_path, text, message):
+    """Counted as an editor counts them."""
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, text, "v.CSV")
+
+
+@pytest.mark.parametrize(
+    ("cells", "edits"),
+    [
+        (
+            "phrase_2,value_2\na,edema,model_wrong,x,absent",
+            Edits(clarifications=(Clarification(phrase="x", value=Value.ABSENT),)),
+        ),
+        (
+            "phrase_99,value_99,phrase_11,value_11\na,edema,model_wrong,x,absent,y,present",
+            Edits(
+                clarifications=(
+                    Clarification(phrase="y", value=Value.PRESENT),
+                    Clarification(phrase="x", value=Value.ABSENT),
+                )
+            ),
+        ),
+        (
+            "action,phrase\na,edema,model_wrong,add_exclusion,x",
+            Edits(exclusions=("x",)),
+        ),
+        (
+            "terms,remove_terms,remove_exclusions,general_rule\n"
+            r"a,edema,model_wrong,| x || y\|z |,v|w,u,Read all.",
+            Edits(
+                terms=("x", "y|z"),
+                remove_terms=("v", "w"),
+                remove_exclusions=("u",),
+                general_rules=("Read all.",),
+            ),
+        ),
+        ("comment\na,edema,model_wrong,x|y", Edits()),
+    ],
+)
+def test_a_row_says_what_its_columns_say(tmp_path, cells, edits):
+    """A bar separates entries only where there may be several."""
+    (found,) = read(tmp_path, f"{HEAD},{cells}\n", "v.csv")
+    assert found.edits == edits
+    assert found.comment in ("", "x|y")
+
+
+@pytest.mark.parametrize("cell", ["true", "YES", "y", "1", "X"])
+def test_every_yes_pins_a_case(tmp_path, cell):
+    """In any case."""
+    (found,) = read(tmp_path, f"{HEAD},anchor\na,edema,model_wrong,{cell}\n", "v.csv")
+    assert found.anchor is True
+
+
+@pytest.mark.parametrize("cell", ["false", "No", "n", "0", "-", ""])
+def test_every_no_pins_none(tmp_path, cell):
+    """As does an empty cell."""
+    (found,) = read(tmp_path, f"{HEAD},anchor\na,edema,model_wrong,{cell}\n", "v.csv")
+    assert found.anchor is False
+
+
+@pytest.mark.parametrize("name", ["v.yaml", "v.csv"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
+    """One that is not there, and what is no file."""
+    with pytest.raises(DataError, match=f"{name} does not exist. Check the name"):
+        read_verdicts(tmp_path / name)
+    (tmp_path / name).mkdir()
+    with pytest.raises(DataError, match=f"{name}"):
+        read_verdicts(tmp_path / name)
+
+
+def test_the_verdict_that_is_wrong_is_named_by_its_number(tmp_path):
+    """The second of three; what is no verdict at all is told so."""
+    good = "- {case: a, label: edema, judgement: model_wrong}\n"
+    with pytest.raises(DataError, match=r"v\.yaml, verdict 2 .*\n  judgement: missing"):
+        read(
+            tmp_path, f"verdicts:\n{good}- {{case: a, label: edema}}\n{good}", "v.yaml"
+        )
+    with pytest.raises(DataError, match=r"(?s)v\.yaml, verdict 2 .*`key: value` lines"):
+        read(tmp_path, f"verdicts:\n{good}- edema\n{good}", "v.yaml")
+
+
+def test_empty_keys_of_a_file_say_nothing(tmp_path):
+    """Neither a rule nor an action; what is empty at the top gives no default."""
+    (found,) = read(
+        tmp_path,
+        "context: negation\nseverity: ''\nreviewer: ''\nverdicts:\n"
+        "- {case: a, label: edema, judgement: model_wrong, action: '', phrase: '', "
+        "value: '', note: '', terms: ''}\n",
+    )
+    assert found == Verdict(
+        label="edema",
+        judgement=Judgement.MODEL_WRONG,
+        context=Context.NEGATION,
+        case_ids=("a",),
+        reviewer="Dr A. Example",
+    )
+    errors = "[{words: ' x ', said: significant, right: no_error}]"
+    (found,) = read(
+        tmp_path,
+        "verdicts:\n- {case: a, label: severity, judgement: model_wrong, error: "
+        f"{errors}}}\n",
+    )
+    assert found.errors[0].words == "x"
+
+
+def test_what_is_taken_is_kept_with_what_it_was_made_on(setting, store, written):
+    """The run's prompt where there is a run, else the one that the file names."""
+    run = run_prompt(setting.workspace, "tiny", "dev", engine="rules").run_id
+    file = written("prompt: tiny@v9\ncohort: dev\n")
+    for number, (occasion, prompt) in enumerate(
+        (
+            (ImportDefaults("Ann"), "tiny@v9"),
+            (ImportDefaults("Ben", run=run), "tiny@v1"),
+        )
+    ):
+        take_file(setting.workspace, store, file, occasion)
+        kept = read_kept(store, setting.workspace, "dev")[3 * number :]
+        assert [one.circumstances for one in kept] == 3 * [
+            VerdictContext("dev", prompt, file.name, occasion.run)
+        ]
+
+
+def test_a_dry_run_names_everybody_who_judges(setting, store):
+    """In order of their names, each once; only what is known word for word is known."""
+    rows = [("e0", "Dr Z"), ("f0", "Dr M"), ("f1", "Dr Z")]
+    text = "".join(
+        f"- {{case: {case}, label: cardiomegaly, judgement: model_wrong, "
+        f"reviewer: {who}}}\n"
+        for case, who in rows
+    )
+    occasion = ImportDefaults("", cohort="dev")
+    first = setting.verdicts("verdicts:\n" + text.splitlines()[0] + "\n", "one.yaml")
+    take_file(setting.workspace, store, first, occasion)
+    found = dry_run_file(
+        setting.workspace, store, setting.verdicts(f"verdicts:\n{text}"), occasion
+    )
+    assert found == VerdictsDryRun(
+        cohort="dev",
+        run="",
+        verdicts=3,
+        known=1,
+        reviewers=("Dr M", "Dr Z"),
+        judgements={"model_wrong": 3},
+        labels={"cardiomegaly": 3},
+    )

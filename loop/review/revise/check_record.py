@@ -245,8 +245,10 @@ def read_basis(workspace: WorkspacePaths, cohort: Cohort) -> CheckBasis:
 
 
 def digest_anchors(anchors: tuple[Anchor, ...]) -> str:
-    """Sha256 over pinned cases, whatever their order."""
-    return digest_json(sorted((a.case_id, a.label, a.value or "") for a in anchors))
+    """Sha256 over pinned cases and what is right in them, whatever their order."""
+    return digest_json(
+        sorted((a.case_id, a.label, a.value or "", *(a.counts or ())) for a in anchors)
+    )
 
 
 def name_changes(then: CheckInputs, now: CheckInputs) -> Iterator[str]:

@@ -1,26 +1,41 @@
 """The queue of a real small run: what stands beside a pair, what is let through."""
 
+from types import SimpleNamespace
+
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from loop.core.paths import WorkspacePaths
-from loop.core.records import Value
-from loop.evaluate.failures import FailureKind
+from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import Field, Mark, Outcome, Status, Value
+from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.ballots import votes_path
 from loop.labels.cohort import read_cohort, texts_path
-from loop.labels.taxonomy import NO_FINDING, read_taxonomy
+from loop.labels.taxonomy import NO_FINDING, NoFindingPolicy, read_taxonomy
 from loop.labels.votes import import_votes
-from loop.review.queue.build import build_queue
+from loop.review.queue.build import (
+    QueueIndex,
+    build_queue,
+    choose_others,
+    find_causes,
+    read_others,
+)
 from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
-from loop.review.queue.records import QueueFilter, ReviewStatus, RightKind, TextSection
+from loop.review.queue.records import (
+    QueueFilter,
+    Reasons,
+    ReviewStatus,
+    RightKind,
+    TextSection,
+)
 from loop.review.status import read_kept
 from loop.review.submit import VerdictContext, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
 from loop.review.working import Reservation
 from loop.run.store import open_store
 from loop.run.task import run_prompt
+from tests.evaluate.scenes import TAXONOMY, outcome, reference
 from tests.review.scenes import (
     ANN,
     BEN,
@@ -341,3 +356,166 @@ def test_an_earlier_reading_takes_back_all_that_came_later(place, store, queue):
     late = read_kept(store, place, "dev")
     for kept in (late, early, late):
         assert marks.mark(kept, ()).items == mark_progress(queue, kept).items
+
+
+def run_of(name, **changes):
+    """Return a finished run, as the store lists them."""
+    spec = {
+        "cohort": "dev",
+        "cohort_digest": "c",
+        "engine": "rules",
+        "limit": None,
+        "prompt": "tiny@v1",
+        "prompt_digest": "v1",
+        "draw": 0,
+    }
+    return SimpleNamespace(id=name, spec=SimpleNamespace(**(spec | changes)))
+
+
+def chosen(record, *runs):
+    """Return the ids of the runs that are compared with a run."""
+    store = SimpleNamespace(find_runs=lambda finished: runs)
+    return [one.id for one in choose_others(store, record)]
+
+
+def test_repeats_come_first_and_then_the_newest_of_each_other_version():
+    """Of the same prompt name, cases and engine; the newest run is listed first."""
+    runs = [
+        run_of("other engine", engine="vllm:m", prompt_digest="v2"),
+        run_of("other cohort", cohort="more", prompt_digest="v2"),
+        run_of("other cases", cohort_digest="d", prompt_digest="v2"),
+        run_of("a part", limit=3, prompt_digest="v2"),
+        run_of("other prompt", prompt="tinier@v1", prompt_digest="x"),
+        run_of("repeat of another", prompt="tiny@v2", prompt_digest="v2", draw=1),
+        run_of("third draw", draw=3),
+        run_of("v2 new", prompt="tiny@v2", prompt_digest="v2"),
+        run_of("first draw", draw=1),
+        run_of("first draw, older", draw=1),
+        run_of("v2 old", prompt="tiny@v2", prompt_digest="v2"),
+        run_of("draft", prompt="tiny@draft:d1", prompt_digest="d1"),
+        run_of("the same again"),
+    ]
+    every = ["first draw", "third draw", "v2 new", "draft"]
+    assert chosen(run_of("this"), *runs) == every
+    more = run_of("v3", prompt="tiny@v3", prompt_digest="v3")
+    assert chosen(run_of("this"), *runs, more) == every
+    assert chosen(run_of("this"), *runs[:7], more) == ["third draw", "v3"]
+    of_a_repeat = chosen(run_of("this", draw=1), *runs)
+    assert of_a_repeat == ["the same again", "third draw", "v2 new", "draft"]
+
+
+def test_what_other_runs_say_stands_with_the_pairs_that_are_asked_for():
+    """In the order of the runs; no answer is none, and "No Finding" is derived."""
+    taxonomy = read_taxonomy(WorkspacePaths(bundled()).labels)
+    present, absent = Field(Value.PRESENT), Field(Value.ABSENT)
+
+    def said(case_id, status=Status.ANSWERED, **fields):
+        return Outcome(item_id=case_id, status=status, fields=fields)
+
+    rest = dict.fromkeys(taxonomy.extracted, absent)
+    outcomes = {
+        "one": [
+            said("a", **(rest | {"edema": present})),
+            said("b", **rest),
+            said("z", **rest),
+        ],
+        "two": [said("a", Status.UNPARSED), said("b", fracture=present)],
+    }
+    store = SimpleNamespace(read_outcomes=outcomes.__getitem__)
+    runs = [run_of("one"), run_of("two", prompt="tiny@v2", draw=2)]
+    asked = [("a", "edema"), ("a", NO_FINDING), ("b", "edema"), ("b", NO_FINDING)]
+    found = read_others(store, runs, asked, taxonomy)
+    first, second = ("one", "tiny@v1", 0), ("two", "tiny@v2", 2)
+    assert found == {
+        ("a", "edema"): ((*first, Value.PRESENT), (*second, None)),
+        ("a", NO_FINDING): ((*first, Value.ABSENT), (*second, None)),
+        ("b", "edema"): ((*first, Value.ABSENT), (*second, None)),
+        ("b", NO_FINDING): (
+            (*first, Value.PRESENT),
+            (*second, taxonomy.derive_no_finding({"fracture": Value.PRESENT})),
+        ),
+    }
+
+
+def test_what_makes_a_no_finding_is_told_with_what_fails_first():
+    """Where the answer is present or uncertain, or the reference is present."""
+    outcomes = [
+        outcome("a", {"edema": 1, "fracture": 0, "mass": 0, "support_devices": 1}),
+        outcome("b", {"edema": 0, "fracture": -1, "mass": 0}),
+        outcome("c", {"edema": 1}),
+    ]
+    rows = {
+        "c": {"edema": 1, "fracture": 0},
+        "b": {"edema": 1, "fracture": 0},
+        "a": {"edema": 1, "fracture": 1},
+    }
+    standard = reference(rows, ["edema", "fracture"])
+    failing = [
+        Failure(case, label, FailureKind.FALSE_NEGATIVE, None, None, (), "")
+        for case, label in (
+            ("a", NO_FINDING),
+            ("a", "fracture"),
+            ("b", NO_FINDING),
+            ("b", "edema"),
+            ("c", "edema"),
+        )
+    ]
+    found = find_causes(outcomes, failing, standard, TAXONOMY)
+    assert set(found) == {("a", NO_FINDING), ("b", NO_FINDING)}
+    told = {
+        case: [(one.label, one.predicted, one.reference, one.fails) for one in causes]
+        for (case, _), causes in found.items()
+    }
+    assert told["b"] == [
+        ("edema", Value.ABSENT, Mark.PRESENT, True),
+        ("fracture", Value.UNCERTAIN, Mark.ABSENT, False),
+    ]
+    fracture, *others = told["a"]
+    assert fracture == ("fracture", Value.ABSENT, Mark.PRESENT, True)
+    assert others[0] == ("edema", Value.PRESENT, Mark.PRESENT, False)
+    ignores = TAXONOMY.no_finding_policy is NoFindingPolicy.CHEXPERT
+    named = {label for label, *_ in told["a"]}
+    assert ("support_devices" in named) is (
+        not ignores and "support_devices" in TAXONOMY.ids
+    )
+
+
+def test_a_right_answer_says_by_what_chance_it_is_there(place, store):
+    """Drawn among all that are right, and worth nothing of its own."""
+    drawn = build_queue(place, store, "latest:tiny@v1", right_every=20)
+    (one,) = (item for item in drawn.items if item.right)
+    assert one.reasons == Reasons(
+        words=("drawn at random among 7 right answers (1 for every 20 errors)",)
+    )
+    assert (one.audit, one.causes, one.value) == (False, (), 0)
+    assert drawn.line.others == tuple(
+        run.id for run in store.find_runs() if run.spec.prompt == "tiny@v2"
+    )
+    assert (drawn.line.cohort, drawn.line.prompt, drawn.line.reference) == (
+        *("dev", "tiny@v1", 1),
+    )
+
+
+def test_a_filter_that_is_used_again_finds_the_same(queue):
+    """Of the last thirty-two each is looked for once."""
+    asked = []
+
+    def find(number):
+        def look():
+            asked.append(number)
+            return (number,)
+
+        return look
+
+    index = QueueIndex(queue.items)
+    filters = [QueueFilter(text=f"{n}") for n in range(33)]
+    for number, one in enumerate(filters[:32]):
+        assert index.fitting(one, find(number)) == (number,)
+    index.fitting(filters[0], find(0))
+    index.fitting(filters[32], find(32))
+    for number in (0, 2, 31, 32):
+        assert index.fitting(filters[number], find(number)) == (number,)
+    assert asked == list(range(33))
+    index.fitting(filters[1], find(1))
+    assert asked == [*range(33), 1]
+    assert index.cases == {item.case_id: [at] for at, item in enumerate(queue.items)}

@@ -1,6 +1,7 @@
 """How far a label is from its gate, against counting answer by answer."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -100,3 +101,50 @@ def test_a_kappa_exactly_at_its_threshold_passes(kappa, passing):
     found = measure_nearness(counts, Protocol(accuracy=0.75, kappa=kappa))
     assert found is not None
     assert found.passing is passing
+
+
+def accurate(counts):
+    """Whether accuracy reaches its threshold."""
+    return counts.correct / counts.n >= EASY.accuracy
+
+
+def agreeing(counts):
+    """Whether kappa reaches its threshold."""
+    kappa = cohen_kappa(counts).value
+    return kappa is not None and kappa >= EASY.kappa
+
+
+def fewest(counts, holds, *, right):
+    """Count the answers to put right, or to turn wrong, by trying every number."""
+    tp, fp, fn, tn = counts
+    if right:
+        tables = [
+            (a + b, Confusion(tp + a, fp - b, fn - a, tn + b))
+            for a in range(fn + 1)
+            for b in range(fp + 1)
+        ]
+    else:
+        tables = [
+            (a + b, Confusion(tp - a, fp + b, fn + a, tn - b))
+            for a in range(tp + 1)
+            for b in range(tn + 1)
+        ]
+    return min((n for n, table in tables if holds(table) is right), default=None)
+
+
+def test_the_number_of_answers_is_that_of_trying_them_all():
+    """Of the threshold that is farthest, to pass; of the nearest one, to fail."""
+    draw = random.Random(3)
+    seen = set()
+    for _ in range(120):
+        counts = Confusion(*(draw.randrange(7) for _ in range(4)))
+        failing = [one for one in (accurate, agreeing) if not one(counts)]
+        if failing:
+            known = [fewest(counts, one, right=True) for one in failing]
+            expected = None if None in known else Nearness(max(known), passing=False)
+        else:
+            known = [fewest(counts, one, right=False) for one in (accurate, agreeing)]
+            expected = Nearness(min(n for n in known if n is not None), passing=True)
+        assert measure_nearness(counts, EASY) == expected
+        seen.add(expected and expected.passing)
+    assert seen == {True, False, None}

@@ -222,3 +222,24 @@ def test_a_label_is_worth_less_the_farther_it_is_from_its_gate(away, near):
     reasons = explained(outcomes, rows)
     assert (reasons.near, reasons.value) == (near, near)
     assert reasons.gate == f"fails by {away}"
+
+
+@pytest.mark.parametrize(("silence", "near"), [(2, 1.0), (3, 0.5), (6, 0.2)])
+def test_silent_cases_are_worth_less_the_more_there_are_too_many(silence, near):
+    """Of 100 one may be silent: each further one must be answered."""
+    rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
+    outcomes = [silent(f"c{n}") for n in range(silence)]
+    outcomes += [outcome(f"c{n}", {}) for n in range(silence, 100)]
+    words = f"{silence} cases have no readable answer; the gates bear 1"
+    assert explained(outcomes, rows) == Reasons(near=near, words=(words,))
+
+
+def test_a_label_that_the_reference_cannot_judge_is_worth_what_is_said_of_it():
+    """No gate is near, and no positives are missing; a split of readers still is."""
+    standard = reference(RARE[1])
+    worth = Worth(align(RARE[0], standard, TAXONOMY), Protocol(), {"edema"})
+    first = next(find_failures(iter(RARE[0]), standard, TAXONOMY))
+    assert worth.explain(first, (), ((PRESENT, 1), (ABSENT, 1))) == Reasons(
+        split=1.0,
+        words=("the reference cannot judge the label", "the readers disagree"),
+    )

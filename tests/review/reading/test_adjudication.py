@@ -16,6 +16,7 @@ from loop.labels.reference import (
 )
 from loop.review.reading import adjudication
 from loop.review.reading.adjudication import (
+    Adjudicated,
     Pending,
     adjudicate,
     decide,
@@ -381,3 +382,102 @@ def test_the_basis_changes_with_what_it_rests_on(
         workspace, assignment, {("c1", "edema"): Mark.ABSENT}, actor=BEN, why="panel"
     )
     assert read_basis(workspace, assignment).recorded != before.recorded
+
+
+def test_what_became_of_decisions_is_told_and_recorded(
+    workspace, assignment, tied, panel_decides
+):
+    """How many are new, which marks differ, which are of own votes, what is left."""
+    made = panel_decides(c1="a", c2="p", actor=Actor(name="DR. b"), why=" by vote ")
+    # No majority became absent with "No Finding", and present without.
+    assert made == Adjudicated(
+        cohort="read", reference=2, decided=2, changed=4, own=2, open=1
+    )
+    entry = read_ledger(workspace.ledger)[-1]
+    assert entry.reason == "by vote"
+    facts = ("own_votes", "corrects", "corrected", "adjudicated")
+    assert {name: entry.payload[name] for name in facts} == {
+        "own_votes": 2,
+        "corrects": 1,
+        "corrected": 4,
+        "adjudicated": [["c1", "edema", "absent"], ["c2", "edema", "present"]],
+    }
+    # One decided otherwise, one as it is, one for the first time.
+    again = panel_decides(c1="p", c2="p", c3="n")
+    assert again == Adjudicated(
+        cohort="read", reference=3, decided=2, changed=2, own=0, open=0
+    )
+
+
+def test_only_own_votes_are_counted_as_own(say, publish, panel_decides):
+    """Of two decisions the one on a case that the adjudicator voted on."""
+    say("Dr. A", "pa")
+    say("Dr. B", ".p")
+    say("Dr. C", "a.")
+    publish()
+    assert panel_decides(c1="u", c2="u", actor=Actor(name="Dr. B")).own == 1
+
+
+def test_a_version_that_is_recorded_once_more_keeps_all_that_was_recorded(
+    workspace, say, publish, panel_decides
+):
+    """Every decision that stands, beside what the votes were."""
+    for reader, edema in (("A", "ppu"), ("B", "ppu"), ("C", "aap")):
+        say(reader, edema)
+    publish()
+    before = read_ledger(workspace.ledger)[-1].payload
+    panel_decides(c2="p", actor=Actor(name="A"))
+    panel_decides(c1="p")
+    after = read_ledger(workspace.ledger)[-1].payload
+    assert after == before | {
+        "own_votes": 0,
+        "adjudicated": [["c1", "edema", "present"], ["c2", "edema", "present"]],
+    }
+
+
+@pytest.mark.parametrize("mark", [Mark.MISSING, Mark.NOT_CODED])
+def test_a_mark_that_no_panel_gives_is_no_decision(workspace, assignment, tied, mark):
+    """Nothing is changed by the others either."""
+    wanted = {("c1", "edema"): Mark.PRESENT, ("c2", "edema"): mark}
+    with pytest.raises(ValueError, match="a panel cannot decide on"):
+        adjudicate(workspace, assignment, wanted, actor=CHAIR, why="x")
+    assert list_references(workspace, "read") == (1,)
+
+
+def test_what_waits_comes_back_whole(store, assignment, tied, workspace, panel_decides):
+    """With what had been decided when it was decided here."""
+    panel_decides(c2="p")
+    rows = read_disputes(workspace, assignment)
+    by_case = {row.case_id: row for row in rows.rows}
+    kept = decide(Pending(), by_case["c2"], Mark.ABSENT)
+    kept = decide(decide(kept, by_case["c1"], Mark.NO_MAJORITY), by_case["c3"], None)
+    keep_pending(store, CHAIR, assignment, kept, at(1))
+    assert read_pending(store, CHAIR, assignment, rows) == Pending(
+        decisions={("c2", "edema"): Mark.ABSENT, ("c1", "edema"): Mark.NO_MAJORITY},
+        over={("c2", "edema"): "present", ("c1", "edema"): ""},
+    )
+    assert not any(kept.overtaken(row) for row in rows.rows)
+    panel_decides(c2="u", c1="a", c3="a")
+    now = read_disputes(workspace, assignment)
+    overtaken = {row.case_id for row in now.rows if kept.overtaken(row)}
+    assert overtaken == {"c1", "c2"}
+    with pytest.raises(ConflictError, match="2 of these disputes"):
+        require_current(kept, now)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["c1", "edema", "present"]],
+        [["c1", "edema", "nonsense", ""]],
+        [3],
+        [["c1", "edema", "present", ""], []],
+    ],
+)
+def test_a_damaged_row_of_decisions_is_told_whose_it_is(
+    store, assignment, disputes, rows
+):
+    """None of them is dropped without a word."""
+    keep_working(store, ANN, f"adjudicate:{assignment.key}", {"decisions": rows})
+    with pytest.raises(StoreError, match=r"decisions that .* began cannot be read"):
+        read_pending(store, ANN, assignment, disputes())

@@ -178,3 +178,45 @@ def test_a_list_of_cases_that_cannot_be_read_is_refused(tmp_path, content, messa
         path.write_bytes(content)
     with pytest.raises(DataError, match=f"cases.txt .*{message}"):
         read_case_list(path)
+
+
+def test_a_value_that_is_none_is_told_what_may_stand_there(write, assignment):
+    """Other values in a file of answers than in one of decisions."""
+    path = write("c1,edema,present", "c2,edema,not_coded")
+    with pytest.raises(DataError) as caught:
+        read_answer_file(path, assignment, "Dr. A")
+    assert str(caught.value).endswith(
+        "line 3: the value must be present, absent, uncertain or empty. Correct that "
+        "cell."
+    )
+    with pytest.raises(DataError) as caught:
+        read_decisions(path, assignment)
+    assert str(caught.value).endswith(
+        "line 3: the value must be present, absent, uncertain, no_majority. Correct "
+        "that cell."
+    )
+
+
+def test_a_pair_decided_twice_is_told_both_lines(write, assignment):
+    """However its label is spelled; another case's is another pair."""
+    path = write("c1,edema,present", "c2,edema,absent", "c1,Edema,absent")
+    with pytest.raises(DataError, match=r"line 4: edema of case 'c1' .* line 2\. Keep"):
+        read_decisions(path, assignment)
+    path = write("c1,edma,present")
+    with pytest.raises(UnknownLabelError, match=r"line 2: .*Did you mean"):
+        read_decisions(path, assignment)
+    path = write("c9,edema,present")
+    with pytest.raises(DataError, match=r"line 2: .*no case 'c9'"):
+        read_decisions(path, assignment)
+
+
+def test_names_of_readers_and_guidelines_are_taken_without_blanks(write, assignment):
+    """In whatever order the columns stand; other columns say nothing."""
+    header = "guideline,note,value,label,case_id,reader"
+    digits = assignment.taxonomy.digest[:9]
+    path = write(
+        f"{digits},x,present,edema,c1, Dr. A ", ",,,fracture,c1,Dr. A", header=header
+    )
+    assert read_answer_file(path, assignment, " Dr. A") == {
+        "c1": {"edema": Value.PRESENT, "fracture": None}
+    }

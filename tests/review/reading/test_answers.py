@@ -11,15 +11,18 @@ from loop.labels.ballots import votes_path
 from loop.labels.cohort import texts_path
 from loop.review.reading.answers import (
     LONGEST,
+    UNKNOWN,
     ReadingSheet,
     answer,
     answer_many,
     complete_case,
     keep_comment,
+    name_contradiction,
     open_sheet,
     read_answers,
     read_comment,
     read_comments,
+    read_guidelines,
 )
 from loop.review.reading.assignment import read_assignment
 from loop.review.reading.publication import publish_readings
@@ -286,3 +289,107 @@ def test_comments_on_a_holdout_are_sealed(workspace, store, tmp_path):
         connection.execute("UPDATE reading_comments SET reader = 'Dr. B'")
     with pytest.raises(StoreError, match="cannot be opened"):
         read_comment(store, held, "Dr. B", "h1")
+
+
+def under(assignment, digest):
+    """Return the same task beside another guideline."""
+    taxonomy = dataclasses.replace(assignment.taxonomy, digest=digest * 64)
+    return dataclasses.replace(assignment, taxonomy=taxonomy)
+
+
+def test_a_sheet_is_whole(workspace, store, assignment):
+    """Text, own answers, own comment, and what is open in the order of the labels."""
+    answer(store, assignment, "Dr. A", "c2", {"edema": Value.PRESENT})
+    answer(store, assignment, "Dr. A", "c2", {"fracture": Value.ABSENT})
+    answer(store, assignment, "Dr. A", "c1", {"fracture": Value.PRESENT})
+    keep_comment(store, assignment, " Dr. A", "c2", "blurred")
+    assert open_sheet(workspace, store, assignment, "Dr. A ", "c2") == ReadingSheet(
+        case_id="c2",
+        text="Made-up text number 2.",
+        answers={"edema": Value.PRESENT, "fracture": Value.ABSENT},
+        comment="blurred",
+        open_labels=tuple(
+            one for one in assignment.labels if one not in ("edema", "fracture")
+        ),
+    )
+
+
+def test_a_texts_file_that_cannot_be_opened_is_said(workspace, store, assignment):
+    """It is there, and no file."""
+    path = texts_path(workspace, "read")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match=f"cannot read {path}: "):
+        open_sheet(workspace, store, assignment, "Dr. A", "c1")
+
+
+def test_guidelines_are_those_of_the_answers_that_count(store, assignment):
+    """Of the cases looked at; an answer given again is beside the one of then."""
+    other = under(assignment, "a")
+    answer(store, other, "Dr. A", "c1", {"edema": Value.PRESENT})
+    answer(store, other, "Dr. A", "c2", {"edema": Value.PRESENT})
+    answer(store, assignment, "Dr. A", "c1", {"fracture": Value.PRESENT})
+    answer(store, under(assignment, "b"), "Dr. B", "c1", {"edema": Value.PRESENT})
+    with store.writing() as connection:
+        connection.execute(
+            "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
+            "VALUES (?, 'Dr. A', 'c3', 'edema', 'present', '2026-01-05T09:00:00Z')",
+            [assignment.key],
+        )
+
+    def told(*cases):
+        return read_guidelines(store, assignment, "Dr. A ", cases)
+
+    assert told("c1") == tuple(sorted(("a" * 12, assignment.guideline)))
+    assert told("c2") == ("a" * 12,)
+    assert told("c3") == (UNKNOWN,)
+    assert told() == ()
+    same = {"c2": {"edema": Value.PRESENT}}
+    assert answer_many(store, assignment, "Dr. A", same) == 1
+    assert answer_many(store, assignment, "Dr. A", same) == 0
+    assert told("c2") == (assignment.guideline,)
+    answer(store, assignment, "Dr. A", "c1", {"edema": None})
+    assert told("c1") == (assignment.guideline,)
+    gone = {"c1": {"edema": None}}
+    assert answer_many(store, other, "Dr. A", gone) == 0
+
+
+def test_comments_come_by_case_and_reader(store, assignment):
+    """The last of each; one taken back is none."""
+    for reader, case, text in (
+        ("Dr. B", "c2", "x"),
+        ("Dr. B", "c1", "old"),
+        ("Dr. A", "c2", "y"),
+        ("Dr. B", "c1", "new"),
+        ("Dr. C", "c1", "gone"),
+        ("Dr. C", "c1", " "),
+    ):
+        assert keep_comment(store, assignment, reader, case, text)
+    every = (
+        ("Dr. B", "c1", "new"),
+        ("Dr. A", "c2", "y"),
+        ("Dr. B", "c2", "x"),
+    )
+    assert read_comments(store, assignment) == every
+    assert read_comments(store, assignment, "c2") == every[1:]
+    assert not keep_comment(store, assignment, "Dr. D", "c1", "")
+
+
+def test_up_to_five_labels_against_no_finding_are_named(assignment):
+    """With their values, and how many more there are; what is absent is not."""
+    asked = dataclasses.replace(assignment, no_finding_read=True)
+    labels = [one for one in assignment.labels if one != "support_devices"][:6]
+    for count, more in ((5, ""), (6, " and 1 more")):
+        given = dict.fromkeys(labels[:count], Value.PRESENT)
+        given |= {labels[0]: Value.UNCERTAIN, "no_finding": Value.PRESENT}
+        names = [assignment.taxonomy.find(one).name for one in labels[:5]]
+        told = ", ".join(
+            f"{name} ({'present' if at else 'uncertain'})"
+            for at, name in enumerate(names)
+        )
+        assert name_contradiction(asked, given) == (
+            f"No Finding contradicts {told}{more}: correct one, or say in the comment "
+            "why both hold"
+        )
+    fine = {labels[0]: Value.ABSENT, "no_finding": Value.PRESENT}
+    assert name_contradiction(asked, fine) == ""

@@ -1,33 +1,51 @@
 """Whose cases and in which order: exactly these, and no answer is ever lost."""
 
 import dataclasses
+import hashlib
 import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from loop.core.digests import framed
 from loop.core.errors import DataError, StoreError
+from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Value
+from loop.labels.ballots import Turnout
+from loop.labels.taxonomy import NO_FINDING
 from loop.review.reading.answers import answer, complete_case, read_answers
 from loop.review.reading.assignment import (
     CaseOrder,
     PlanRequest,
+    ReadingCacheKey,
+    ReadingPlan,
     assign_cases,
+    assign_sample,
     cases_to_read,
     check_reader,
     clear_plans,
+    count_shared,
     plan_cases,
     plan_guideline,
+    positions,
     pseudonym_of,
+    read_basis,
+    read_order,
     read_plans,
     reading_order,
+    require_cases,
+    require_label,
+    voted_cases,
+    voting_names,
 )
 from loop.review.reading.publication import dry_run_publication
 from loop.review.reading.reader_progress import find_way, measure_progress, next_case
-from tests.review.reading.conftest import CASES, EDITOR
+from loop.run.store import StoredVerdict
+from tests.review.reading.conftest import CASES, EDITOR, at, import_texts
 from tests.review.reading.test_reader_progress import many
 
 
@@ -288,3 +306,184 @@ def test_chances_that_something_else_changed_are_said(store, assignment, give, c
         connection.execute("UPDATE reading_plans SET chances = ?", [chances])
     with pytest.raises(StoreError, match="reading assign"):
         read_plans(store, assignment)
+
+
+def test_cases_are_drawn_by_digest_first_those_that_all_share(assignment):
+    """Anybody can draw them again: by cohort, seed and case alone."""
+    wide = dataclasses.replace(assignment, cohort=many(assignment, 9))
+    wanted = PlanRequest(
+        readers=("A", "B"), cases=4, overlap=2, seed=7, order=CaseOrder.LISTED
+    )
+    start = framed(["reading plan", wide.cohort.digest, "7"])
+    drawn = sorted(
+        wide.cohort.case_ids,
+        key=lambda case: hashlib.sha256(start + framed([case])).digest(),
+    )
+    assert plan_cases(wide, wanted) == {
+        "A": tuple(sorted(drawn[:4])),
+        "B": tuple(sorted(drawn[:2] + drawn[4:6])),
+    }
+
+
+def test_given_plans_come_back_by_name_and_the_last_one_counts(store, assignment, give):
+    """With who gave them, when, and beside which guideline."""
+    both = PlanRequest(readers=("Dr. B", "Dr. A"), among=("c4", "c2"))
+    first = assign_cases(store, assignment, both, EDITOR, at(1))
+    assert [one.reader for one in first] == ["Dr. A", "Dr. B"]
+    later = PlanRequest(
+        readers=("Dr. B",), among=("c3", "c1"), order=CaseOrder.LISTED, cases=2
+    )
+    (again,) = assign_cases(store, assignment, later, Actor(name="Dr. Other"), at(2))
+    assert again == ReadingPlan(
+        reader="Dr. B",
+        case_ids=("c3", "c1"),
+        given_by="Dr. Other",
+        created="2026-01-05T09:02:00Z",
+        guideline=assignment.taxonomy.digest[:12],
+    )
+    plans = read_plans(store, assignment)
+    assert list(plans.items()) == [("Dr. A", first[0]), ("Dr. B", again)]
+    assert first[0].given_by == EDITOR.name
+    assert cases_to_read(store, assignment, " Dr. B ") == ("c3", "c1")
+    other = dataclasses.replace(
+        assignment, cohort=dataclasses.replace(assignment.cohort, digest="e" * 64)
+    )
+    assert read_plans(store, other) == {}
+
+
+def test_shared_cases_are_those_of_anybody_else(assignment):
+    """Each once, however many share it."""
+    plans = {
+        name: ReadingPlan(
+            reader=name, case_ids=tuple(cases), given_by="", created="", guideline=None
+        )
+        for name, cases in (("A", "abc"), ("B", "bcd"), ("C", "cx"))
+    }
+    shared = [count_shared(plans, name) for name in plans]
+    assert shared == [2, 2, 1]
+
+
+def test_a_plan_s_cases_that_are_gone_are_not_read(store, assignment, give):
+    """Where none is left, every case is."""
+    give("Dr. A", among=("c3", "c1"), order=CaseOrder.LISTED)
+    cases = {one.case_id: one for one in assignment.cohort.cases}
+
+    def without(*gone):
+        kept = tuple(one for name, one in cases.items() if name not in gone)
+        cohort = dataclasses.replace(assignment.cohort, cases=kept)
+        return dataclasses.replace(assignment, cohort=cohort)
+
+    assert cases_to_read(store, without("c3"), "Dr. A") == ("c1",)
+    left = without("c3", "c1")
+    assert cases_to_read(store, left, "Dr. A") == reading_order(left.cohort, "Dr. A")
+
+
+@pytest.mark.parametrize("cases", ['{"c1": 1}', '"c1"', "3", "null", "[c1"])
+def test_a_plan_that_is_no_list_is_said(store, assignment, give, cases):
+    """By the name of its reader, wherever it is read."""
+    give("Dr. A", cases=2)
+    with store.writing() as connection:
+        connection.execute("UPDATE reading_plans SET cases = ?", [cases])
+    for read in (cases_to_read, plan_guideline):
+        with pytest.raises(StoreError, match=r"plan of 'Dr\. A' cannot be read"):
+            read(store, assignment, "Dr. A")
+    with pytest.raises(StoreError, match=r"plan of 'Dr\. A' cannot be read"):
+        read_plans(store, assignment)
+
+
+@pytest.mark.parametrize(
+    ("chances", "taken"),
+    [("[1, 1e-9]", True), ("[0.5, 0]", False), ("[0.5, -0.1]", False)],
+)
+def test_a_chance_is_above_zero_and_at_most_one(
+    store, assignment, give, chances, taken
+):
+    """What had no chance cannot have been drawn."""
+    give("Dr. A", among=("c1", "c2"), chances=(0.5, 0.25))
+    with store.writing() as connection:
+        connection.execute("UPDATE reading_plans SET chances = ?", [chances])
+    if taken:
+        assert read_plans(store, assignment)["Dr. A"].chances == (1, 1e-9)
+    else:
+        with pytest.raises(StoreError, match=r"plan of 'Dr\. A' cannot be read"):
+            read_plans(store, assignment)
+
+
+def test_what_readers_are_asked_is_the_cohort_s_and_the_protocol_s(assignment):
+    """Twenty labels, and what answers are kept under."""
+    cohort, taxonomy = assignment.cohort, assignment.taxonomy
+    assert assignment.key == f"read@{cohort.digest[:16]}"
+    assert assignment.guideline == taxonomy.digest[:12]
+    assert assignment.labels == tuple(one for one in taxonomy.ids if one != NO_FINDING)
+    asked = dataclasses.replace(assignment, no_finding_read=True)
+    assert asked.labels == taxonomy.ids
+    assert positions(cohort) == {"c1": 0, "c2": 1, "c3": 2, "c4": 3}
+    assert require_label(assignment, "Pleural Effusion") == "pleural_effusion"
+    assert require_label(asked, "No Finding") == NO_FINDING
+    with pytest.raises(DataError, match="no_finding is not asked"):
+        require_label(assignment, "No Finding")
+    with pytest.raises(DataError, match="'read' has no case 'c9'"):
+        require_cases(assignment, ["c1", "c9", "c8"])
+
+
+def test_an_order_is_random_or_listed():
+    """Another word is told both."""
+    assert [read_order(one) for one in ("random", "listed")] == list(CaseOrder)
+    with pytest.raises(DataError, match=r"no order 'sorted'\. Use random or listed"):
+        read_order("sorted")
+
+
+def test_a_name_is_looked_for_among_those_that_voted(workspace):
+    """Under the own name, the pseudonym, or both; pseudonyms of others are not."""
+    hidden, other = (pseudonym_of(workspace, who) for who in ("Dr. A", "Dr. B"))
+    every = ("Dr. A", "Dr. C", other, hidden)
+    assert voting_names(workspace, every, "Dr. A") == ("Dr. A", hidden)
+    assert voting_names(workspace, ("Dr. A", "Dr. C"), "Dr. A") == ("Dr. A",)
+    assert voting_names(workspace, (hidden,), "Dr. C") == ()
+    voted = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]], dtype=bool)
+    turnout = Turnout(("Dr. A", "Dr. C", hidden), ("c1", "c2", "c3", "c4"), voted)
+    assert voted_cases(workspace, turnout, "Dr. A") == {"c1", "c3", "c4"}
+    assert voted_cases(workspace, turnout, "Dr. C") == {"c2"}
+    assert voted_cases(workspace, turnout, "Dr. D") == frozenset()
+
+
+def test_what_rests_on_a_cohort_is_known_by_its_own_entries(
+    workspace, store, assignment, give, say, publish, tmp_path
+):
+    """An entry on another cohort changes nothing; a plan, a reading, a vote do."""
+
+    def numbers(basis):
+        return basis.readings, basis.plans, basis.verdicts
+
+    first = read_basis(workspace, assignment, store)
+    (entry,) = (one for one in read_ledger(workspace.ledger) if one.subject == "read")
+    assert first == ReadingCacheKey(
+        cohort=assignment.key,
+        taxonomy=assignment.taxonomy.digest,
+        labels=assignment.labels,
+        recorded=entry.hash,
+    )
+    import_texts(workspace, tmp_path, {"x": "Another."}, name="other")
+    assert read_basis(workspace, assignment, store) == first
+    give("Dr. A", cases=1)
+    give("Dr. A", cases=2)
+    assert numbers(read_basis(workspace, assignment, store)) == (0, 2, 0)
+    say("Dr. A", "p")
+    store.add_verdicts([StoredVerdict("x", "2026-01-05", "Dr. A", {})])
+    assert numbers(read_basis(workspace, assignment, store)) == (20, 2, 1)
+    assert numbers(read_basis(workspace, assignment)) == (0, 0, 0)
+    publish()
+    recorded = read_basis(workspace, assignment).recorded
+    assert recorded == read_ledger(workspace.ledger)[-1].hash
+    nobody = dataclasses.replace(
+        assignment, cohort=dataclasses.replace(assignment.cohort, name="nobody")
+    )
+    assert read_basis(workspace, nobody).recorded == ""
+
+
+def test_a_value_sample_is_taken_whole_or_not_at_all(workspace, assignment):
+    """Cases of one's own are none, and none that was not drawn."""
+    with pytest.raises(DataError, match="cases of one's own are no value sample"):
+        assign_sample(workspace, assignment, PlanRequest(readers=("A",), among=("c1",)))
+    with pytest.raises(DataError, match="no value sample of cohort read was drawn"):
+        assign_sample(workspace, assignment, PlanRequest(readers=("A",)))

@@ -1,16 +1,21 @@
 """Disputes: which pairs, in which order, under which names."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from loop.core.digests import framed
 from loop.core.errors import DataError
 from loop.core.records import Mark, Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.majority import MajorityRule, majority
 from loop.labels.reference import Reference
 from loop.review.reading.disputes import (
+    Ballot,
+    Dispute,
+    Disputes,
     find_disputes,
     read_disputes,
     reader_letters,
@@ -171,3 +176,103 @@ def test_the_need_recorded_is_the_need_used(workspace, assignment, say, publish)
     publish(need=3)
     (row,) = read_disputes(workspace, assignment).rows
     assert row.votes_say is Mark.NO_MAJORITY
+
+
+def test_a_dispute_says_who_said_what(assignment):
+    """Votes by value, zeros included, who has not voted, and what holds now."""
+    votes = table(["p.apa."])
+    (found,) = find_disputes(votes, standard(votes), assignment.taxonomy)
+    assert found == Dispute(
+        case_id="c0",
+        label="edema",
+        counts={Value.PRESENT: 2, Value.ABSENT: 2, Value.UNCERTAIN: 0},
+        not_voted=2,
+        ballots=(
+            Ballot("A", Value.PRESENT),
+            Ballot("C", Value.ABSENT),
+            Ballot("D", Value.PRESENT),
+            Ballot("E", Value.ABSENT),
+        ),
+        votes_say=Mark.NO_MAJORITY,
+        mark=Mark.NO_MAJORITY,
+        decided=False,
+    )
+
+
+def test_disputes_of_one_rank_stand_in_the_order_of_the_cohort(assignment):
+    """Case by case, and in each label by label."""
+    votes = table(["pa", "pp", "ap", "ua"], labels=("edema", "fracture"))
+    found = find_disputes(votes, standard(votes), assignment.taxonomy)
+    assert [(row.case_id, row.label) for row in found] == [
+        (case, label) for case in ("c0", "c2", "c3") for label in ("edema", "fracture")
+    ]
+
+
+def test_a_no_finding_that_follows_in_one_case_may_be_disputed_in_another(assignment):
+    """It is left out where every vote on it follows, and there alone."""
+    labels = ("edema", "fracture", "no_finding")
+    said = {
+        # Both follow; one follows and one does not; one says nothing of it.
+        "c0": (("a", "a", "p"), ("p", "a", "a")),
+        "c1": (("a", "a", "p"), ("a", "a", "a")),
+        "c2": (("a", "a", "p"), ("p", "a", ".")),
+        "c3": (("p", "a", "p"), ("a", "a", "a")),
+    }
+    codes = {word: VOTE_CODES[value] for word, value in WORDS.items()} | {
+        ".": ValueCode.NOT_VOTED
+    }
+    taxonomy = replace(
+        assignment.taxonomy,
+        labels=tuple(one for one in assignment.taxonomy.labels if one.id in labels),
+    )
+    votes = Votes(
+        readers=("A", "B"),
+        case_ids=tuple(said),
+        labels=labels,
+        values=np.array(
+            [[[codes[one[n]] for one in by] for n in range(3)] for by in said.values()],
+            dtype=np.int8,
+        ),
+    )
+    found = find_disputes(votes, standard(votes), taxonomy)
+    disputed = {row.case_id for row in found if row.label == "no_finding"}
+    assert disputed == {"c1", "c3"}
+    read = MajorityRule(no_finding_read=True)
+    every = find_disputes(votes, standard(votes), taxonomy, rule=read)
+    disputed = {row.case_id for row in every if row.label == "no_finding"}
+    assert disputed == {"c0", "c1", "c3"}
+
+
+def test_all_of_the_disputes_are_told(workspace, assignment, say, publish):
+    """Those that a panel decided are not open."""
+    say("Dr. A", "ppa")
+    say("Dr. B", "aaa")
+    say("Dr. C", "a.u")
+    publish()
+    found = read_disputes(workspace, assignment)
+    assert replace(found, rows=()) == Disputes(
+        cohort="read",
+        reference=1,
+        readers=3,
+        rule=MajorityRule(),
+        pairs=3 * 21,
+        rows=(),
+    )
+    assert [row.case_id for row in found.rows] == ["c2", "c1", "c3"]
+    one, *others = found.rows
+    decided = replace(found, rows=(replace(one, decided=True), *others))
+    assert (found.open, decided.open) == (3, 2)
+
+
+def test_letters_are_drawn_by_digest(assignment):
+    """By cohort, case and reader: the same on every machine."""
+    cohort, names = assignment.cohort, ["Dr. A", "Dr. B", "Dr. C", "Dr. D"]
+    drawn = sorted(
+        names,
+        key=lambda name: hashlib.sha256(
+            framed([cohort.digest, "c2", name])
+        ).hexdigest(),
+    )
+    assert reader_letters(cohort, names[::-1], "c2") == dict(
+        zip(drawn, "ABCD", strict=True)
+    )

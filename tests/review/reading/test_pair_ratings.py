@@ -13,7 +13,9 @@ from loop.review.reading.pair_ratings import (
     PairRating,
     RatedError,
     RatingsPublication,
+    agreed_pairs,
     keep_rating,
+    mark_agreed,
     mark_shown,
     publish_ratings,
     read_all_ratings,
@@ -244,3 +246,69 @@ def test_the_command_publishes_what_was_collected(workspace, tmp_path, store):
     assert call(workspace, *ratings).exit_code == 0
     given = read_ratings_of(workspace, "bare").given
     assert (given.raters, len(given.errors)) == (("Ann",), 1)
+
+
+@pytest.mark.parametrize("role", ["dev", "holdout"])
+def test_an_answer_without_an_error_is_agreed_to_run_by_run(
+    workspace, tmp_path, store, role
+):
+    """The last run that was agreed to counts; of others nothing is known."""
+    task = pairs(workspace, tmp_path, role)
+    mark_agreed(store, task, "Ann", "p0", "run-1")
+    mark_agreed(store, task, "Ann", "p0", "run-1")
+    if role == "dev":
+        assert agreed_pairs(store, task, "Ann", "run-1") == {"p0"}
+        mark_agreed(store, task, "Ann", "p1", "run-1")
+        mark_agreed(store, task, "Ann", "p0", "run-2")
+        assert agreed_pairs(store, task, "Ann", "run-1") == {"p1"}
+        assert agreed_pairs(store, task, "Ann", "run-2") == {"p0"}
+        assert agreed_pairs(store, task, "Bob", "run-2") == frozenset()
+        assert store.read("SELECT count(*) FROM readings") == [(3,)]
+    else:
+        assert store.read("SELECT count(*) FROM readings") == [(1,)]
+    assert shown_pairs(store, task, "Ann") == frozenset()
+    assert read_all_ratings(store, task) == {}
+
+
+def test_what_is_shown_is_kept_once_by_rater(workspace, tmp_path, store):
+    """Two raters and two pairs are four."""
+    task = pairs(workspace, tmp_path)
+    for _ in range(2):
+        for rater in ("Ann", "Bob"):
+            for case_id in ("p0", "p1"):
+                mark_shown(store, task, rater, case_id)
+    assert store.read("SELECT count(*) FROM readings") == [(4,)]
+    assert shown_pairs(store, task, " Ann ") == {"p0", "p1"}
+    assert shown_pairs(store, task, "Zoe") == frozenset()
+
+
+def test_ratings_of_each_rater_are_their_own(workspace, tmp_path, store):
+    """One rater is read alone; the row says beside which categories it was given."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    keep_rating(store, task, "Ann", "p1", FINE)
+    keep_rating(store, task, " Bob ", "p0", PairRating(3.5, (SIDE, SIDE)))
+    assert read_all_ratings(store, task, "Bob ") == {
+        "Bob": {"p0": PairRating(3.5, (SIDE, SIDE))}
+    }
+    assert read_own_ratings(store, task, "Zoe") == {}
+    rows = store.read("SELECT DISTINCT cohort, label, guideline FROM readings")
+    assert rows == [
+        (f"bare@{task.cohort.digest[:16]}", "rating", task.categories.digest[:12])
+    ]
+
+
+def test_those_who_rated_nothing_are_named(workspace, tmp_path, store):
+    """Up to five; nobody at all is anybody."""
+    task = pairs(workspace, tmp_path)
+    wanted = RatingsPublication(reason="x")
+    with pytest.raises(DataError, match="'bare': no rating of anybody to publish"):
+        publish_ratings(workspace, store, task, wanted, EDITOR)
+    keep_rating(store, task, "Ann", "p0", FINE)
+    names = ("Ann", *"zyxwvu")
+    told = ", ".join(repr(name) for name in names[1:6])
+    with pytest.raises(DataError, match=f"no rating of {told} to publish"):
+        publish_ratings(workspace, store, task, wanted._replace(raters=names), EDITOR)
+    twice = wanted._replace(raters=("Ann", "Ann"))
+    publish_ratings(workspace, store, task, twice, EDITOR)
+    assert len(read_ratings_of(workspace, "bare").given.ratings) == 1

@@ -10,6 +10,7 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.records import Mark, Value
 from loop.labels.ballots import (
+    VOTE_CODES,
     read_cohort_votes,
     read_turnout,
     votes_path,
@@ -21,19 +22,29 @@ from loop.labels.reference import correct_reference, list_references, read_refer
 from loop.labels.votes import import_votes
 from loop.review.reading.answers import answer, complete_case
 from loop.review.reading.assignment import (
+    PlanRequest,
+    assign_cases,
     pseudonym_of,
     read_assignment,
     reading_order,
     voted_cases,
 )
 from loop.review.reading.publication import (
+    PublicationDryRun,
+    PublishedReader,
     dry_run_publication,
     preview_publication,
     publish_readings,
 )
 from loop.review.reading.reader_progress import measure_progress
 from loop.run.store import StoredVerdict
-from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
+from tests.review.reading.conftest import (
+    EDITOR,
+    READ_TWICE,
+    WORDS,
+    at,
+    import_texts,
+)
 
 
 def test_complete_cases_make_votes_and_a_reference(workspace, assignment, say, publish):
@@ -396,3 +407,87 @@ def test_votes_of_others_are_nobody_elses(workspace, assignment, say, publish):
     assert voted_cases(workspace, turnout, "Dr. A") == {"c1", "c2"}
     assert voted_cases(workspace, turnout, "Dr. C") == frozenset()
     assert voted_cases(workspace, None, "Dr. A") == frozenset()
+
+
+def test_what_became_of_each_reader_is_told(workspace, assignment, say, publish):
+    """By name and once, under what name, and beside which guideline."""
+    say("Dr. B", "pp", minute=5)
+    say("Dr. A", "p", minute=5)
+    common = {"blind": True, "guidelines": (assignment.guideline,), "begun": 0}
+    found = publish("Dr. B", " Dr. A ", "Dr. B").readers
+    assert found == (
+        PublishedReader(reader="Dr. A", published_as="Dr. A", complete=1, **common),
+        PublishedReader(reader="Dr. B", published_as="Dr. B", complete=2, **common),
+    )
+
+
+def test_everything_that_publishing_would_do_is_foreseen(
+    store, assignment, say, publish, foresee
+):
+    """Of each reader, by name; a plan says what is given and shared."""
+    say("Dr. B", "pa", minute=5)
+    publish()
+    say("Dr. B", "..p", minute=6)
+    answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT}, at(7))
+    plan = PlanRequest(readers=("Dr. B", "Dr. A"), among=("c1", "c3"))
+    assign_cases(store, assignment, plan, EDITOR)
+    assert foresee() == (
+        PublicationDryRun(
+            reader="Dr. A",
+            complete=0,
+            begun=1,
+            given=2,
+            given_complete=0,
+            shared=2,
+            blind=True,
+            new=0,
+            again=0,
+            lost=0,
+            last="2026-01-05T09:07:00Z",
+        ),
+        PublicationDryRun(
+            reader="Dr. B",
+            complete=3,
+            begun=0,
+            given=2,
+            given_complete=2,
+            shared=2,
+            blind=True,
+            new=1,
+            again=2,
+            lost=0,
+            last="2026-01-05T09:06:00Z",
+        ),
+    )
+
+
+def test_those_without_a_complete_case_are_named(say, publish):
+    """Up to five, as they were written; those that have one are not."""
+    say("Dr. A", "p")
+    names = [f"Dr. {number}" for number in range(7)]
+    with pytest.raises(DataError) as caught:
+        publish("Dr. A", *names)
+    told = ", ".join(repr(name) for name in names[:5])
+    assert f"no complete case of {told} to publish" in str(caught.value)
+
+
+def test_the_values_of_votes_are_those_that_were_read(
+    workspace, assignment, say, publish
+):
+    """Each in its place: case, label and reader."""
+    say("Dr. B", "pu")
+    say("Dr. A", ".ap", label="fracture")
+    publish()
+    votes = read_cohort_votes(workspace, assignment.cohort, assignment.taxonomy)
+    assert votes.readers == ("Dr. A", "Dr. B")
+    assert votes.case_ids == ("c1", "c2", "c3", "c4")
+    words = {code: word for word, value in WORDS.items()
+             for code in (VOTE_CODES[value],)}  # fmt: skip
+
+    def said(label):
+        table = votes.values[:, votes.labels.index(label), :]
+        return ["".join(words.get(code, ".") for code in row) for row in table.tolist()]
+
+    assert said("edema") == [".p", "au", "a.", ".."]
+    assert said("fracture") == [".a", "aa", "p.", ".."]
+    assert said("no_finding") == [".a", "pa", "a.", ".."]

@@ -10,8 +10,11 @@ from loop.core.errors import DataError
 from loop.core.records import Value
 from loop.labels.cohort import CohortCase
 from loop.review.reading.answers import answer, complete_case, defer_case, read_answers
-from loop.review.reading.assignment import reading_order
+from loop.review.reading.assignment import PlanRequest, assign_cases, reading_order
 from loop.review.reading.reader_progress import (
+    ReaderPosition,
+    ReaderProgress,
+    ReadingProgress,
     State,
     complete_cases,
     find_way,
@@ -21,7 +24,7 @@ from loop.review.reading.reader_progress import (
     read_standing,
 )
 from loop.run.store import StoredVerdict, open_store
-from tests.review.reading.conftest import CASES, at
+from tests.review.reading.conftest import CASES, EDITOR, at
 
 
 def many(assignment, number):
@@ -220,3 +223,119 @@ def test_another_taxonomy_is_counted_anew(store, assignment):
     smaller = dataclasses.replace(assignment.taxonomy, labels=kept)
     fewer = dataclasses.replace(assignment, taxonomy=smaller)
     assert read_standing(store, fewer, "Dr. A").given == {"c1": 19}
+
+
+def test_progress_tells_all_of_every_reader(store, assignment, say):
+    """By name; a plan says what is to be read and what is shared."""
+    say("Dr. C", "pa", minute=3)
+    answer(store, assignment, "Dr. B", "c2", {"edema": Value.ABSENT}, at(7))
+    answer(store, assignment, "Dr. B", "c1", {"edema": Value.PRESENT}, at(5))
+    assign_cases(
+        store, assignment, PlanRequest(readers=("Dr. C",), among=("c2", "c3")), EDITOR
+    )
+    assign_cases(
+        store, assignment, PlanRequest(readers=("Dr. A",), among=("c3",)), EDITOR
+    )
+    nothing = {"complete": 0, "begun": 0, "answers": 0, "given_complete": 0}
+    common = {"other_guideline": 0, "not_blind": 0}
+    assert measure_progress(store, assignment) == ReadingProgress(
+        cohort="read",
+        of=4,
+        labels=20,
+        readers=(
+            ReaderProgress(
+                reader="Dr. A", last="", given=1, shared=1, **nothing, **common
+            ),
+            ReaderProgress(
+                reader="Dr. B",
+                complete=0,
+                begun=2,
+                answers=2,
+                last="2026-01-05T09:07:00Z",
+                given=4,
+                given_complete=0,
+                shared=None,
+                **common,
+            ),
+            ReaderProgress(
+                reader="Dr. C",
+                complete=2,
+                begun=0,
+                answers=40,
+                last="2026-01-05T09:03:00Z",
+                given=2,
+                given_complete=1,
+                shared=1,
+                **common,
+            ),
+        ),
+        earlier=0,
+    )
+
+
+def test_answers_beside_another_guideline_are_counted_until_they_are_given_again(
+    store, assignment
+):
+    """By answer and by case; those from before it was kept are not known to be so."""
+    taxonomy = dataclasses.replace(assignment.taxonomy, digest="d" * 64)
+    other = dataclasses.replace(assignment, taxonomy=taxonomy)
+    answer(store, other, "Dr. A", "c1", {"edema": Value.PRESENT}, at(1))
+    answer(store, other, "Dr. A", "c1", {"fracture": Value.PRESENT}, at(1))
+    answer(store, other, "Dr. A", "c2", {"edema": Value.PRESENT}, at(1))
+    answer(store, assignment, "Dr. A", "c3", {"edema": Value.PRESENT}, at(2))
+    with store.writing() as connection:
+        connection.execute(
+            "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
+            "VALUES (?, 'Dr. A', 'c4', 'edema', 'present', '2026-01-05T09:00:00Z')",
+            [assignment.key],
+        )
+
+    def other_of():
+        way = find_way(store, assignment, "Dr. A")
+        (one,) = measure_progress(store, assignment).readers
+        return one.other_guideline, way.other_guideline
+
+    assert other_of() == (3, 2)
+    answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT}, at(3))
+    assert other_of() == (2, 2)
+    answer(store, assignment, "Dr. A", "c1", {"fracture": None}, at(4))
+    assert other_of() == (1, 1)
+    answer(store, assignment, "Dr. A", "c2", {"edema": Value.ABSENT}, at(5))
+    assert other_of() == (0, 0)
+
+
+def test_the_way_of_one_who_looks_elsewhere_is_their_own(store, assignment):
+    """A case that is not to be read stands after all others."""
+    order = reading_order(assignment.cohort, "Dr. A")
+    for case in order[:2]:
+        complete_case(store, assignment, "Dr. A", case)
+    way = find_way(store, assignment, "Dr. A", "elsewhere")
+    assert way == ReaderPosition(
+        here="elsewhere",
+        before=order[1],
+        next=order[2],
+        of=4,
+        complete=2,
+        begun=0,
+        deferred=0,
+        other_guideline=0,
+    )
+
+
+def test_what_was_put_off_and_completed_is_put_off_no_more(store, assignment):
+    """The number grows with each time, and is gone with the last answer."""
+    order = reading_order(assignment.cohort, "Dr. A")
+    for case in (order[2], order[0], order[2]):
+        defer_case(store, assignment, "Dr. A", case)
+    answer(store, assignment, "Dr. A", order[0], {"edema": Value.PRESENT})
+    complete_case(store, assignment, "Dr. A", order[1])
+    first, second, third, fourth = list_places(store, assignment, "Dr. A")
+    assert first[:2] == (order[0], State.BEGUN)
+    assert second == (order[1], State.COMPLETE, 0)
+    assert third[:2] == (order[2], State.NOT_BEGUN)
+    assert fourth == (order[3], State.NOT_BEGUN, 0)
+    assert 0 < first.deferred < third.deferred
+    for case, left in ((order[3], order[0]), (order[0], order[2]), (order[2], None)):
+        complete_case(store, assignment, "Dr. A", case)
+        assert next_case(store, assignment, "Dr. A") == left
+    assert find_way(store, assignment, "Dr. A").deferred == 0

@@ -9,6 +9,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, OverlapError, StoreError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Mark, Value
+from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
 from loop.prompts.lint import MOST_WORDINGS
@@ -16,7 +17,11 @@ from loop.review.revise.begin import (
     DraftRequest,
     begin_draft,
     explain,
+    find_start,
+    name_forgotten,
+    outline_draft,
     read_earlier,
+    with_guides,
 )
 from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.wording import Authorship, build_draft
@@ -352,3 +357,140 @@ def test_a_reason_from_counts_names_up_to_four_labels(labels, rules, words):
     ]
     found = explain([*given, *asking], "")
     assert found == words.format(*(one.id for one in asking))
+
+
+def test_two_verdicts_of_one_draft_are_told_apart_in_what_they_ask_in_vain(setting):
+    """Each note names the verdict, the list and the wording."""
+    rule = Clarification(phrase="Blunt", value=Value.PRESENT, note="n")
+    first = judge(
+        terms=("Pleural effusion", "fluid"),
+        clarifications=(rule,),
+        remove_exclusions=(),
+    )
+    second = judge(terms=("Fluid",), clarifications=(rule,))
+    built = build_draft(setting.tiny, [judge("cardiomegaly"), first, second], BY)
+    assert built.notes == (
+        "verdict 2: terms 'pleural effusion' is there already",
+        "verdict 3: terms 'fluid' is there already",
+        "verdict 3: clarifications 'blunt' is there already",
+    )
+    guide = built.draft.guide("pleural_effusion")
+    assert guide.terms == ("pleural effusion", "fluid")
+    assert guide.clarifications == (rule,)
+
+
+def test_a_draft_of_a_draft_takes_over_its_parent_and_its_verdicts(setting):
+    """Each verdict once, the earlier ones first; a version's own are answered."""
+    version = replace(setting.tiny, verdicts=("old",))
+    one, two = judge(terms=("fluid",)), judge("cardiomegaly", terms=("big heart",))
+    first = build_draft(version, [one], BY).draft
+    assert (first.parent, first.verdicts) == (version.digest, (one.id,))
+    again = build_draft(first, [two, one], BY._replace(why="more")).draft
+    assert (again.parent, again.verdicts) == (version.digest, (one.id, two.id))
+    assert (again.number, again.author, again.why) == (0, "Dr A. Example", "more")
+    assert again.time == "2026-01-06T00:00:00Z"
+    assert again.draft.startswith("d20260106-000000-")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (
+            {"terms": ("Fluid",)},
+            {"exclusions": ("fluid",)},
+            "'fluid': a term and an exclusion",
+        ),
+        (
+            {"clarifications": (Clarification(phrase="x", value=Value.ABSENT),)},
+            {"clarifications": (Clarification(phrase="X", value=Value.UNCERTAIN),)},
+            "'x': absent and uncertain",
+        ),
+        (
+            {"exemplars": (Exemplar(text="x", value=Value.ABSENT, evidence="x"),)},
+            {"exemplars": (Exemplar(text="x", value=Value.PRESENT, evidence="x"),)},
+            "'x': absent and present",
+        ),
+    ],
+)
+def test_verdicts_that_contradict_each_other_are_both_named(setting, one, other, said):
+    """By number and id, though others stand between; of two labels none does."""
+    first, second = judge(**one), judge(**other)
+    between = judge("cardiomegaly", **other)
+    with pytest.raises(DataError) as caught:
+        build(setting, between, first, judge(terms=("y",)), second)
+    assert str(caught.value) == (
+        f"verdicts 2 and 4 disagree on pleural_effusion, {said} (ids {first.id} and "
+        f"{second.id}). Agree on one and remove the other."
+    )
+    assert build_draft(setting.tiny, [between, first], BY).draft
+
+
+def test_the_start_is_the_newest_version_or_a_draft_of_it(setting, store):
+    """Anything else is refused with what to revise."""
+    draft = begin(setting, store, FLUID).draft
+    assert find_start(setting.workspace, "tiny") == (setting.tiny, setting.tiny)
+    assert find_start(setting.workspace, draft.ref) == (draft, setting.tiny)
+    rival = overtake(setting)
+    assert find_start(setting.workspace, "tiny") == (rival, rival)
+    with pytest.raises(ConflictError, match=f"rebase {draft.ref}"):
+        find_start(setting.workspace, draft.ref)
+    with pytest.raises(
+        ConflictError, match=r"tiny@v1 is not the newest .* revise tiny"
+    ):
+        find_start(setting.workspace, "tiny@v1")
+
+
+def test_guides_by_hand_stand_under_their_own_labels(setting):
+    """Those of new labels come last, in their order."""
+    first, second = setting.tiny.guides
+    other = replace(second, definition="Big.")
+    new = [replace(first, label=label) for label in ("edema", "mass")]
+    given = {one.label: one for one in (*new, other)}
+    assert with_guides(setting.tiny, given).guides == (first, other, *new)
+    with pytest.raises(ValueError, match="guide of edema is listed under mass"):
+        with_guides(setting.tiny, {"mass": new[0]})
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\udfff"])
+def test_half_of_a_character_is_refused_in_any_guide(setting, store, half):
+    """By its label and its number; its whole neighbours are words."""
+    first, second = setting.tiny.guides
+    whole = replace(first, definition="Fluid \ud7ff\ue000.")
+    broken = replace(second, terms=("heart", f"big {half}"))
+    given = {one.label: one for one in (whole, broken)}
+    with pytest.raises(DataError, match=f"guide cardiomegaly: holds U.{ord(half):04X}"):
+        begin(setting, store, guides=given)
+    assert begin(setting, store, guides={whole.label: whole}).draft
+
+
+def test_a_draft_names_what_it_rests_on_and_cannot_find(setting, store):
+    """Verdicts of a draft that came from elsewhere; a version has none to find."""
+    draft = begin(setting, store, FLUID).draft
+    foreign = replace(draft, verdicts=(FLUID.id, "gone1", "gone2"))
+    earlier = read_earlier(store, foreign, read_cohort(setting.workspace, "dev"))
+    assert earlier == (FLUID,)
+    assert name_forgotten(foreign, earlier) == (
+        f"{draft.ref} names verdicts that are not kept here for this cohort: gone1, "
+        "gone2. Their cases are not checked.",
+    )
+    assert name_forgotten(draft, earlier) == ()
+    version = replace(foreign, number=2, draft="")
+    assert name_forgotten(version, ()) == ()
+
+
+def test_a_draft_from_a_draft_checks_the_cases_of_both_rounds(setting, store):
+    """And keeps the reason of the first, unless there is a new one."""
+    first = begin(setting, store, FLUID, why="bases").draft
+    heart = replace(FLUID, label="cardiomegaly", edits=Edits(terms=("big heart",)))
+
+    def outlined(why):
+        request = DraftRequest(prompt=first.ref, cohort="dev")
+        by = Authorship("Ann", datetime(2026, 1, 8, tzinfo=UTC), why)
+        return outline_draft(setting.workspace, store, request, [heart], by)
+
+    made = outlined("")
+    assert (made.verdicts, made.earlier) == ((heart,), (FLUID,))
+    assert made.start == (first, setting.tiny)
+    assert (made.draft.why, outlined("hearts").draft.why) == ("bases", "hearts")
+    assert made.changed
+    assert not made._replace(draft=setting.tiny).changed

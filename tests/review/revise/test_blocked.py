@@ -1,12 +1,20 @@
 """A verdict that no draft can be made from is refused when handed in, else named."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from loop.core.errors import DataError, OverlapError, UnknownLabelError
+from loop.core.records import Clarification, Value
+from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts
-from loop.review.revise.blocked import refuse_blocked
+from loop.review.revise.blocked import (
+    Blocked,
+    find_blocked,
+    name_blocked,
+    refuse_blocked,
+)
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
 from loop.review.verdict_files import ImportDefaults, dry_run_file, take_file
@@ -169,3 +177,44 @@ def save(store, *verdicts, after=0):
     """Keep verdicts as an earlier release did, without a look at what they ask for."""
     made_on = VerdictContext("dev", "tiny@v1", "")
     save_verdicts(store, verdicts, made_on, WHEN + timedelta(minutes=after))
+
+
+def test_what_is_blocked_is_named_with_the_way_on():
+    """One or several, each with its label and reason."""
+    one = Blocked("v1", "edema", "no such entry.")
+    two = Blocked("v2", "mass", "a copy")
+    assert one.words == "v1 on edema: no such entry."
+    way = (
+        "Withdraw a kept one with `ranloop verdict withdraw ID --why REASON`, take one "
+        "of a file out of it, or apply all others with --skip-blocked."
+    )
+    assert name_blocked([one]) == (
+        f"1 verdict cannot be applied: v1 on edema: no such entry. {way}"
+    )
+    assert name_blocked([one, two]) == (
+        "2 verdicts cannot be applied: v1 on edema: no such entry; v2 on mass: a copy. "
+        + way
+    )
+
+
+def test_each_blocked_verdict_has_its_reason_and_the_others_none(setting):
+    """In their order, whichever comes first; without the numbers of a file."""
+    cohort = read_cohort(setting.workspace, "dev")
+    gone = judge("cardiomegaly", remove_terms=("big heart",))
+    rule = {"phrase": "fluid", "value": Value.PRESENT}
+    yes = judge(clarifications=(Clarification(**rule),))
+    no = judge(clarifications=(Clarification(**(rule | {"value": Value.ABSENT})),))
+    fine = judge("cardiomegaly", terms=("large heart",))
+    right = replace(FLUID, edits=Edits(), correct_value=Value.PRESENT)
+    wrong = replace(right, correct_value=Value.ABSENT, reviewer="Dr Z")
+    given = (gone, yes, no, fine, right, wrong)
+    found = find_blocked(setting.workspace, setting.tiny, given, cohort)
+    assert [(one.id, one.label) for one in found] == [
+        (gone.id, "cardiomegaly"),
+        (no.id, "pleural_effusion"),
+        (wrong.id, "pleural_effusion"),
+    ]
+    entry, disagree, values = (one.reason for one in found)
+    assert entry.startswith("cardiomegaly has no such entry in terms to remove")
+    assert disagree.startswith("two verdicts disagree on pleural_effusion, 'fluid'")
+    assert values.startswith("two verdicts disagree on pleural_effusion of case")

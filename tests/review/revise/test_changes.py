@@ -1,11 +1,20 @@
 """What became of every answer, between two runs on the same cases."""
 
+from dataclasses import replace
+
 import pytest
 
 from loop.core.records import Status
 from loop.evaluate.align import align
 from loop.evaluate.compare import ShareDifference, pair_answers
-from loop.review.revise.changes import ShareCheck, ShareCriterion, list_changes
+from loop.evaluate.protocol import Protocol
+from loop.review.revise.changes import (
+    CaseChange,
+    ShareCheck,
+    ShareCriterion,
+    check_labels,
+    list_changes,
+)
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 P, A, U = 1, 0, -1
@@ -80,3 +89,75 @@ def test_a_share_is_judged_by_its_margin_or_by_counts(
         basis=basis,
     )
     assert share.passed is passed
+
+
+def test_every_change_is_listed_in_the_order_of_the_cohort():
+    """With what is right, by the reference, and both answers; two labels apart."""
+    truth = {
+        "c2": {"edema": 1, "fracture": 0},
+        "c1": {"edema": 0, "fracture": -1},
+        "c3": {"edema": 1, "fracture": 0},
+    }
+    standard = reference(truth, ["edema", "fracture"])
+    said = [
+        {"c2": (0, 0), "c1": (0, 1), "c3": (0, 0)},
+        {"c2": (1, 1), "c1": (-1, 0), "c3": None},
+    ]
+    pairs = [
+        align(
+            [
+                silent(case, Status.ENGINE_FAILED)
+                if both is None
+                else outcome(case, {"edema": both[0], "fracture": both[1]})
+                for case, both in answers.items()
+            ],
+            standard,
+            TAXONOMY,
+        )
+        for answers in said
+    ]
+    found = list_changes(pair_answers(*pairs))
+    assert found.fixed == (("c2", "edema", "present", "absent", "present"),)
+    assert found.broken == (
+        CaseChange("c2", "fracture", "absent", "absent", "present"),
+        CaseChange("c1", "edema", "absent", "absent", "uncertain"),
+    )
+    assert found.unchanged == ()
+    named = [one for one in found.unjudged if one.label != "no_finding"]
+    assert named == [("c1", "fracture", "", "present", "absent")]
+    assert found.kept == 0
+    assert found.unanswered == len(pairs[0].labels)
+
+
+def test_each_label_is_checked_by_its_own_answers():
+    """Both shares of each, in the order of the labels."""
+    standard = reference(
+        {f"c{n}": {"edema": int(n < 2), "fracture": 0} for n in range(4)},
+        ["edema", "fracture"],
+    )
+
+    def run(*rows):
+        outcomes = [
+            outcome(f"c{n}", {"edema": edema, "fracture": fracture})
+            for n, (edema, fracture) in enumerate(rows)
+        ]
+        return align(outcomes, standard, TAXONOMY)
+
+    pair = pair_answers(
+        run((1, 0), (0, 0), (1, 1), (0, 0)), run((0, 0), (1, 1), (0, 0), (0, 0))
+    )
+    edema, fracture = (
+        one
+        for one in check_labels(pair.distances, Protocol())
+        if one.label in ("edema", "fracture")
+    )
+    assert (edema.label, fracture.label) == ("edema", "fracture")
+    assert edema.accuracy.difference == (1, 2, 4)
+    assert edema.sensitivity.difference == (1, 1, 2)
+    assert fracture.accuracy.difference == (1, 1, 4)
+    assert fracture.sensitivity.difference == (0, 0, 0)
+    assert fracture.sensitivity.basis is ShareCriterion.NOTHING
+    assert edema.passed and fracture.passed
+    lost = replace(edema.sensitivity, difference=ShareDifference(2, 1, 2))
+    assert not replace(edema, sensitivity=lost).passed
+    assert not replace(edema, accuracy=lost).passed

@@ -1,13 +1,27 @@
 """A judge's draft: begun, edited, checked against experts' counts, and committed."""
 
 import json
+import math
 
+import numpy as np
 import pytest
 
 from loop.core.ledger import read_ledger
-from loop.core.records import Completion
+from loop.core.records import Completion, ErrorWeight, Status
 from loop.engines import base
+from loop.evaluate.distances import DistanceTable, count_distances
+from loop.judge.counts import JudgeCounts
 from loop.prompts.catalog import latest_version
+from loop.review.revise.changes import CaseChange, Changes
+from loop.review.revise.check import TargetOutcome
+from loop.review.revise.check_judge import (
+    _changes,
+    _counts,
+    _CountTable,
+    _overrule,
+)
+from loop.review.submit import Anchor
+from loop.review.verdict import ErrorVerdict, Judgement, Verdict
 from tests.judge.scenes import MARKED, TEXTS, call, errors, rate, table
 
 SIDE = "Mind the side."
@@ -282,3 +296,174 @@ def test_without_marked_errors_nothing_says_what_is_right(judged, tmp_path):
     assert done.exit_code == 0, done.output
     refused = call(workspace, "draft", "check", draft, "--cohort", "bare")
     assert "nobody marked errors in cohort bare" in str(refused.exception)
+
+
+NAN, INF = math.nan, math.inf
+WEIGHED = (
+    ("loc", "significant"),
+    ("sev", "significant"),
+    ("loc", "insignificant"),
+    ("sev", "insignificant"),
+)
+RIGHT = ((1, 0, 0, 0), (0, 2, 0, 1), (NAN, 0, 0, 0))
+BEFORE = ((0, 0, 0, 0), (0, 1, 0, 0), (0, INF, 0, INF))
+AFTER = ((1, 0, 0, 0), (0, 2, 0, 0), (0, 0, NAN, 0))
+ROWS = {"p0": 0, "p1": 1, "p2": 2}
+
+
+def arrays(*tables):
+    """Return tables of numbers."""
+    return [np.array(one, dtype=float) for one in tables]
+
+
+COUNTS = _CountTable(ROWS, WEIGHED, *arrays(RIGHT, BEFORE, AFTER))
+PLAIN = _CountTable(
+    ROWS,
+    (("loc", ""), ("sev", "")),
+    *arrays([[1, 0], [0, 3], [NAN, 0]], [[0, 0], [0, 1], [0, INF]], [[1, 0]] * 3),
+)
+
+
+def of_judge(case_id, category, *right, judgement=Judgement.MODEL_WRONG):
+    """Return a verdict that calls errors of these weights right."""
+    errors = tuple(
+        ErrorVerdict(
+            words=f"{n}", said=ErrorWeight.SIGNIFICANT, right=ErrorWeight(weight)
+        )
+        for n, weight in enumerate(right)
+    )
+    return Verdict(
+        label=category, judgement=judgement, case_ids=(case_id,), errors=errors
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "verdicts", "told"),
+    [
+        (
+            COUNTS,
+            [of_judge("p0", "loc")],
+            ("1 significant, 0 insignificant", "0 significant, 0 insignificant",
+             "1 significant, 0 insignificant", "fixed"),
+        ),
+        (
+            COUNTS,
+            [of_judge("p1", "sev")],
+            ("2 significant, 1 insignificant", "1 significant, 0 insignificant",
+             "2 significant, 0 insignificant", "improved"),
+        ),
+        (
+            COUNTS,
+            [of_judge("p1", "sev", *["significant"] * 2), of_judge("p1", "sev")],
+            ("2 significant, 0 insignificant", "1 significant, 0 insignificant",
+             "2 significant, 0 insignificant", "fixed"),
+        ),
+        (
+            COUNTS,
+            [of_judge("p2", "sev")],
+            ("0 significant, 0 insignificant", "unparsed",
+             "0 significant, 0 insignificant", "fixed"),
+        ),
+        (
+            COUNTS,
+            [of_judge("p2", "loc")],
+            ("", "0 significant, 0 insignificant", "", "unanswered"),
+        ),
+        (COUNTS, [of_judge("p9", "loc")], ("", "", "", "gone")),
+        (COUNTS, [of_judge("p0", "other")], ("", "", "", "gone")),
+        (PLAIN, [of_judge("p1", "sev")], ("3", "1", "0", "worse")),
+        (
+            PLAIN,
+            [of_judge("p1", "sev", "significant", "insignificant", "no_error")],
+            ("2", "1", "0", "worse"),
+        ),
+        (PLAIN, [of_judge("p2", "loc")], ("", "0", "1", "undecided")),
+    ],
+)  # fmt: skip
+def test_a_targeted_pair_is_held_against_what_is_counted(table, verdicts, told):
+    """By the verdict, else by the experts; by weight where the judge weighs."""
+    (found,) = table.targets(verdicts)
+    assert (found.case_id, found.label) == verdicts[0].targets[0]
+    assert (found.expected, found.before, found.after, found.progress.value) == told
+
+
+@pytest.mark.parametrize(
+    ("anchor", "fate"),
+    [
+        (Anchor("p0", "sev", None), TargetOutcome.UNCHANGED),
+        (Anchor("p0", "loc", None), TargetOutcome.UNCHANGED),
+        (Anchor("p0", "loc", None, (0, 0)), TargetOutcome.WORSE),
+        (Anchor("p1", "sev", None, (1, 0)), TargetOutcome.WORSE),
+        (Anchor("p2", "loc", None, (0, 0)), TargetOutcome.UNANSWERED),
+        (Anchor("p2", "sev", None), TargetOutcome.UNCHANGED),
+        (Anchor("p9", "sev", None), TargetOutcome.GONE),
+    ],
+)
+def test_a_pinned_pair_breaks_where_its_counts_were_right_and_are_not(anchor, fate):
+    """By the pin's own counts, else by those of the experts."""
+    assert COUNTS.anchor_outcome(anchor) is fate
+
+
+def test_what_a_reviewer_counts_is_right_in_the_pair_of_the_verdict():
+    """Of its category alone; without weights the sum is right."""
+    verdicts = [
+        of_judge("p9", "loc", "significant"),
+        of_judge("p0", "other", "significant"),
+        of_judge("p0", "sev"),
+        of_judge("p2", "loc", "insignificant", "insignificant", "significant"),
+        of_judge("p1", "sev", "no_error"),
+    ]
+    (right,) = arrays(RIGHT)
+    _overrule(right, ROWS, WEIGHED, verdicts)
+    assert right.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 2, 0]]
+    (plain,) = arrays([[1, 0], [0, 3], [NAN, 0]])
+    _overrule(plain, ROWS, PLAIN.fields, verdicts)
+    assert plain.tolist() == [[1, 0], [0, 0], [3, 0]]
+
+
+def test_each_change_of_a_count_is_listed_with_what_is_right():
+    """Fixed, broken, still wrong; and moved where nobody says what is right."""
+    right, before, after = arrays(
+        [[1, 0, NAN], [2, 0, NAN], [0, NAN, 3]],
+        [[0, 0, 1], [2, INF, 1], [NAN, 1, 3]],
+        [[1, 2, 2], [2, 1, 1], [0, NAN, 3]],
+    )
+    table = DistanceTable(
+        fields=("a", "b", "c"),
+        before=count_distances(right, before),
+        after=count_distances(right, after),
+        positive=np.asarray(right > 0),
+        answered=~np.isnan(before) & ~np.isnan(after),
+    )
+    assert _changes(("p0", "p1", "p2"), table, right, before, after) == Changes(
+        fixed=(CaseChange("p0", "a", "1", "0", "1"),),
+        broken=(CaseChange("p0", "b", "0", "0", "2"),),
+        unchanged=(CaseChange("p1", "b", "0", "unparsed", "1"),),
+        unjudged=(CaseChange("p0", "c", "", "1", "2"),),
+        kept=2,
+        unanswered=2,
+    )
+
+
+def test_counts_of_a_run_are_infinite_where_nothing_is_readable():
+    """And unknown where the engine failed; by weight, or all together."""
+    counts = JudgeCounts(
+        categories=("loc", "sev"),
+        significant=np.array([[1, 2], [NAN, NAN], [NAN, NAN], [3, NAN]]),
+        insignificant=np.array([[0, 4], [NAN, NAN], [NAN, NAN], [1, 2]]),
+        matched=np.full(4, NAN),
+        statuses=(
+            Status.ANSWERED,
+            Status.UNPARSED,
+            Status.ENGINE_FAILED,
+            Status.ANSWERED,
+        ),
+    )
+    found = _counts(counts, [("sev", "significant"), ("loc", "insignificant")])
+    assert repr(found.tolist()) == repr(
+        [[2.0, 0.0], [INF, INF], [NAN, NAN], [INF, 1.0]]
+    )
+    together = _counts(counts, [("loc", ""), ("sev", "")])
+    assert repr(together.tolist()) == repr(
+        [[1.0, 6.0], [INF, INF], [NAN, NAN], [4.0, INF]]
+    )

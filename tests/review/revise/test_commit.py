@@ -13,6 +13,7 @@ from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.people.roster import add_user
 from loop.core.people.users import UserRole
 from loop.prompts.catalog import (
+    file_digests,
     list_drafts,
     list_versions,
     read_version,
@@ -26,6 +27,7 @@ from loop.review.revise.commit import (
     commit_draft,
     discard_draft,
     keep_draft,
+    reject_draft,
 )
 from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.draft import list_open_drafts
@@ -453,3 +455,145 @@ def test_only_its_own_commit_records_a_version(setting):
     append_event(ledger, moved, setting.editor)
     assert is_recorded(setting.workspace, version)
     assert find_commit(setting.workspace, draft) == version
+
+
+def test_a_commit_is_recorded_whole(setting):
+    """What was decided, on what, by whom, and against which objections."""
+    draft = make_draft(setting, "first")
+    draft = replace(draft, verdicts=("v1",))
+    overriding = replace(
+        commitment(setting),
+        objections=("worse", "worse still"),
+        override_reason="I know",
+        verdict_roles={"editor": 1},
+    )
+    version = commit_draft(setting.workspace, draft, overriding, now=now)
+    assert version.ref == "tiny@v2"
+    committed, override = read_ledger(setting.workspace.ledger)[-2:]
+    files = file_digests(setting.workspace.prompts / "tiny" / "v2")
+    assert files
+    said = ("action", "subject", "reason", "actor")
+    assert [getattr(committed, name) for name in said] == [
+        *("draft_committed", "tiny@v2", "tested"),
+        setting.editor.name,
+    ]
+    assert dict(committed.payload) == {
+        "digest": version.digest,
+        "parent": setting.tiny.digest,
+        "draft": "tiny@draft:first",
+        "verdicts": ["v1"],
+        "files": files,
+        "check": {"gained": 1},
+        "verdict_roles": {"editor": 1},
+        "override": {
+            "reason": "I know",
+            "overridden": ["worse", "worse still"],
+        },
+    }
+    assert [getattr(override, name) for name in said] == [
+        *("override", "tiny@v2", "I know"),
+        setting.editor.name,
+    ]
+    assert dict(override.payload) == {
+        "digest": version.digest,
+        "overridden": ["worse", "worse still"],
+    }
+
+
+def test_a_plain_commit_records_no_override(setting):
+    """Nor roles that nobody knows."""
+    commit_draft(setting.workspace, make_draft(setting, "first"), commitment(setting))
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert entry.action == "draft_committed"
+    assert set(entry.payload) == {
+        *("digest", "parent", "draft", "verdicts", "files", "check")
+    }
+
+
+def test_a_draft_that_stays_one_is_recorded_whole(setting):
+    """What stood against it, and what was measured."""
+    draft = make_draft(setting, "first")
+    entry = reject_draft(
+        setting.workspace,
+        replace(draft, verdicts=("v1", "v2")),
+        "tiny@v1",
+        replace(commitment(setting), objections=("worse",)),
+        now=now,
+    )
+    assert entry == read_ledger(setting.workspace.ledger)[-1]
+    said = ("action", "subject", "reason", "actor")
+    assert [getattr(entry, name) for name in said] == [
+        *("draft_rejected", draft.ref, "tested"),
+        setting.editor.name,
+    ]
+    assert dict(entry.payload) == {
+        "digest": draft.digest,
+        "parent": setting.tiny.digest,
+        "parent_ref": "tiny@v1",
+        "verdicts": ["v1", "v2"],
+        "objections": ["worse"],
+        "check": {"gained": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("why", "wish", "reason"),
+    [
+        ("meeting", "mine", "meeting"),
+        ("", "mine", "mine"),
+        ("", " ", "no reason was given"),
+    ],
+)
+def test_a_draft_kept_without_a_check_says_why_as_far_as_anybody_said(
+    setting, why, wish, reason
+):
+    """The reason given, the draft's own, or that there was none."""
+    draft = replace(make_draft(setting, "first"), draft="other", why=wish)
+    write_version(setting.workspace, draft)
+    entry = keep_draft(setting.workspace, draft.ref, OTHER, why, now=now)
+    assert (entry.reason, entry.actor, entry.payload["check"]) == (
+        reason,
+        OTHER.name,
+        {},
+    )
+
+
+def test_a_check_of_another_wording_is_not_recorded_as_its_own(setting, store, draft):
+    """Edited since: what is kept or given up was not measured."""
+    edited = replace(draft, system="Read slowly.\n")
+    discard_only = setting.workspace.private / "drafts" / "tiny" / draft.draft
+    (discard_only / "system.jinja").write_text(edited.system)
+    entry = keep_draft(setting.workspace, draft.ref, OTHER, "later")
+    assert entry.payload["check"] == {}
+    assert discard_draft(setting.workspace, draft.ref, OTHER, "no use") is None
+
+
+def test_the_reasons_of_a_draft_and_an_override_are_taken_without_blanks(
+    setting, store
+):
+    """The draft's own reason where none is given."""
+    made = begin(setting, store, USELESS, why=" as they wished ").draft
+    check(setting, store, made)
+    with pytest.raises(DataError, match=f"{made.ref} stays a draft: .*override"):
+        commit(setting, store, made, why=" ", override="  ")
+    version = commit(setting, store, made, why=" ", override=" needed ")
+    assert version.why == "as they wished"
+    committed, override = read_ledger(setting.workspace.ledger)[-2:]
+    assert (committed.reason, override.reason) == ("as they wished", "needed")
+    assert committed.payload["check"]["drafted_by"] == setting.editor.name
+
+
+def test_who_commits_the_own_draft_is_named_once(setting, store, draft):
+    """Nobody else drafted it."""
+    version = commit_checked(
+        setting.workspace,
+        store,
+        draft.ref,
+        setting.editor,
+        CommitDecision("mine"),
+        now=now,
+    ).version
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert (version.author, entry.actor) == (setting.editor.name,) * 2
+    assert "drafted_by" not in entry.payload["check"]
+    assert version.time == "2026-01-07T10:00:00Z"

@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,21 +11,32 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
-from loop.review.revise.commit import CommitDecision, commit_checked, discard_draft
+from loop.review.revise.commit import (
+    CommitDecision,
+    commit_checked,
+    discard_draft,
+    keep_draft,
+)
 from loop.review.revise.draft import (
+    MODELS,
+    RULES,
     DraftCheckStatus,
     count_change,
     find_engine_counter,
     find_fate,
     lint_draft,
     list_open_drafts,
+    name_unread,
     render_shown,
     show_draft,
 )
 from loop.review.revise.draft_files import (
+    Acceptance,
     DraftMetadata,
     DraftOrigin,
     beside,
+    keep_accepted,
+    read_about,
     write_draft,
 )
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
@@ -228,3 +240,105 @@ def test_a_draft_is_told_what_it_contradicts_and_its_parent_did_not(setting):
     assert same == ()
     assert any("'thicken*' makes 'pleural thickening' present" in one for one in found)
     assert not any("no exemplar" in one for one in found)
+
+
+def test_the_last_decision_on_a_draft_is_its_fate(setting, store):
+    """Of this draft and of no other; kept back, then committed."""
+    draft, other = begin(setting, store, FLUID).draft, begin(setting, store).draft
+    check(setting, store, draft)
+    keep_draft(setting.workspace, draft.ref, OTHER, "later", now=now)
+    keep_draft(setting.workspace, other.ref, OTHER, "another", now=now)
+    fate = find_fate(setting.workspace, draft.ref)
+    assert (fate.version, fate.reason) == ("", "later")
+    commit_checked(
+        setting.workspace, store, draft.ref, OTHER, CommitDecision("now"), now=now
+    )
+    assert find_fate(setting.workspace, draft.ref).version == "tiny@v2"
+    assert find_fate(setting.workspace, other.ref).reason == "another"
+    assert find_fate(setting.workspace, "tiny@draft:none") is None
+
+
+def test_a_draft_without_a_cohort_or_a_current_parent_is_shown_with_that(
+    setting, store
+):
+    """Nothing says what it is to be checked on; another version came since."""
+    draft = begin(setting, store, FLUID).draft
+    about = beside(setting.workspace, draft).about
+    before = show_draft(setting.workspace, draft.ref).notes
+    about.unlink()
+    shown = show_draft(setting.workspace, draft.ref)
+    unknown = "nothing says which cohort this draft is to be checked on"
+    assert shown.notes == (*before, unknown)
+    assert not shown.behind
+    overtake(setting)
+    assert show_draft(setting.workspace, draft.ref).behind
+
+
+def test_a_version_is_shown_as_it_is_sent():
+    """Each call with its messages, and how its tokens were counted."""
+    shown = render_shown(replace(TINY, plan=CallPlan.PER_LABEL))
+    lines = []
+    for call in shown.calls:
+        lines.append(f"# call {call.name}: {call.tokens} tokens ({shown.remark})")
+        for message in call.messages:
+            lines += [f"## {message.role}", message.content]
+    assert shown.text == "\n".join(lines)
+    assert shown.ref == "tiny@v1" and not shown.exact
+    assert "shots" not in shown.remark
+
+
+SOME = {"x": (MODELS, RULES), "y": (RULES,), "z": (MODELS,)}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "who"),
+    [
+        ((), ""),
+        (("x",), ""),
+        (("y",), "language models read nothing"),
+        (("z",), "`rules` reads nothing"),
+        (("y", "z"), ""),
+        (("y", "x"), ""),
+        (("y", "unknown"), ""),
+        (("lexicon en y",), "language models read nothing"),
+    ],
+)
+def test_who_reads_nothing_of_a_change_is_told(kinds, who):
+    """So that nobody takes a check with that engine for one of the change."""
+    guide = SimpleNamespace(changes=[("+", kind, "row") for kind in kinds])
+    diff = SimpleNamespace(settings=(), guides=(guide,), templates=())
+    reading = SOME | {"lexicon": (RULES,)}
+    said = name_unread(diff, reading)
+    assert said.startswith(who) and bool(said) is bool(who)
+    settings = [("+", f"{kind} row", "") for kind in kinds if " " not in kind]
+    if len(settings) == len(kinds):
+        diff = SimpleNamespace(settings=settings, guides=(), templates=())
+        assert name_unread(diff, reading) == said
+    templates = SimpleNamespace(settings=(), guides=(), templates=("x",))
+    only = name_unread(templates, {"instructions": (MODELS,)})
+    assert only.startswith("`rules` reads nothing")
+
+
+def test_who_accepted_what_a_search_proposed_is_kept_with_a_draft(setting, store):
+    """Beside all else that is known of it; it can be forgotten again."""
+    draft = begin(setting, store, FLUID).draft
+    about = read_about(setting.workspace, draft)
+    assert about == DraftMetadata(
+        cohort="dev",
+        origin=DraftOrigin.VERDICTS,
+        begun_by=setting.editor.name,
+        begun="2026-01-07T10:00:00Z",
+    )
+    first, second = Acceptance("Ann", "t1"), Acceptance("Ben", "t2")
+    for name, accepted in (("p1", first), ("p2", second), ("p1", second)):
+        keep_accepted(setting.workspace, draft.ref, name, accepted)
+    both = {"p1": second, "p2": second}
+    assert read_about(setting.workspace, draft) == replace(about, accepted=both)
+    keep_accepted(setting.workspace, draft.ref, "p2", None)
+    keep_accepted(setting.workspace, draft.ref, "p9", None)
+    left = replace(about, accepted={"p1": second})
+    assert read_about(setting.workspace, draft) == left
+    beside(setting.workspace, draft).about.write_text("{")
+    assert read_about(setting.workspace, draft) == replace(about, cohort="")
+    hand = replace(draft, verdicts=())
+    assert read_about(setting.workspace, hand).origin is DraftOrigin.HAND

@@ -19,8 +19,10 @@ from loop.review.revise.edit import (
     GuideEdit,
     SettingsEdit,
     edit_draft,
+    find_guide_text,
     guide_text,
     parse_guide_text,
+    settings_text,
 )
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
 
@@ -248,3 +250,71 @@ def test_the_second_editor_of_the_instructions_is_told_of_the_first(setting, dra
     with pytest.raises(ConflictError, match=r"Dr C. Example edited the instructions"):
         edit_draft(setting.workspace, draft.ref, (), setting.editor, settings=second)
     assert "One." in read_version(setting.workspace, draft.ref).user
+
+
+def test_plan_and_contract_are_edited_by_one_after_the_other(setting, draft):
+    """Without instructions what was seen is the settings, as they are written."""
+    seen = settings_text(draft)
+    assert seen == f"plan: {draft.plan.value}\ncontract: {draft.contract}\n"
+    edit = SettingsEdit(plan=CallPlan.PER_LABEL, seen=seen)
+    made = edit_draft(setting.workspace, draft.ref, (), OTHER, settings=edit, now=now)
+    assert made.draft.plan is CallPlan.PER_LABEL
+    said = r"Dr C. Example edited the call plan or the contract in .* at 2026-01-07"
+    with pytest.raises(ConflictError, match=said):
+        edit_draft(setting.workspace, draft.ref, (), setting.editor, settings=edit)
+    over = SettingsEdit(plan=draft.plan)
+    back = edit_draft(setting.workspace, draft.ref, (), setting.editor, settings=over)
+    assert back.draft.digest == draft.digest
+
+
+def test_a_label_without_a_guide_has_a_template(setting):
+    """With what the taxonomy says; a label nobody asks for has none."""
+    first = setting.tiny.guides[0]
+    found = find_guide_text(setting.workspace, setting.tiny, first.label)
+    assert found == guide_text(first)
+    text = find_guide_text(setting.workspace, setting.tiny, "edema")
+    assert text.startswith("edema:\n  name: Edema\n")
+    assert "\n  # terms: [" in text
+    assert parse_guide_text(text, "edema").label == "edema"
+    for label in ("no_finding", "z" * 90):
+        with pytest.raises(DataError) as caught:
+            find_guide_text(setting.workspace, setting.tiny, label)
+        said = f"tiny@v1 has no guide for {label[:80]}, and labels/taxonomy.yaml no"
+        assert str(caught.value).startswith(said)
+
+
+def test_all_that_does_not_fit_is_told_with_its_line():
+    """Up to ten; a guide of several labels is none of the one."""
+    rows = "".join(f"  x{n}: 1\n" for n in range(12))
+    with pytest.raises(DataError) as caught:
+        parse_guide_text(f"edema:\n  name: E\n  definition: d\n{rows}", "edema")
+    told = [f"line {4 + n}, x{n}: there is no such field" for n in range(10)]
+    assert str(caught.value) == f"the guide, {'; '.join(told)}. Correct it."
+    guides = "".join(
+        f"{name}:\n  name: E\n  definition: d\n" for name in ("edema", "mass")
+    )
+    with pytest.raises(
+        DataError, match="holds 'edema', 'mass', and the guide of edema"
+    ):
+        parse_guide_text(guides, "edema")
+
+
+def test_an_edit_that_changes_nothing_writes_nothing(setting, store, draft):
+    """Nor does it make a check stale or leave a trace."""
+    check(setting, store, draft)
+    same = edited(draft, "cardiomegaly", draft.guide("cardiomegaly").definition)
+    before = setting.state()
+    made = edit_draft(setting.workspace, draft.ref, (same,), OTHER, now=now)
+    assert made.draft.digest == draft.digest
+    assert setting.state() == before
+
+
+def test_a_guide_that_was_not_there_is_added_once(setting, draft):
+    """What was seen of it was nothing, or the template; the second editor is told."""
+    text = "edema:\n  name: Edema\n  definition: Wet lungs.\n"
+    one = GuideEdit(label="edema", text=text)
+    made = edit_draft(setting.workspace, draft.ref, (one,), OTHER, now=now)
+    assert made.draft.labels == (*draft.labels, "edema")
+    late = GuideEdit(label="edema", text=text, seen="edema:\n  name: Oedema\n")
+    with pytest.raises(ConflictError, match="edited the guide of edema"):
+        edit_draft(setting.workspace, draft.ref, (late,), setting.editor)

@@ -4,8 +4,9 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.review.revise.draws import ShareName, find_least_loss
-from loop.review.revise.forecast import ASSUMED_CHURN, forecast_check
+from loop.review.revise.forecast import ASSUMED_CHURN, Forecast, forecast_check
 from loop.review.revise.run_check import Examination
+from loop.run.cost import estimate_run
 from loop.run.task import prepare_run, run_draws
 from tests.review.revise.stepping import FLUID, begin, check
 
@@ -90,3 +91,46 @@ def test_what_cannot_be_checked_is_refused(setting, draft):
         forecast(setting, draft.ref, engine="nothing")
     with pytest.raises(DataError):
         forecast(setting, "tiny", engine="rules")
+
+
+def test_an_engine_without_chance_is_asked_each_version_once(setting, draft):
+    """All that is told of it; it shows every answer that changed."""
+    runs = [
+        estimate_run(setting.workspace, ref, "dev", engine="rules")
+        for ref in ("tiny@v1", draft.ref)
+    ]
+    assert forecast(setting, draft.ref, engine="rules") == Forecast(
+        parent="tiny@v1",
+        draft=draft.ref,
+        cohort="dev",
+        engine="rules",
+        draws=1,
+        max_draws=1,
+        cases=25,
+        requests=sum(one.chosen.requests for one in runs),
+        prompt_tokens=sum(one.chosen.prompt_tokens for one in runs),
+        output_tokens=sum(one.chosen.output_tokens for one in runs),
+        cost=None,
+        currency="",
+        counted=runs[0].counter.remark,
+        churn="",
+        losses=(),
+    )
+
+
+def test_what_is_asked_at_most_is_told_beside_the_first_look(setting, draft, wavering):
+    """The canary is asked twice, of twenty prompts or as many as there are cases."""
+    found = forecast(setting, draft.ref, draws=2, max_draws=7)
+    assert (found.draws, found.max_draws) == (2, 6)
+    assert found.requests == 2 * 2 * 25 + 2 * 20
+    assert found.churn == "assumed: 2 % of answers differ between two draws"
+    setting.add_cohort("few", "dev", [(f"x{n}", f"Fluid {n}.", 1, 0) for n in range(7)])
+    few = forecast(setting, draft.ref, cohort="few", draws=3)
+    assert (few.cohort, few.cases, few.requests) == ("few", 7, 3 * 2 * 7 + 2 * 7)
+    assert [(one.label, one.share, one.n) for one in few.losses] == [
+        ("cardiomegaly", ShareName.SPECIFICITY, 7),
+        ("pleural_effusion", ShareName.SENSITIVITY, 7),
+    ]
+    level = 0.05 * 2 / 3 / 2
+    expected = find_least_loss(7 * ASSUMED_CHURN / 3, 7, level)
+    assert [one.least for one in few.losses] == [expected, expected]

@@ -349,3 +349,48 @@ def test_shots_are_one_setting():
     assert (conflict.kind, conflict.ours) == ("shots", shots_of("one").words)
     chosen = merge_versions(TINY, ours, theirs, {conflict.id: ConflictChoice.OURS})
     assert chosen.version.shots == ours.shots
+
+
+def test_what_is_in_conflict_is_told_whole_and_theirs_stands():
+    """Settings, order and texts; each with both sides, none decided unseen."""
+    ours = replace(TINY, plan=CallPlan.PER_LABEL, inputs=("text", "a"))
+    theirs = replace(TINY, contract="findings", inputs=("text", "b"))
+    done = merge_versions(TINY, ours, theirs, {})
+    (conflict,) = done.conflicts
+    assert conflict[1:4] == ("", "inputs", "")
+    assert (conflict.ours, conflict.theirs) == (str(ours.inputs), str(theirs.inputs))
+    assert conflict.id.startswith("prompt/inputs/")
+    assert done.version == replace(theirs, plan=CallPlan.PER_LABEL)
+    choices = {conflict.id: ConflictChoice.OURS, "x": ConflictChoice.OURS}
+    chosen = merge_versions(TINY, ours, theirs, choices)
+    assert (chosen.conflicts, chosen.unknown) == ((), ("x",))
+    assert chosen.version == replace(
+        theirs, plan=CallPlan.PER_LABEL, inputs=("text", "a")
+    )
+
+
+def test_rows_moved_by_both_sides_are_a_conflict_of_their_order():
+    """It is shown as the lists that both have."""
+    base = replace(TINY, guides=as_guide(terms=("a", "b", "c")))
+    ours = replace(base, guides=as_guide(terms=("b", "a", "c", "o")))
+    theirs = replace(base, guides=as_guide(terms=("c", "t", "a", "b")))
+    done = merge_versions(base, ours, theirs, {})
+    (conflict,) = done.conflicts
+    assert conflict[1:] == (
+        *("pleural_effusion", "term order", ""),
+        *("b, a, c", "c, a, b"),
+    )
+    assert conflict.id.startswith("pleural_effusion/term-order/")
+    assert done.version.guides[0].terms == ("c", "t", "a", "b", "o")
+    chosen = merge_versions(base, ours, theirs, {conflict.id: ConflictChoice.OURS})
+    assert chosen.version.guides[0].terms == ("b", "a", "c", "t", "o")
+
+
+def test_a_template_in_conflict_is_shown_by_its_changed_lines_alone():
+    """Without the names of files that there are not."""
+    base = replace(TINY, system="one\ntwo\nthree\nfour\n")
+    ours = replace(base, system="one\nTWO\nthree\nfour\n")
+    theirs = replace(base, system="one\ntwo\nthree\nFOUR\n")
+    (conflict,) = merge_versions(base, ours, theirs, {}).conflicts
+    assert conflict.ours == "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three"
+    assert conflict.theirs == "@@ -3,2 +3,2 @@\n three\n-four\n+FOUR"

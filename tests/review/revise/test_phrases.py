@@ -6,6 +6,7 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.engines.rules.vocabulary import MAX_GAP_WORDS
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -16,6 +17,7 @@ from loop.review.revise.draft_files import beside
 from loop.review.revise.phrases import (
     GuidePart,
     PhraseRequest,
+    PhraseTryout,
     TriedChange,
     TriedPart,
     holds,
@@ -331,3 +333,149 @@ def test_the_counts_hold_on_open_i(setting, store, data_folder):
     phrases = (("pleural_effusion", "blunting"), ("cardiomegaly", "heart size"))
     version = setting.tiny
     assert require_same_as_a_pass(setting, store, version, phrases, "openi") > 30
+
+
+def test_each_part_counts_what_is_gained_lost_and_open():
+    """By the answers and the reference; the commonest way first."""
+    changes = (
+        TriedChange("a", "mass", "absent", "present", "present"),
+        TriedChange("b", "mass", "present", "absent", "present"),
+        TriedChange("c", "mass", "present", "absent", "absent"),
+        TriedChange("d", "mass", "unparsed", "present", "present"),
+        TriedChange("e", "mass", "present", "uncertain", "present"),
+        TriedChange("f", "mass", "absent", "uncertain", "present"),
+        TriedChange("g", "mass", "present", "absent", ""),
+    )
+    assert [one.gained for one in changes] == [
+        *(True, False, True, False, False, False, False)
+    ]
+    assert [one.lost for one in changes] == [
+        *(False, True, False, False, True, False, False)
+    ]
+    part = TriedPart(part=GuidePart.CLARIFICATION, value=Value.ABSENT, changes=changes)
+    assert (part.gained, part.lost, part.unjudged) == (2, 2, 1)
+    assert part.name == "clarification: absent"
+    assert replace(part, part=GuidePart.TERM, value=None).name == "term"
+    assert part.ways[0] == ("present", "absent", 3)
+    assert sorted(part.ways[1:]) == [
+        ("absent", "present", 1),
+        ("absent", "uncertain", 1),
+        ("present", "uncertain", 1),
+        ("unparsed", "present", 1),
+    ]
+
+
+def test_a_try_is_told_whole_as_data():
+    """Ids and answers; a run that there is not is null."""
+    change = TriedChange("a", "mass", "absent", "present", "present")
+    other = TriedChange("b", "edema", "present", "absent", "")
+    parts = (
+        TriedPart(part=GuidePart.TERM, value=None, problem="is there already"),
+        TriedPart(
+            part=GuidePart.EXEMPLAR,
+            value=Value.PRESENT,
+            changes=(change,),
+            others=(other,),
+        ),
+    )
+    found = PhraseTryout(
+        prompt="tiny@v1",
+        cohort="dev",
+        cases=25,
+        engine="rules",
+        label="mass",
+        phrase="lump",
+        holding=3,
+        estimated=False,
+        run="",
+        parts=parts,
+    )
+    told = {"gained": 0, "lost": 0, "unjudged": 0, "ways": [], "changes": []}
+    assert phrase_data(found) == {
+        "prompt": "tiny@v1",
+        "cohort": "dev",
+        "cases": 25,
+        "engine": "rules",
+        "label": "mass",
+        "phrase": "lump",
+        "holding": 3,
+        "estimated": False,
+        "run": None,
+        "parts": [
+            {
+                "part": "term",
+                "value": None,
+                "problem": "is there already",
+                "others": [],
+                **told,
+            },
+            {
+                "part": "exemplar",
+                "value": "present",
+                "problem": "",
+                "gained": 1,
+                "lost": 0,
+                "unjudged": 0,
+                "ways": [["absent", "present", 1]],
+                "changes": [change._asdict()],
+                "others": [other._asdict()],
+            },
+        ],
+    }
+    assert phrase_data(replace(found, run="r1"))["run"] == "r1"
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "held"),
+    [
+        ("fluid at base", "fluid", True),
+        ("fluids at base", "fluid", False),
+        ("fluids at base", "fluid*", True),
+        ("a fluid", "luid", False),
+        ("fluid a b c d e base", "fluid ... base", True),
+        ("base then fluid", "fluid ... base", False),
+        ("fluid base fluid x base", "fluid ... base ... base", True),
+        ("fluid x base", "fluid \u2026 base", True),
+        ("fluid x base y wall", "fluid ... base ... wall", True),
+        ("fluid x base y wall", "fluid ... wall ... base", False),
+        ("at 3.5 cm", "3.5 cm", True),
+        ("at 3x5 cm", "3.5 cm", False),
+        ("c- d", "c-", True),
+    ],
+)
+def test_a_wording_stands_in_a_text_or_not(text, phrase, held):
+    """Whole words, an open end, gaps in order, and no pattern."""
+    assert holds(text, phrase) is held
+
+
+def test_a_gap_holds_so_many_words_and_no_more():
+    """As many as the engine takes."""
+    for words in range(MAX_GAP_WORDS + 3):
+        between = " ".join("x" * words)
+        text = f"fluid {between} base" if words else "fluid base"
+        assert holds(text, "fluid ... base") is (words <= MAX_GAP_WORDS)
+
+
+def test_an_estimate_rests_on_the_newest_whole_run_of_that_engine(
+    setting, store, wavering
+):
+    """Of a draft that of its parent will do; a part of the cases is none."""
+    draft = begin(setting, store, FLUID).draft
+    run_prompt(setting.workspace, "tiny@v1", "dev", engine="rules")
+    run_prompt(setting.workspace, "tiny@v1", "dev", engine="wavering", limit=3)
+    found = suggest(
+        setting, store, "small ... study", prompt=draft.ref, engine="wavering"
+    )
+    assert found.run == ""
+    first = run_prompt(setting.workspace, "tiny@v1", "dev", engine="wavering").run_id
+    found = suggest(
+        setting, store, "small ... study", prompt=draft.ref, engine="wavering"
+    )
+    assert found.run == first
+    second = run_prompt(setting.workspace, draft.ref, "dev", engine="wavering").run_id
+    found = suggest(
+        setting, store, "small ... study", prompt=draft.ref, engine="wavering"
+    )
+    assert found.run == second
+    plain = suggest(setting, store, "small ... study", engine="wavering")
+    assert plain.run == first

@@ -369,3 +369,52 @@ def test_of_right_answers_alone_a_draft_says_what_its_parent_says(setting):
     with open_store(setting.workspace) as store:
         made = begin_draft(setting.workspace, store, request, setting.editor)
     assert made.draft.guides == setting.tiny.guides
+
+
+def test_a_round_tells_all_that_it_did(setting):
+    """Its runs are those of the parent, the draft and the version, in this order."""
+    revision = ask(setting, f"prompt: tiny@v1\n{FLUID}", why="bases")
+    (said,) = revision.verdicts
+    assert (revision.parent, revision.cohort) == (setting.tiny, "dev")
+    assert (revision.draft.verdicts, revision.version.verdicts) == ((said.id,),) * 2
+    assert (revision.draft.why, revision.version.why) == ("bases", "bases")
+    assert (revision.reference, revision.corrections, revision.earlier) == (None, 0, ())
+    assert (revision.objections, revision.copies, revision.skipped) == ((), (), ())
+    assert revision.diff.counts() == {"+term": 2, "+exclusion": 1}
+    assert not any("made on" in note for note in revision.notes)
+    assert revision.done
+    with open_store(setting.workspace) as store:
+        asked = [
+            one.spec.prompt
+            for run in revision.runs
+            for one in store.find_runs(ids=[run])
+        ]
+        (row,) = store.list_verdicts()
+    assert asked == ["tiny@v1", revision.draft.ref, "tiny@v2"]
+    assert {name: row.payload[name] for name in ("cohort", "prompt", "source")} == {
+        "cohort": "dev",
+        "prompt": "tiny@v1",
+        "source": "verdicts.yaml",
+    }
+
+
+def test_a_round_goes_on_with_kept_verdicts_and_with_a_draft(setting):
+    """Those of the first round are told as earlier ones; without any it is refused."""
+    first = ask(setting, keep_draft=True)
+    assert (first.version, first.done) == (None, False)
+    (kept,) = first.verdicts
+    draft = RevisionRequest(prompt=first.draft.ref, cohort="dev")
+    second = revise(setting.workspace, draft, setting.editor)
+    assert (second.verdicts, second.earlier) == ((), (kept,))
+    assert second.version.ref == "tiny@v2"
+    assert second.version.verdicts == (kept.id,)
+    with pytest.raises(DataError, match=r"nothing says what to change in tiny@v2"):
+        revise(
+            setting.workspace,
+            RevisionRequest(prompt="tiny", cohort="dev"),
+            setting.editor,
+        )
+    again = RevisionRequest(prompt="tiny", cohort="dev", kept=(kept.id,))
+    third = revise(setting.workspace, again, setting.editor)
+    assert (third.verdicts, third.draft, third.done) == ((kept,), None, True)
+    assert any("is there already" in note for note in third.notes)

@@ -1,23 +1,28 @@
 """A try: what a wording answers, what it leaves behind, and no check rests on it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 
 import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
+from loop.core.records import Value
 from loop.engines import base
 from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_drafts, read_version, version_folder
+from loop.prompts.guides import dump_guides
 from loop.prompts.instructions import instructions_text
 from loop.prompts.version import CallPlan
 from loop.review.revise import edit as edit_module
+from loop.review.revise.check import CheckTarget, TargetOutcome
 from loop.review.revise.check_record import recall_check
 from loop.review.revise.commit import CommitDecision, commit_checked, discard_draft
 from loop.review.revise.draft_files import DraftLineage, beside
+from loop.review.revise.draws import TargetDraws
 from loop.review.revise.edit import (
     GuideEdit,
     SettingsEdit,
@@ -28,6 +33,8 @@ from loop.review.revise.edit import (
 from loop.review.revise.run_check import Examination
 from loop.review.revise.tries import (
     MOST_WORDINGS,
+    DraftWording,
+    NotedTry,
     count_tries,
     find_wording,
     list_tries,
@@ -35,7 +42,10 @@ from loop.review.revise.tries import (
     note_wordings,
 )
 from loop.review.revise.tryout import (
+    PairsTryout,
+    TriedLabel,
     TryRequest,
+    pairs_data,
     try_case,
     try_pairs,
     try_text,
@@ -587,3 +597,252 @@ def test_an_old_wording_meets_the_frozen_blocks(setting, store, draft, monkeypat
     monkeypatch.setattr(edit_module, "read_line", lambda *_: line)
     with pytest.raises(DataError, match="the frozen block 'case' of tiny@v1"):
         restore_tried(setting.workspace, draft.ref, draft.digest, setting.editor)
+
+
+@pytest.mark.parametrize(
+    ("expected", "before", "after", "differs", "telling", "right", "fails"),
+    [
+        ("present", "p", "p", False, False, 1, False),
+        ("present", "a", "p", True, True, 1, False),
+        ("present", "p", "a", True, True, 0, True),
+        ("present", "pap", "ppa", False, True, 2, True),
+        ("present", "paa", "ppa", True, True, 2, True),
+        ("", "a", "a", False, False, 0, False),
+        ("", "a", "p", True, True, 0, False),
+        ("", "", "a", False, False, 0, False),
+        ("", "", "p", False, True, 0, False),
+        ("absent", "", "a", False, False, 1, False),
+        ("absent", "", "p", False, True, 0, True),
+    ],
+)
+def test_what_is_told_of_a_label_rests_on_its_answers(
+    expected, before, after, differs, telling, right, fails
+):
+    """Draws count, and not their order; where nothing is right, nothing fails."""
+    words = {"p": "present", "a": "absent"}
+    one = TriedLabel(
+        "edema",
+        expected,
+        tuple(words[letter] for letter in before),
+        tuple(words[letter] for letter in after),
+    )
+    assert (one.differs, one.telling, one.right, one.fails) == (
+        *(differs, telling, right, fails),
+    )
+
+
+def pair(case_id, expected, before, after):
+    """Return a pair that was tried."""
+    return CheckTarget(
+        case_id=case_id,
+        label="edema",
+        expected=expected,
+        before=before,
+        after=after,
+        progress=TargetOutcome.UNCHANGED,
+    )
+
+
+def test_all_that_was_tried_of_pairs_is_told_as_data():
+    """What still fails, what broke, and how often each is right."""
+    targets = (
+        pair("a", "present", "absent", "present"),
+        pair("b", "present", "absent", "uncertain"),
+        pair("c", "", "absent", "absent"),
+    )
+    anchors = (
+        pair("d", "present", "present", "present"),
+        pair("e", "absent", "absent", "present"),
+        pair("f", "absent", "present", "present"),
+        pair("g", "", "absent", "present"),
+    )
+    counts = (
+        TargetDraws("a", "edema", 0, 3, 3),
+        TargetDraws("e", "edema", 3, 1, 3),
+    )
+    found = PairsTryout(
+        prompt="tiny@draft:d1",
+        parent="tiny@v1",
+        engine="rules",
+        cohort="dev",
+        draws=3,
+        chance=True,
+        targets=targets,
+        anchors=anchors,
+        counts=counts,
+    )
+    assert [one.case_id for one in found.failing] == ["b", "c"]
+    assert [one.case_id for one in found.broken] == ["e"]
+    assert found.counts_of(anchors[1]) == counts[1]
+    assert found.counts_of(targets[1]) is None
+    other = replace(targets[0], label="mass")
+    assert found.counts_of(other) is None
+    told = pairs_data(found)
+    assert told == {
+        "prompt": "tiny@draft:d1",
+        "parent": "tiny@v1",
+        "engine": "rules",
+        "cohort": "dev",
+        "draws": 3,
+        "targets": [asdict(one) for one in targets],
+        "anchors": [asdict(one) for one in anchors],
+        "counts": [
+            {"case_id": "a", "label": "edema", "before": 0, "after": 3, "draws": 3},
+            {"case_id": "e", "label": "edema", "before": 3, "after": 1, "draws": 3},
+        ],
+        "failing": 2,
+        "broken": 1,
+    }
+
+
+def test_a_try_of_a_case_is_told_whole_as_data(setting, store, draft):
+    """Its text, both sides with their evidence, and each label."""
+    found = on_case(setting, store, draft, "f2")
+    text = found.item.variables["text"]
+    told = tryout_data(found)
+    answers = told.pop("answers")
+    assert told == {
+        "prompt": draft.ref,
+        "parent": "tiny@v1",
+        "engine": "rules",
+        "cohort": "dev",
+        "case": "f2",
+        "language": "en",
+        "text": text,
+        "draws": 1,
+        "labels": [
+            {
+                "label": "pleural_effusion",
+                "expected": "present",
+                "before": ["absent"],
+                "after": ["present"],
+                "differs": True,
+            },
+            {
+                "label": "cardiomegaly",
+                "expected": "absent",
+                "before": ["absent"],
+                "after": ["absent"],
+                "differs": False,
+            },
+        ],
+    }
+    ((before,), (after,)) = answers["before"], answers["after"]
+    (span,) = found.after.outcomes[0].fields["pleural_effusion"].spans
+    heart = {"value": "absent", "spans": []}
+    assert before == {
+        "status": "answered",
+        "problem": "",
+        "repairs": [],
+        "fields": {
+            "pleural_effusion": {"value": "absent", "spans": []},
+            "cardiomegaly": heart,
+        },
+    }
+    assert after["fields"] == {
+        "pleural_effusion": {"value": "present", "spans": [span.data]},
+        "cardiomegaly": heart,
+    }
+    pasted = tryout_data(on_text(setting, store, draft, "Fluid."))
+    assert (pasted["cohort"], pasted["case"]) == (None, None)
+    alone = tryout_data(on_case(setting, store, setting.tiny, "e0", cohort="dev"))
+    assert (alone["parent"], alone["answers"]["before"]) == (None, None)
+
+
+def test_a_verdict_s_value_is_right_of_its_own_cases_alone(setting, store):
+    """Elsewhere, and of labels it does not name, the reference is."""
+    unsure = replace(FLUID, case_ids=("f0",), correct_value=Value.UNCERTAIN)
+    made = begin(setting, store, unsure).draft
+    right = {
+        case: [one.expected for one in on_case(setting, store, made, case).labels]
+        for case in ("f0", "f1", "c1", "n0")
+    }
+    assert right == {
+        "f0": ["uncertain", "absent"],
+        "f1": ["present", "absent"],
+        "c1": ["absent", "present"],
+        "n0": ["absent", "absent"],
+    }
+
+
+def test_pairs_of_one_label_are_tried_alone(setting, store):
+    """Of the verdicts and of the pins."""
+    heart = replace(
+        FLUID,
+        label="cardiomegaly",
+        case_ids=("c1", "s1"),
+        edits=Edits(terms=("big heart",)),
+        correct_value=Value.PRESENT,
+    )
+    pins = (
+        replace(FLUID, case_ids=("e0",), edits=Edits(), anchor=True),
+        replace(heart, case_ids=("c2",), edits=Edits(), anchor=True),
+    )
+    begin(setting, store, *pins)
+    made = begin(setting, store, FLUID, heart).draft
+    found = on_pairs(setting, store, made, label="cardiomegaly")
+    assert [one.case_id for one in found.targets] == ["c1", "s1"]
+    assert [one.case_id for one in found.anchors] == ["c2"]
+    assert [one[:2] for one in found.counts] == [
+        (case, "cardiomegaly") for case in ("c2", "c1", "s1")
+    ]
+    every = on_pairs(setting, store, made)
+    assert {one.case_id for one in every.targets} == {"f0", "f1", "c1", "s1"}
+    assert {one.case_id for one in every.anchors} == {"e0", "c2"}
+    assert (every.prompt, every.parent, every.cohort) == (made.ref, "tiny@v1", "dev")
+    assert (every.engine, every.draws, every.chance) == ("rules", 1, False)
+
+
+def test_a_try_is_noted_whole_and_the_last_one_stands_last(setting, draft):
+    """By wording, engine and person: cases together, the time of the last."""
+    place = setting.workspace
+    ann, ben = Actor(name="Ann"), Actor(name="Ben")
+    times = iter(datetime(2026, 1, 5, 9, minute, tzinfo=UTC) for minute in range(1, 9))
+
+    def note(actor, *cases, engine="rules", version=draft):
+        note_try(place, version, cases, engine, actor, now=lambda: next(times))
+
+    note(ann, "f1", "f0")
+    note(ben, "f2")
+    note(ann, "f3", engine="other")
+    note(ann, "f4", "f1")
+    wording = DraftWording(
+        system=draft.system,
+        user=draft.user,
+        guides=dump_guides(draft.guides),
+        plan=draft.plan,
+        contract=draft.contract,
+    )
+
+    def noted(by, minute, *cases, engine="rules"):
+        return NotedTry(
+            digest=draft.digest,
+            engine=engine,
+            by=by,
+            time=f"2026-01-05T09:0{minute}:00Z",
+            cases=cases,
+            wording=wording,
+        )
+
+    assert list_tries(place, draft) == (
+        noted("Ben", 2, "f2"),
+        noted("Ann", 3, "f3", engine="other"),
+        noted("Ann", 4, "f0", "f1", "f4"),
+    )
+    assert count_tries(place, draft) == (1, 5)
+    # A phrase that makes the same wording keeps its text and is of no guide.
+    note_wordings(
+        place,
+        draft,
+        {draft.digest: ("f9",)},
+        "rules",
+        ben,
+        label="edema",
+        now=lambda: next(times),
+    )
+    assert list_tries(place, draft)[-1] == noted("Ben", 5, "f2", "f9")
+    before = list_tries(place, draft)
+    note_wordings(place, draft, {}, "rules", ben)
+    note(ann, "f1", version=setting.tiny)
+    assert list_tries(place, draft) == before
+    assert list_tries(place, setting.tiny) == ()
