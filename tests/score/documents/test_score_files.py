@@ -764,13 +764,13 @@ def test_files_of_another_command_are_strange_here(tmp_path):
     """Each command names those that it may replace."""
     (tmp_path / "judge.html").write_text("x")
     check_folder(tmp_path, ("judge.html",))
-    with pytest.raises(DataError, match="'judge.html', which are not touched"):
+    with pytest.raises(DataError, match=r"'judge\.html', which are not touched"):
         check_folder(tmp_path)
     write_folder(tmp_path, {"judge.html": b"y"}, ("judge.html",))
     assert tree(tmp_path) == {"judge.html": b"y"}
     (tmp_path / "b.txt").write_text("x")
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(DataError, match="for example 'a.txt'"):
+    with pytest.raises(DataError, match=r"for example 'a\.txt'"):
         check_folder(tmp_path, ("judge.html",))
 
 
