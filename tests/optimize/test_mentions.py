@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import Item
 from loop.engines.rules.sentence import Stance
-from loop.optimize.mentions import CohortSentences, find_wordings, read_mentions
+from loop.optimize.mentions import (
+    CohortSentences,
+    find_wordings,
+    read_mentions,
+    read_sentences,
+)
+from tests.optimize.made_task import TINY
 
 PLACE = WorkspacePaths(bundled())
 
@@ -273,3 +280,37 @@ def test_without_a_candidate_nothing_is_said():
     assert table.wordings == () and table.stances.shape == (0, 2)
     assert table.around(0, 0, 3) == []
     assert table.closing.shape == table.fragments.shape == (0,)
+
+
+def test_a_letter_alone_hides_nothing():
+    """It may stand inside a wording, and neither begins nor ends one."""
+    assert "alpha d bravo" in found_in("Alpha d bravo")
+    assert not {one for one in found_in("Alpha d bravo d") if one.endswith(" d")}
+
+
+def test_sentences_are_read_with_their_cases_and_sections():
+    """Each distinct one once; what is asked about is not read."""
+    texts = (
+        "FINDINGS: There is a nodule. Clear lungs.\n\nIMPRESSION: There is a nodule.",
+        "INDICATION: Rule out mass.\n\nFINDINGS: Clear lungs.",
+        "There is a nodule.",
+    )
+    items = [Item(id=f"c{n}", variables={"text": one}) for n, one in enumerate(texts)]
+    read = read_sentences(PLACE, TINY, items)
+    said = [
+        (int(case), read.sentences[number].strip(), bool(decides))
+        for case, number, decides in zip(
+            read.case, read.sentence, read.decisive, strict=True
+        )
+    ]
+    assert said == [
+        (0, "There is a nodule", False),
+        (0, "Clear lungs", False),
+        (0, "There is a nodule", True),
+        (1, "Clear lungs", False),
+        (2, "There is a nodule", False),
+    ]
+    assert read.cases == 3
+    assert len(set(read.sentences)) == len(read.sentences) < len(said)
+    nothing = read_sentences(PLACE, TINY, [])
+    assert (nothing.sentences, nothing.cases, len(nothing.case)) == ((), 0, 0)
