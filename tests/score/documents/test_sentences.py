@@ -21,6 +21,7 @@ from loop.score.documents.sentences import (
     moves_sentence,
     occurring_sentence,
     outcome_line,
+    perfect_sentence,
     problem_line,
     range_words,
     rated_line,
@@ -39,6 +40,7 @@ from tests.score.documents.score_scenes import (
     label_scores,
     metric,
     ran_score,
+    under,
 )
 
 
@@ -366,3 +368,41 @@ def test_what_experts_agree_on_is_one_line_of_numbers():
 def test_the_range_of_a_metric_is_told(low, high, told):
     """Without a bound it is infinite, on that side alone."""
     assert range_words(metric("m", "M", low=low, high=high)) == told
+
+
+@pytest.mark.parametrize(
+    ("rule", "perfect", "told"),
+    [
+        (
+            "skip",
+            1.0,
+            "A perfect copy of the references scores 1.000: under zero_division skip, "
+            "a label that neither side has is left out of the mean.",
+        ),
+        (
+            "zero",
+            1.0,
+            "A perfect copy of the references scores 1.000: under zero_division zero, "
+            "a label that neither side has counts 0 in the mean.",
+        ),
+        (
+            "one",
+            1.0,
+            "A perfect copy of the references scores 1.000: under zero_division one, a "
+            "label that neither side has counts 1 in the mean; that raises every "
+            "score.",
+        ),
+        (
+            "skip",
+            None,
+            "A perfect copy of the references has no score here: under zero_division "
+            "skip, a label that neither side has is left out of the mean, and no "
+            "decided cell of the references has a finding.",
+        ),
+    ],
+)
+def test_what_raises_every_score_is_told_only_where_it_does(rule, perfect, told):
+    """Under the one convention that counts what nobody has as found."""
+    document = under(rule, perfect, "a")
+    (system,) = document.score.systems
+    assert perfect_sentence(system, document.score) == told
