@@ -10,16 +10,17 @@ from loop.core.records import ValueCode
 from loop.optimize.estimate import NestedEstimate, PartScores, SplitScores
 from loop.optimize.nested_search import (
     RankedFinder,
+    find_effects,
     find_pareto,
     put_back,
     rank_candidates,
     search_nested,
 )
 from loop.optimize.objective import open_objective
-from loop.optimize.proposals import Proposed
-from loop.optimize.splits import split_cases
+from loop.optimize.proposals import INSTRUCTIONS, Objection, Proposed
+from loop.optimize.splits import SeenCases, split_cases
 from loop.stats.resampling import Bootstrap
-from tests.optimize.made_task import SYNONYMS, TINY
+from tests.optimize.made_task import SYNONYMS, TINY, improvable_cases
 
 EFFUSION = "pleural_effusion"
 
@@ -237,3 +238,92 @@ def test_the_mean_over_splits_is_of_those_with_both_scores():
     assert found.mean("search") == pytest.approx((0.3, 0.6))
     assert found.mean("select") == (0.0, 0.0)
     assert found.mean("estimate") == (None, None)
+
+
+def rows_where(objective, wanted):
+    """Return the places of the cases whose text is as wanted."""
+    texts = [item.variables["text"] for item in objective.ground.items]
+    return np.array([row for row, text in enumerate(texts) if wanted(text)])
+
+
+def test_of_wordings_that_select_alike_the_one_that_searches_better_is_first(objective):
+    """Only the first name stands in the selecting cases; of equals the order stays."""
+    first, second, _ = SYNONYMS
+    select = rows_where(
+        objective, lambda text: second not in text and SYNONYMS[2] not in text
+    )
+    search = np.setdiff1d(np.arange(len(objective.ground.items)), select)
+    cases = SeenCases(search, select)
+    one, both, every = knows(first), knows(first, second), knows(*SYNONYMS)
+    same = knows(first, "quokka")
+    ranked = rank_candidates(objective, [one, same, both, every], cases)
+    assert ranked == (every, both, one, same)
+    worse = knows(second, heart=("scar",))
+    assert rank_candidates(objective, [worse, TINY], cases) == ()
+
+
+def test_what_a_changed_guide_puts_right_and_wrong_is_told(objective):
+    """Case by case from the texts, with the F1 of its label before and after."""
+    rows = improvable_cases(100)
+    mixed = knows(*SYNONYMS, heart=("scar",))
+    ids = [item.id for item in objective.ground.items]
+    text = {case: words for case, words, _, _ in rows}
+    wet = {case for case, _, one, _ in rows if one}
+    big = {case for case, _, _, one in rows if one}
+    named = {case for case in ids if "pleural effusion" in text[case]}
+    scar = {case for case in ids if "scar" in text[case]}
+    effects = {one.component: one for one in find_effects(objective, mixed)}
+    assert set(effects) == {EFFUSION, "cardiomegaly"}
+    right, wrong, before, after = effects[EFFUSION][1:]
+    assert right == tuple(case for case in ids if case in wet - named)
+    assert (wrong, after) == ((), 1.0)
+    assert before == pytest.approx(2 * len(named) / (len(named) + len(wet)))
+    right, wrong, before, after = effects["cardiomegaly"][1:]
+    assert right == ()
+    # The name of the guide is one of its wordings.
+    assert wrong == tuple(case for case in ids if case in scar - big)
+    assert before == 1.0
+    assert after == pytest.approx(2 * len(big) / (len(big) + len(big | scar)))
+    assert find_effects(objective, TINY) == ()
+
+
+def test_instructions_have_the_effects_on_labels_whose_guide_stays(objective):
+    """The others tell their own; by rules nothing changes, and scores are means."""
+    system = replace(knows(*SYNONYMS), system="Read it.\n")
+    effects = {one.component: one for one in find_effects(objective, system)}
+    assert set(effects) == {EFFUSION, INSTRUCTIONS}
+    assert effects[INSTRUCTIONS][1:] == ((), (), 1.0, 1.0)
+    (alone,) = find_effects(objective, replace(TINY, system="Read it.\n"))
+    f1 = objective.score(objective.answers(TINY)).by_label
+    assert alone == (
+        INSTRUCTIONS,
+        (),
+        (),
+        pytest.approx(f1.mean()),
+        pytest.approx(f1.mean()),
+    )
+
+
+def test_the_effort_of_a_search_is_added_up_over_its_rounds(objective):
+    """What was scored, proposed and refused, by name; each search is told once done."""
+    rounds = iter(range(1, 10))
+
+    def propose(cases, seed):
+        number = next(rounds)
+        refused = {Objection.LONG: number, Objection.EMPTY: 1}
+        return Proposed((), 10 * number, number, refused)
+
+    finder, told = RankedFinder(objective, propose), []
+    found = search_nested(objective, finder, splits_of(objective)[:2], tell=told.append)
+    assert told == [1, 2, 3]
+    assert finder.effort == (
+        0,
+        30,
+        3,
+        ((Objection.EMPTY.value, 2), (Objection.LONG.value, 3)),
+        0,
+    )
+    assert finder.reflecting is None
+    assert finder.draw_curve((), ()) == ()
+    assert found.estimate.cases < len(objective.ground.items)
+    assert found.estimate.gain.estimate == 0

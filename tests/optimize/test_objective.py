@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Completion, ValueCode
+from loop.core.records import Completion, UncertainAnswers, ValueCode
 from loop.evaluate.evaluation import evaluate_run
 from loop.optimize.objective import open_objective
+from loop.optimize.search_labels import FAILING, choose_labels
 from loop.run.asking import ChosenEngine, HeldEngine
 from loop.run.store import open_store
 from loop.run.task import run_prompt
@@ -193,3 +194,123 @@ def test_candidates_do_not_stay_in_memory(taught):
             guides = guide_with(objective.ground.version, EFFUSION, f"word {number}")
             objective.answers(objective.candidate(guides))
         assert len(objective.engine.inner._readers) <= 1
+
+
+CODES = (
+    ValueCode.PRESENT,
+    ValueCode.ABSENT,
+    ValueCode.UNCERTAIN,
+    ValueCode.UNPARSED,
+    ValueCode.NOT_ASKED,
+    ValueCode.FAILED,
+)
+
+
+def ground_with(objective, truth, policy="wrong"):
+    """Return the ground with another reference of its cases, and every answer to it."""
+    protocol = objective.ground.protocol.model_copy(
+        update={"uncertain_answers": UncertainAnswers(policy)}
+    )
+    return replace(
+        objective.ground, truth=np.array(truth, dtype=np.int8), protocol=protocol
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "hedged"),
+    [
+        ("wrong", [0, 0]),
+        ("present", [1, 0]),
+        ("absent", [0, 1]),
+        ("excluded", [np.nan, np.nan]),
+    ],
+)
+def test_an_answer_is_right_wrong_or_nothing(taught, policy, hedged):
+    """Six answers to a present, an absent and an open case, by each policy."""
+    truth = [[one] * 2 for one in (1, 0, -1) for _ in CODES]
+    answers = np.array([[int(code)] * 2 for _ in range(3) for code in CODES])
+    answers[:, 1] = ValueCode.ABSENT
+    rows = np.arange(len(answers))
+    with open_objective(taught.workspace, "tiny", "dev") as objective:
+        ground = ground_with(objective, truth, policy)
+    nan = np.nan
+    expected = [
+        *[1, 0, hedged[0], 0, 0, nan],
+        *[0, 1, hedged[1], 0, 0, nan],
+        *[nan] * 6,
+    ]
+    points = ground.points(answers, rows)
+    np.testing.assert_array_equal(points[:, 0], expected)
+    np.testing.assert_array_equal(points[:, 1], [0] * 6 + [1] * 6 + [nan] * 6)
+    wrong = [
+        one == 0 or (policy == "excluded" and n % 6 == 2 and n < 12)
+        for n, one in enumerate(expected)
+    ]
+    assert ground.wrong(answers, rows)[:, 0].tolist() == wrong
+    assert (
+        ground.lost(answers).tolist()
+        == [code is ValueCode.FAILED for code in CODES] * 3
+    )
+    some = np.array([7, 0])
+    np.testing.assert_array_equal(ground.points(answers[some], some)[:, 0], [1, 1])
+    told = [ground.tell(answers[row], row, 0) for row in (0, 2, 7)]
+    assert [one.rpartition("; ")[2] for one in told] == [
+        "right is present",
+        "right is present",
+        "right is absent",
+    ]
+
+
+def test_the_score_is_the_mean_over_labels_with_enough_positives(taught):
+    """By hand: 9 of 10 found and one invented; a label of nine positives is in none."""
+    truth = np.zeros((60, 2), dtype=np.int8)
+    truth[:10, 0] = truth[:9, 1] = 1
+    answers = truth.copy()
+    answers[9, 0], answers[59, 0] = 0, 1
+    rows = np.arange(60)
+    with open_objective(taught.workspace, "tiny", "dev") as objective:
+        ground = ground_with(objective, truth)
+    assert ground.protocol.min_positives == 10
+    assert ground.positives.tolist() == [10, 9]
+    assert ground.scored.tolist() == [True, False]
+    score = ground.total(answers, rows)
+    assert score.value == pytest.approx(18 / 20)
+    assert score.by_label.tolist() == [pytest.approx(0.9), 1.0]
+    none = ground.total(answers[20:30], rows[20:30])
+    assert none.value is None and np.isnan(none.by_label).all()
+
+
+def test_labels_to_search_for_are_those_that_fail_first(bench):
+    """Then those with more errors; a right one only where it is named."""
+    rows = learnable(120)
+    bench.cohort(rows)
+    bench.version(2, **{EFFUSION: ["collection"]})
+    bench.version(3, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
+
+    def chosen(prompt, *wanted):
+        with open_objective(bench.workspace, prompt, "dev") as objective:
+            return choose_labels(objective, wanted)
+
+    assert chosen("tiny@v1") == (EFFUSION, LESION)
+    assert chosen("tiny@v1", FAILING) == (EFFUSION, LESION)
+    assert chosen("tiny@v1", LESION) == (LESION,)
+    assert chosen("tiny@v2") == chosen("tiny@v2", FAILING) == (LESION,)
+    assert chosen("tiny@v2", EFFUSION) == (EFFUSION,)
+    assert chosen("tiny@v2", EFFUSION, FAILING) == (LESION, EFFUSION)
+    assert chosen("tiny@v3") == chosen("tiny@v3", FAILING) == ()
+    # Of labels alike the order of the taxonomy stays.
+    assert chosen("tiny@v3", EFFUSION, LESION) == (LESION, EFFUSION)
+    with pytest.raises(DataError, match=r"no label edema, mass to search for"):
+        chosen("tiny@v1", "edema", LESION, "mass")
+
+
+def test_a_label_of_few_positives_is_searched_for_only_by_name(bench):
+    """Nine are below the protocol's minimum: nothing could be claimed of it."""
+    rows = learnable()
+    lesions = [row for row in rows if row[4]]
+    for row in lesions[9:]:
+        row[4] = 0
+    bench.cohort(rows)
+    with open_objective(bench.workspace, "tiny", "dev") as objective:
+        assert choose_labels(objective, ()) == (EFFUSION,)
+        assert choose_labels(objective, (FAILING, LESION)) == (EFFUSION, LESION)

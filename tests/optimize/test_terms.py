@@ -1,5 +1,7 @@
 """Wordings are mined from what a version gets wrong, and explained in counts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
@@ -283,3 +285,45 @@ def test_a_contrast_is_fishers_exact_test(positives, negatives):
             p = terms._as_many_or_more(right, drawn, positives, negatives)
             wanted = hypergeom.sf(right - 1, positives + negatives, positives, drawn)
             assert p == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "edits"),
+    [
+        (ProposalKind.TERM, "", {"terms": ["fluid"]}),
+        (ProposalKind.EXCLUSION, "", {"exclusions": ["fluid"]}),
+        (
+            ProposalKind.CLARIFICATION,
+            "absent",
+            {"clarifications": [{"phrase": "fluid", "value": "absent"}]},
+        ),
+    ],
+)
+def test_a_proposal_is_the_form_of_a_verdict(kind, value, edits):
+    """With its evidence in counts; said otherwise, what was proposed is told."""
+    one = replace(
+        proposal(kind, "fluid", value), support=("a", "b"), against=("c",), fixed=2
+    )
+    counts = "mined: 2 cases for it, 1 against, 2 that nothing else puts right"
+    assert one.form() == {
+        "cases": ["a", "b"],
+        "label": EFFUSION,
+        "judgement": "guideline_ambiguous",
+        "comment": counts,
+        **edits,
+    }
+    assert one.form(" fluid ")["comment"] == counts
+    said = one.form("free fluid")
+    assert said["comment"] == f"{counts}; proposed as fluid"
+    (words,) = said[next(iter(edits))]
+    assert "free fluid" in (words, *(words.values() if value else ()))
+    assert said.keys() == one.form().keys()
+
+
+@pytest.mark.parametrize(("cases", "rare"), [(2, True), (3, False)])
+def test_fewer_than_three_cases_are_rare(cases, rare):
+    """And the data say so."""
+    one = replace(proposal(ProposalKind.TERM, "fluid"), support=tuple("abc"[:cases]))
+    assert terms.MIN_SUPPORT == 3
+    assert (one.rare, one.data["rare"]) == (rare, rare)
+    assert one.data["id"] == f"{EFFUSION}:term:fluid"

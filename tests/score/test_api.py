@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.score.api import check_options, ran_score
 from loop.score.extractor import Extractor
+from loop.score.plot import plot_ranking
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Conventions
+from loop.stats.intervals import Estimate
 
 REFERENCES = {
     "a": "Small left pleural effusion. No pneumothorax.",
@@ -376,3 +379,127 @@ def test_without_matplotlib_the_scores_are_there_and_the_figure_says_what_to_do(
     assert result.score == 1.0
     with pytest.raises(LoopError, match=r"not installed. Add it with .*\[plot\]"):
         result.plot()
+
+
+def test_tables_hold_what_the_records_hold(extractor):
+    """Every column, in its order, of a system that lacks a case and adds one."""
+    some = {"a": REFERENCES["a"], "b": "", "c": REFERENCES["c"], "x": "Edema."}
+    result = ran_score(REFERENCES, {"s": some}, extractor=extractor, resamples=50)
+    (one,) = result.ranking.systems
+    assert result.table.loc["s"].to_dict() == {
+        "rank": 1,
+        "ran_score": one.ran_score.value,
+        "low": one.ran_score.low,
+        "high": one.ran_score.high,
+        "best": 1.0,
+        "effective_labels": 4,
+        "micro_f1": one.micro_f1.value,
+        "micro_f1_low": one.micro_f1.low,
+        "micro_f1_high": one.micro_f1.high,
+        "micro_precision": 1.0,
+        "micro_recall": 0.5,
+        "micro_accuracy": pytest.approx(61 / 63),
+        "macro_precision": 0.5,
+        "macro_recall": 0.5,
+        "macro_accuracy": pytest.approx(61 / 63),
+        "perfect": 1.0,
+        "n": 3,
+        "missing": 1,
+        "extra": 1,
+        "empty": 1,
+        "signature": one.signature,
+    }
+    place = LABELS.index("cardiomegaly")
+    assert result.labels.iloc[place].to_dict() == {
+        "system": "s",
+        "label": "cardiomegaly",
+        "f1": 0.0,
+        "precision": pytest.approx(np.nan, nan_ok=True),
+        "recall": 0.0,
+        "specificity": 1.0,
+        "accuracy": pytest.approx(2 / 3),
+        "tp": 0,
+        "fp": 0,
+        "fn": 1,
+        "tn": 2,
+        "uncertain": 0,
+        "unanswered": 0,
+    }
+    assert result.notes == (
+        "s: 1 case without a candidate, not scored: d.",
+        "s: 1 case without a reference, not scored: x.",
+        "s: 1 case without a word, scored as saying nothing: b.",
+    )
+    uncovered = replace(result, ranking=replace(result.ranking, coverage=()))
+    gaps = uncovered.table.loc["s", ["missing", "extra", "empty"]]
+    assert gaps.tolist() == [0, 0, 0]
+
+
+def test_what_is_printed_is_the_ranking_with_its_limits(result):
+    """Number, name, score, interval if there is one, cases; then the conventions."""
+    first, second, third, signature = repr(result).splitlines()[1:5]
+    assert repr(result).startswith("Ran Score of 3 systems\n")
+    half = result.table.loc["half"]
+    assert first == "1. copy: 1.000, 4 cases"
+    assert second == (
+        f"2. half: {half['ran_score']:.3f} ({half['low']:.3f} to {half['high']:.3f}), "
+        "4 cases"
+    )
+    assert third.startswith("3. normal: ")
+    assert signature == result.signature
+    shown = result._repr_html_()
+    assert shown.count("<tr") == 4
+    assert f"<p><code>{result.signature}</code></p>" in shown
+
+
+def test_references_without_a_word_are_noted(extractor):
+    """They are in no score."""
+    texts = {**REFERENCES, "e": " . "}
+    result = ran_score(texts, {"s": texts}, extractor=extractor, resamples=50)
+    assert result.notes == ("1 reference without a word: e.",)
+
+
+def test_differences_are_numbers_in_columns(result):
+    """The same as the records, the interval apart."""
+    (first, *_) = result.ranking.differences
+    assert result.differences.iloc[0].to_dict() == {
+        "better": first.better,
+        "worse": first.worse,
+        "difference": first.difference.value,
+        "low": first.difference.low,
+        "high": first.difference.high,
+        "p": first.p,
+        "p_holm": first.p_holm,
+        "exact": True,
+    }
+
+
+def test_the_figure_draws_scores_limits_and_who_has_none(result):
+    """Points at their scores, lines where there is an interval, rows from the top."""
+    ranking = result.ranking
+    first, second, third = ranking.systems
+    none = replace(third, ran_score=Estimate(None, None, None, "none"))
+    known = replace(second, system="n" * 41, ran_score=Estimate(0.5, 0.25, 0.75, ""))
+    shown = replace(ranking, systems=(replace(first, system="n" * 40), known, none))
+    axes = plot_ranking(shown).axes[0]
+    lines = [(list(one.get_xdata()), list(one.get_ydata())) for one in axes.lines]
+    assert lines == [([1.0], [0]), ([0.25, 0.75], [1, 1]), ([0.5], [1])]
+    said = [one.get_text() for one in axes.texts]
+    assert said == ["1.000", "0.500", "undefined: no label counts"]
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert names == [f"1. {'n' * 40}", f"2. {'n' * 37}...", "3. normal"]
+    assert axes.get_ylim() == (2.5, -0.6)
+    assert axes.get_xlabel() == (
+        "Ran Score (macro-F1), with 95% interval\n(200 resamples of cases)"
+    )
+    patients = plot_ranking(replace(ranking, n_patients=3, resamples=2_000))
+    assert "(2,000 resamples of patients)" in patients.axes[0].get_xlabel()
+
+
+def test_a_taxonomy_of_a_workspace_names_its_labels(workspace):
+    """Labels in memory are read by the words of the workspace that was named."""
+    truth = table_of({"edema"}, set())
+    (workspace.labels / "taxonomy.yaml").write_text("not: a taxonomy")
+    with pytest.raises(DataError):
+        ran_score(truth, truth, workspace=workspace, resamples=10)
+    assert ran_score(truth, truth, resamples=10).score == 1.0

@@ -1,6 +1,7 @@
 """Texts and labels of both sides become codes under stated conventions."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from loop.core.records import Value, ValueCode
 from loop.labels.taxonomy import NO_FINDING, NoFindingPolicy, read_taxonomy
 from loop.score.counting import GRADED_CODES
 from loop.score.extractor import Extractor
-from loop.score.grading import derive_no_finding, grade
+from loop.score.grading import derive_no_finding, find_no_finding, grade, ungraded
 from loop.score.records import Joined, NoFinding, PairSide
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
@@ -200,3 +201,62 @@ def test_tables_that_were_given_are_not_written_to():
     codes = np.zeros((1, len(IDS)), dtype=np.int8)
     codes.setflags(write=False)
     grade(join(codes, codes), TAXONOMY, None)
+
+
+def test_what_is_not_read_is_missing_throughout():
+    """Names, cases and patients stay; nothing was asked."""
+    joined = replace(join(["a", "b"], ["x", "y"], ["z", None]), patients=("p", "q"))
+    found = ungraded(joined, TAXONOMY)
+    assert (found.case_ids, found.systems) == (("c0", "c1"), ("s1", "s2"))
+    assert (found.labels, found.patients) == (IDS, ("p", "q"))
+    assert found.reference.shape == (2, 21)
+    assert found.candidates.shape == (2, 2, 21)
+    for codes in (found.reference, found.candidates):
+        assert codes.dtype == np.int8
+        assert (codes == ValueCode.MISSING).all()
+    assert (found.outcomes, found.problems) == (None, ())
+
+
+def test_a_value_that_was_read_goes_before_a_derived_one():
+    """Missing is what was not asked; any other answer stays, under every policy."""
+    rows = np.zeros((5, len(IDS)), dtype=np.int8)
+    rows[:, PLACE] = GRADED_CODES
+    rows[0, 0] = ValueCode.PRESENT
+    for policy in NoFinding:
+        found = find_no_finding(rows, TAXONOMY, policy)
+        expected = [1, 0, -1, int(ValueCode.UNANSWERED)]
+        last = ValueCode.MISSING if policy is NoFinding.READ else ValueCode.PRESENT
+        assert found[:, PLACE].tolist() == [*expected, int(last)]
+        assert (np.delete(found, PLACE, axis=1) == np.delete(rows, PLACE, axis=1)).all()
+
+
+def test_without_no_finding_among_the_labels_nothing_is_derived():
+    """A taxonomy of one's own; what comes back is another table all the same."""
+    bare = replace(
+        TAXONOMY, labels=tuple(one for one in TAXONOMY.labels if one.id != NO_FINDING)
+    )
+    rows = np.zeros((2, len(bare.ids)), dtype=np.int8)
+    for derive in (derive_no_finding, find_no_finding):
+        found = derive(rows, bare, NoFinding.RAN)
+        assert found is not rows and (found == rows).all()
+    kept = derive_no_finding(rows, TAXONOMY, NoFinding.READ)
+    assert kept is not rows and (kept == rows).all()
+
+
+def test_every_kind_of_answer_is_counted(extractor):
+    """Distinct texts by what became of them, and who read them."""
+    german = "Kein Erguss und kein Infiltrat, das Herz ist nicht groß."
+    texts = ["Pleural plaques.", "Pleural plaques.", german, ""]
+    graded = grade(join(texts, texts), TAXONOMY, extractor)
+    assert set(graded.outcomes) == {
+        "answered",
+        "unparsed",
+        "engine_failed",
+        "asked",
+        "cached",
+    }
+    assert graded.outcomes["answered"] + graded.outcomes["engine_failed"] == 2
+    assert graded.extractor == extractor.facts
+    assert graded.no_finding is NoFinding.RAN
+    chexpert = grade(join(texts, texts), TAXONOMY, extractor, NoFinding.CHEXPERT)
+    assert chexpert.no_finding is NoFinding.CHEXPERT

@@ -16,7 +16,8 @@ from loop.core.records import ValueCode
 from loop.score.counting import GRADED_CODES
 from loop.score.ran import average, score
 from loop.score.records import Conventions, ExtractorFacts, NoFinding, Uncertain
-from loop.stats.confusion import average_f1, count_confusions
+from loop.stats.confusion import Confusion, average_f1, count_confusions
+from loop.stats.resampling import NO_WIDTH
 from tests.score.graded_tables import BINARY, VALUES, coverage, graded, systems, tables
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ran_score_tables.json"
@@ -559,3 +560,143 @@ def test_two_systems_without_a_common_cell_have_no_difference():
     assert one.difference[:3] == (None, None, None)
     assert (one.p, one.p_holm) == (None, None)
     assert one.difference.note
+
+
+def test_every_number_of_two_systems_by_hand():
+    """Four cases, three labels: one never occurs, one is hedged, one is unanswered."""
+    truth = [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, -1, 0]]
+    first = [[1, 0, 0], [0, 1, 0], [1, ValueCode.UNANSWERED, 0], [0, 1, 0]]
+    copy = [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
+    result = score(graded(truth, [first, copy]), Conventions(), **QUICK)
+    best, other = result.systems
+    assert (best.system, other.system) == ("B", "A")
+    assert [one.counts for one in other.labels] == [
+        (1, 1, 1, 1),
+        (1, 0, 0, 1),
+        (0, 0, 0, 4),
+    ]
+    assert [one.counts for one in best.labels] == [
+        (2, 0, 0, 2),
+        (2, 0, 0, 1),
+        (0, 0, 0, 4),
+    ]
+    assert [(one.uncertain, one.unanswered) for one in other.labels] == [
+        (0, 0),
+        (1, 1),
+        (0, 0),
+    ]
+    assert [one.f1 for one in other.labels] == [0.5, 1.0, None]
+    assert [one.label for one in other.labels] == ["label_0", "label_1", "label_2"]
+    assert other.ran_score.value == 0.75
+    assert other.micro_f1.value == pytest.approx(4 / 6)
+    assert (other.micro_precision, other.micro_recall) == (2 / 3, 2 / 3)
+    assert other.micro_accuracy == 8 / 10
+    assert (other.macro_precision, other.macro_recall) == (0.75, 0.75)
+    assert other.macro_accuracy == pytest.approx((0.5 + 1 + 1) / 3)
+    assert (other.n, other.effective_labels, other.perfect) == (4, 2, 1.0)
+    assert (best.rank, other.rank) == (1, 2)
+    assert best.best + other.best == pytest.approx(1)
+    assert other.signature == "ran|given|unc:wrong|zd:skip|L:2/3|n:4"
+    # On the cells that both decide: the second label without the third case.
+    (pair,) = result.differences
+    assert (pair.better, pair.worse) == ("B", "A")
+    assert pair.difference.value == pytest.approx(1 - (0.5 + 1) / 2)
+    assert (result.n_cases, result.labels) == (4, ("label_0", "label_1", "label_2"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "precision", "recall"),
+    [("skip", 0.25, 0.5), ("zero", 1 / 6, 1 / 3), ("one", 1 / 2, 2 / 3)],
+)
+def test_averages_count_an_empty_label_as_the_policy_says(policy, precision, recall):
+    """One label half right, one never predicted or always missed, one empty."""
+    counts = np.array([[1, 1, 0, 2], [0, 0, 2, 2], [0, 0, 0, 4]])
+    found = average(counts, zero_division=policy)
+    assert found.macro_precision == pytest.approx(precision)
+    assert found.macro_recall == pytest.approx(recall)
+    assert found.micro_precision == 0.5
+    assert found.micro_recall == pytest.approx(1 / 3)
+    assert found.micro_accuracy == 9 / 12
+    assert found.macro_accuracy == pytest.approx((3 / 4 + 2 / 4 + 1) / 3)
+
+
+def test_a_label_without_a_decided_pair_has_no_accuracy():
+    """It is in no mean of accuracies, whatever counts in that of precision."""
+    counts = np.array([[1, 1, 1, 1], [0, 0, 0, 0]])
+    for policy in EMPTY:
+        assert average(counts, zero_division=policy).macro_accuracy == 0.5
+    nothing = average(counts[1:], zero_division="one")
+    assert nothing == (None, None, None, 1.0, 1.0, None)
+
+
+def test_only_invented_findings_have_a_precision_and_no_recall():
+    """What nobody has cannot be found; what is said of it is wrong."""
+    found = average(np.array([[0, 2, 0, 3]]))
+    assert found == (0.0, None, 0.6, 0.0, 0.0, 0.6)
+    missed = average(np.array([[0, 0, 2, 3]]))
+    assert missed == (None, 0.0, 0.6, 0.0, 0.0, 0.6)
+
+
+def test_corrected_scores_stand_beside_their_own_systems():
+    """Whatever their ranks; scored alone each has the same."""
+    table = systems(3)
+    turned = replace(
+        table, candidates=table.candidates[::-1], systems=table.systems[::-1]
+    )
+    errors = {"label_0": Confusion(90, 10, 10, 90)}
+    result = score(turned, Conventions(), errors=errors, **QUICK)
+    assert result.assumptions
+    for one in result.systems:
+        place = turned.systems.index(one.system)
+        alone = replace(
+            turned,
+            systems=(one.system,),
+            candidates=turned.candidates[place : place + 1],
+        )
+        (other,) = score(alone, Conventions(), errors=errors, **QUICK).systems
+        assert one.corrected == other.corrected
+        assert (one.corrected.value == one.ran_score.value) == (one.rank == 1)
+
+
+def test_an_interval_without_width_is_none_and_says_why():
+    """A copy of its references never errs, whichever cases are drawn."""
+    truth = np.zeros((40, 2), dtype=np.int8)
+    truth[:20, 0] = truth[20:, 1] = 1
+    (copy,) = score(graded(truth, truth), Conventions(), **QUICK).systems
+    assert copy.ran_score == (1.0, None, None, NO_WIDTH)
+    truth[:, 1] = 0
+    truth[:9, 1] = 1
+    (rare,) = score(graded(truth, truth), Conventions(), **QUICK).systems
+    assert rare.ran_score[:3] == (1.0, None, None)
+    assert rare.ran_score.note.endswith(f"too low; {NO_WIDTH}")
+    told = truth.copy()
+    told[:5, 0] = 0
+    (plain,) = score(graded(truth[:, :1], told[:, :1]), Conventions(), **QUICK).systems
+    assert plain.ran_score.note == "" and plain.ran_score.low < plain.ran_score.high
+
+
+@pytest.mark.parametrize(
+    ("side", "shape"), [("reference", (3, 1)), ("candidates", (1, 2, 2))]
+)
+def test_codes_of_one_side_of_another_shape_are_refused(side, shape):
+    """Either of the two, with what was needed and what was given."""
+    table = graded([[1, 0]] * 3, [[1, 0]] * 3)
+    wrong = replace(table, **{side: np.zeros(shape, dtype=np.int8)})
+    with pytest.raises(ValueError, match=r"need codes of shapes \(3, 2\) and \(1, 3,"):
+        score(wrong, Conventions())
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ((0, 3, 2), "0 systems, 3 cases, 2 labels"),
+        ((1, 0, 2), "1 systems, 0 cases, 2 labels"),
+        ((1, 3, 0), "1 systems, 3 cases, 0 labels"),
+    ],
+)
+def test_whatever_is_lacking_is_told(shape, told):
+    """Systems, cases or labels."""
+    candidates = np.zeros(shape, dtype=np.int8)
+    table = graded(np.zeros(shape[1:], dtype=np.int8), candidates)
+    with pytest.raises(DataError, match=f"nothing to score: {told}"):
+        score(table, Conventions())

@@ -296,3 +296,58 @@ def test_a_metric_refuses_at_once_what_it_cannot_compute(extractor):
         RanScoreMetric(extractor, uncertain="maybe")
     with pytest.raises(ValueError, match="predictions: expected a list, got str"):
         RanScoreMetric(extractor).compute(predictions="abc", references=["a"])
+
+
+def test_without_any_column_that_is_said(extractor):
+    """Both usual names, or the one that was named."""
+    with pytest.raises(ValueError, match=r"'references' or 'reference' \(passed: none"):
+        RanScoreReward(extractor)([REFERENCE])
+    named = RanScoreReward(extractor, column="findings")
+    with pytest.raises(ValueError, match=r"'findings' \(passed: 'a', 'prompts'\)"):
+        named([REFERENCE], prompts=["-"], a=[1])
+
+
+def test_devices_decide_no_finding_by_the_policy(extractor):
+    """A tube alone: normal but for it under chexpert, and not normal under ran."""
+    tube = "Endotracheal tube in place."
+    pair = ["Normal chest."], [tube]
+    assert RanScoreReward(extractor)(*pair) == [0.0]
+    lenient = RanScoreReward(extractor, no_finding="chexpert")
+    assert lenient(*pair) == [pytest.approx(2 / 3)]
+
+
+def test_a_metric_of_nothing_decided_has_no_number(extractor):
+    """None, and no case; the signature says so."""
+    german = "Kein Erguss und kein Infiltrat, das Herz ist nicht groß."
+    metric = RanScoreMetric(extractor, resamples=20)
+    found = metric.compute(predictions=[german], references=[REFERENCE])
+    assert [found[name] for name in ("ran_score", "ran_score_low", "micro_f1")] == [
+        None
+    ] * 3
+    assert (found["n"], found["effective_labels"]) == (0, 0)
+    assert found["signature"].endswith("|L:0/21|n:0")
+
+
+def test_a_metric_with_an_open_extractor_has_its_engine_already(extractor):
+    """Another one beside it would be left aside in silence."""
+    for option in ({"engine": "rules"}, {"workspace": None}):
+        with pytest.raises(ValueError, match="was chosen when the extractor"):
+            RanScoreMetric(extractor, **option)
+
+
+def test_parts_of_a_message_are_joined_and_others_left_out(extractor):
+    """Texts in their order; a message without content says nothing."""
+    parts = [
+        {"type": "text", "text": "Left pleural effusion."},
+        {"type": "image", "text": "Pneumothorax."},
+        {"type": "text", "text": "Cardiomegaly."},
+    ]
+    answers = [
+        [{"role": "assistant", "content": parts}],
+        ({"role": "assistant", "content": REFERENCE},),
+        [{"role": "assistant", "content": ""}],
+    ]
+    found = RanScoreReward(extractor)(answers, [REFERENCE] * 3)
+    assert found == [1.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match=r"completion 1: .*got list\. Give each"):
+        RanScoreReward(extractor)([REFERENCE, [{}, "x"]], [REFERENCE] * 2)

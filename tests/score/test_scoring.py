@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from loop.core.errors import DataError
 from loop.core.paths import bundled
@@ -13,6 +14,7 @@ from loop.run.execute import Problem
 from loop.score.documents.score_files import render_score_html, render_score_markdown
 from loop.score.documents.sentences import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
+from loop.score.metrics.base import Direction
 from loop.score.metrics.score_sheet import ScoreSheet
 from loop.score.records import (
     Conventions,
@@ -29,7 +31,11 @@ from loop.score.scoring import (
     describe_experts,
     describe_sources,
     find_twins,
+    key,
+    metric_rows,
+    worst_cases,
 )
+from loop.stats.confusion import Confusion
 from tests.score.documents.score_scenes import (
     FACTS,
     document_of,
@@ -340,3 +346,202 @@ def test_a_least_p_of_exactly_the_level_is_not_below_it(permutations, told):
     one = score.differences[0]._replace(exact=False, p=0.5)
     score = replace(score, differences=(one,), permutations=permutations)
     assert bool(floor_sentence(score, alpha=1 / 16)) == told
+
+
+def test_the_worst_cases_of_a_system_are_five_of_its_own():
+    """The most errors first, then the lower F1, an undefined one last; then by id."""
+    score = ran_score(("a", "b"))
+    one = score.cases[0]
+    given = (
+        ("a", "z", 2, 0.5),
+        ("a", "y", 2, 0.1),
+        ("a", "x", 2, None),
+        ("a", "w", 3, 0.9),
+        ("a", "v", 0, 0.0),
+        ("a", "u", 1, 0.0),
+        ("a", "t", 1, 0.0),
+        ("b", "s", 9, 0.0),
+    )
+    cases = tuple(
+        one._replace(system=system, case_id=case, errors=errors, f1=f1)
+        for system, case, errors, f1 in given
+    )
+    score = replace(score, cases=cases)
+    mine, other = (worst_cases(score, system) for system in score.systems)
+    assert [case.case_id for case in mine] == ["w", "x", "y", "z", "t"]
+    assert [case.case_id for case in other] == ["s"]
+
+
+def test_the_letter_of_a_system_turns_after_z():
+    """And again, so that no two systems have one."""
+    assert [key(number) for number in (1, 25, 26, 51, 52)] == [
+        "B",
+        "Z",
+        "A2",
+        "Z2",
+        "A3",
+    ]
+    assert len({key(number) for number in range(100)}) == 100
+
+
+def test_a_metric_has_a_place_for_every_system_best_first():
+    """None where it did not run for one; each result stands under its own system."""
+    document = document_of("a", "b")
+    sheet = sheet_of(("b", "a"))
+    document = replace(document, sheet=replace(sheet, results=sheet.results[1:]))
+    rows = [
+        (metric.name, [one and one.system for one in results])
+        for metric, results in metric_rows(document)
+    ]
+    assert rows == [("ran_score", ["a", None]), ("ran_errors", ["a", "b"])]
+
+
+def test_what_is_asked_for_reaches_every_number():
+    """Resamples, exchanges, seed and level, in the ranking and in each metric."""
+    truth = labels(1)
+    read = read_of(truth, {"x": labels(2), "y": labels(3)}, remarks=("Said.",))
+    counting = replace(QUICK, seed=3, confidence=0.8, metrics=("clinical_f1",))
+    document = build_document(read, TAXONOMY, counting)
+    score = document.score
+    assert (score.resamples, score.permutations) == (50, 50)
+    assert (score.seed, score.confidence) == (3, 0.8)
+    assert document.remarks == ("Said.",)
+    assert document.names == {one.id: one.name for one in TAXONOMY.labels}
+    found = {one.metric.name for one in document.sheet.results}
+    assert found == {"ran_score", "ran_errors", "clinical_f1"}
+    for changed in ({"seed": 4}, {"confidence": 0.9}, {"resamples": 60}):
+        again = build_document(read, TAXONOMY, replace(counting, **changed))
+        for one, other in zip(document.sheet.results, again.sheet.results, strict=True):
+            assert one.estimate.value == other.estimate.value
+            assert one.estimate[1:3] != other.estimate[1:3]
+    assert document.panel is None and document.experts is None
+
+
+def test_metrics_correlate_where_two_are_different():
+    """A twin is told as one; a metric alone correlates with nothing."""
+    truth = labels(1)
+    read = read_of(truth, {"x": labels(2)})
+    counting = replace(QUICK, metrics=("clinical_f1", "clinical_f1_macro"))
+    document = build_document(read, TAXONOMY, counting)
+    assert document.twins == {"clinical_f1_macro": "clinical_f1"}
+    names = ("ran_score", "ran_errors", "clinical_f1")
+    found = document.correlations
+    assert found.metrics == names
+    columns = [document.sheet.column(name) for name in names]
+    for row, column in ((0, 1), (0, 2), (1, 2)):
+        expected = kendalltau(columns[row].round(12), columns[column].round(12))
+        assert found.tau_b[row, column] == pytest.approx(expected.statistic)
+        assert found.n[row, column] == 40
+    empty = np.zeros_like(truth)
+    empty[:, 0] = 1
+    same = build_document(read_of(empty, {"x": 1 - empty}), TAXONOMY, QUICK)
+    assert same.twins == {} and len(same.correlations.metrics) == 2
+
+
+def test_the_errors_of_the_extractor_correct_the_ranking_alone():
+    """A second extractor has other errors, and none that were measured here."""
+    truth = labels(1)
+    read = read_of(truth, {"x": labels(2), "y": truth})
+    errors = {TAXONOMY.ids[0]: Confusion(90, 10, 10, 90)}
+    document = build_document(
+        replace(read, errors=errors, second=read.graded), TAXONOMY, QUICK
+    )
+    assert all(one.corrected is not None for one in document.score.systems)
+    assert document.score.assumptions
+    assert [row.system for row in document.panel.systems] == ["y", "x"]
+    assert [row.equal for row in document.panel.systems] == [1.0, 1.0]
+    plain = build_document(read, TAXONOMY, QUICK)
+    assert [one.corrected for one in plain.score.systems] == [None, None]
+
+
+def test_experts_who_rate_some_systems_only_leave_the_others_without_points():
+    """Each mean is over its own rated candidates, and says over how many."""
+    sheet = sheet_of(("a", "b", "c"))
+    ratings = Ratings(
+        ids=("c1", "c1", "c2"),
+        systems=("a", "c", "c"),
+        raters=("r", "s"),
+        scores=np.array([[1.0, 2.0], [4.0, np.nan], [3.0, 2.0]]),
+        scale=(1.0, 5.0),
+    )
+    found = describe_experts(sheet, ratings)
+    assert found.points == (("a", 1.5, 1), ("b", None, 0), ("c", 3.25, 2))
+    assert (found.rated, found.unrated, found.unscored) == (3, 6, 0)
+    assert (found.raters, found.scale) == (("r", "s"), (1.0, 5.0))
+
+
+def test_ratings_without_a_system_are_of_nobody_where_there_are_two():
+    """Which of them was rated cannot be known."""
+    ratings = Ratings(
+        ids=("c1",),
+        systems=("",),
+        raters=("r",),
+        scores=np.array([[1.0]]),
+        scale=(1.0, 5.0),
+    )
+    with pytest.raises(DataError, match="no rated candidate is among those"):
+        describe_experts(sheet_of(("a", "b")), ratings)
+
+
+def test_a_metric_that_only_describes_is_not_held_against_experts():
+    """Neither more nor less of it is better; of one that grades all values count."""
+    sheet = sheet_of(("a",))
+    length = metric("length", "Length", Direction.NEITHER)
+    results = (sheet.results[0]._replace(metric=length), sheet.results[1])
+    ratings = Ratings(
+        ids=("c1", "c2"),
+        systems=("a", "a"),
+        raters=("r",),
+        scores=np.array([[1.0], [5.0]]),
+        scale=(1.0, 5.0),
+    )
+    found = describe_experts(replace(sheet, results=results), ratings)
+    (one,) = found.metrics
+    assert (one.name, one.title, one.negated) == ("ran_errors", "Label errors", True)
+    assert (one.found.n, one.found.n_units, one.found.tau_b.value) == (2, 2, -1.0)
+
+
+def test_metrics_that_agree_alike_are_in_the_order_of_their_names():
+    """One without a number comes last."""
+    sheet = sheet_of(("a",))
+    first = sheet.results[0]
+    results = tuple(
+        first._replace(metric=metric(name, name), per_case=np.array(values))
+        for name, values in (
+            ("aaa", [0.5, 0.5, 0.5]),
+            ("zz", [0.1, 0.2, 0.3]),
+            ("bb", [1.0, 2.0, 3.0]),
+        )
+    )
+    ratings = Ratings(
+        ids=("c1", "c2", "c3"),
+        systems=("a",) * 3,
+        raters=("r",),
+        scores=np.array([[1.0], [2.0], [5.0]]),
+        scale=(1.0, 5.0),
+    )
+    found = describe_experts(replace(sheet, results=results), ratings)
+    assert [one.name for one in found.metrics] == ["bb", "zz", "aaa"]
+    assert found.metrics[-1].found.tau_b.value is None
+
+
+def test_twins_are_named_after_the_first_of_them():
+    """Three of a kind, over all systems; undefined at the same places counts too."""
+    sheet = sheet_of(("a", "b"))
+    first, second = sheet.results[:2]
+    twin, third = (
+        (
+            first._replace(metric=metric(name, name)),
+            second._replace(metric=metric(name, name)),
+        )
+        for name in ("twin", "third")
+    )
+    odd = (
+        first._replace(metric=metric("odd", "odd")),
+        second._replace(
+            metric=metric("odd", "odd"), per_case=np.array([0.25, 0.5, 0.75])
+        ),
+    )
+    results = (first, second, *twin, *odd, *third)
+    found = find_twins(replace(sheet, results=results))
+    assert found == {"twin": "ran_score", "third": "ran_score"}

@@ -27,6 +27,7 @@ Key = tuple[str, str]
 _KEYS: Final = ("id", "system")
 
 _DESCRIBES: Final = "describes and does not grade; taken as higher is better"
+_DESCRIBES_LOWER: Final = "describes and does not grade; lower by --lower"
 
 
 class ScoredMetric(NamedTuple):
@@ -300,7 +301,7 @@ def drop_descriptions(
     kept = [
         place
         for place, metric in enumerate(table.metrics)
-        if metric.note != _DESCRIBES or metric.name in named
+        if metric.note not in (_DESCRIBES, _DESCRIBES_LOWER) or metric.name in named
     ]
     if not kept or len(kept) == len(table.metrics):
         return table, ""
@@ -323,11 +324,13 @@ def known_metric(
     """Return a metric of the registry as the comparison with raters needs it."""
     neither = metric.direction is Direction.NEITHER
     less = metric.direction is Direction.LOWER
+    turned = neither and metric.name in lower
+    described = _DESCRIBES_LOWER if turned else _DESCRIBES
     return ScoredMetric(
         metric.name,
         metric.title,
-        lower=less or (neither and metric.name in lower),
-        note=_DESCRIBES if neither else "",
+        lower=less or turned,
+        note=described if neither else "",
         signature=signature,
     )
 

@@ -1,8 +1,10 @@
 """Figures of a score are XML that describes itself, on the page and as files."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from loop.documents.charts import (
@@ -16,17 +18,27 @@ from loop.documents.charts import (
 )
 from loop.documents.svg import as_file, fit_axis
 from loop.score.documents.figures import (
+    correlation_grid,
     differences_figure,
     f1_grid,
     figure_files,
     invented_grid,
     left_out_grid,
+    metrics_grid,
     missed_grid,
     ranking_figure,
 )
+from loop.score.metrics.score_sheet import MetricCorrelations
+from loop.score.records import LabelScore
+from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate
 from tests.documents.figures_scenes import SVG, parsed, words
-from tests.score.documents.score_scenes import document_of
+from tests.score.documents.score_scenes import (
+    LABELS,
+    NAMES,
+    document_of,
+    ran_score,
+)
 
 NASTY = '"><script>alert(1)</script>&\x1b[31m\u202e\x00'
 
@@ -138,3 +150,196 @@ def test_only_a_figure_becomes_a_file():
     """Anything else is refused by name, not written half."""
     with pytest.raises(ValueError, match="not a figure"):
         as_file("<p>text</p>")
+
+
+@pytest.fixture
+def small():
+    """Return two labels of two systems; nobody has the second label."""
+    score = ran_score(("a", "b"))
+    counts = (
+        (Confusion(8, 1, 2, 9), Confusion(5, 4, 5, 6)),
+        (Confusion(0, 0, 0, 20), Confusion(0, 0, 0, 0)),
+    )
+    left = ((0, 0), (3, 2)), ((0, 0), (0, 20))
+    systems = tuple(
+        replace(
+            one,
+            labels=tuple(
+                LabelScore(label, counts[row][column], *left[row][column], f1)
+                for row, label in enumerate(LABELS[:2])
+                for f1 in [counts[row][column].f1]
+            ),
+        )
+        for column, one in enumerate(score.systems)
+    )
+    return document_of(
+        "a", "b", score=replace(score, systems=systems, labels=LABELS[:2])
+    )
+
+
+def test_a_grid_is_its_numbers_their_words_and_their_tints(small):
+    """Every cell as a whole: found, invented, missed; by hand."""
+    names = tuple(NAMES[one] for one in LABELS[:2])
+    first, second = names
+    assert f1_grid(small) == Grid(
+        title="F1 of every label and system",
+        rows=names,
+        columns=("A a", "B b"),
+        cells=(
+            (
+                GridCell(
+                    "0.84",
+                    f"{first}, a: F1 0.842, found 8, invented 1, missed 2, of 20 pairs",
+                    16 / 19,
+                    "8 · 1 · 2",
+                ),
+                GridCell(
+                    "0.53",
+                    f"{first}, b: F1 0.526, found 5, invented 4, missed 5, of 20 pairs",
+                    10 / 19,
+                    "5 · 4 · 5",
+                ),
+            ),
+            (
+                GridCell(
+                    "–", f"{second}, a: F1 not defined, no case has it on either side"
+                ),
+                GridCell("–", f"{second}, b: F1 not defined, no pair is decided"),
+            ),
+        ),
+    )
+    assert missed_grid(small).cells == (
+        (
+            GridCell(
+                "0.200",
+                f"{first}, a: 0.200, 2 of 10 present in the reference",
+                0.4,
+                "2 of 10",
+            ),
+            GridCell(
+                "0.500",
+                f"{first}, b: 0.500, 5 of 10 present in the reference",
+                1.0,
+                "5 of 10",
+            ),
+        ),
+        (
+            GridCell(
+                "–", f"{second}, a: no case present in the reference", None, "0 of 0"
+            ),
+            GridCell(
+                "–", f"{second}, b: no case present in the reference", None, "0 of 0"
+            ),
+        ),
+    )
+    assert invented_grid(small).cells == (
+        (
+            GridCell(
+                "0.100",
+                f"{first}, a: 0.100, 1 of 10 absent in the reference",
+                0.25,
+                "1 of 10",
+            ),
+            GridCell(
+                "0.400",
+                f"{first}, b: 0.400, 4 of 10 absent in the reference",
+                1.0,
+                "4 of 10",
+            ),
+        ),
+        (
+            GridCell(
+                "0.000",
+                f"{second}, a: 0.000, 0 of 20 absent in the reference",
+                0.0,
+                "0 of 20",
+            ),
+            GridCell(
+                "–", f"{second}, b: no case absent in the reference", None, "0 of 0"
+            ),
+        ),
+    )
+    assert left_out_grid(small).cells == (
+        (
+            GridCell("0", f"{first}, a: 0 uncertain, 0 without a value", 0.0),
+            GridCell(
+                "5", f"{first}, b: 3 uncertain, 2 without a value", 5 / 25, "3 · 2"
+            ),
+        ),
+        (
+            GridCell("0", f"{second}, a: 0 uncertain, 0 without a value", 0.0),
+            GridCell(
+                "20", f"{second}, b: 0 uncertain, 20 without a value", 1.0, "0 · 20"
+            ),
+        ),
+    )
+
+
+def test_tiny_rates_stay_pale(small):
+    """One of a hundred is a fifth of the least that takes the full tint."""
+    labels = tuple(
+        one._replace(counts=Confusion(99, 0, 1, 1), uncertain=0, unanswered=0)
+        for one in small.score.systems[0].labels
+    )
+    systems = tuple(replace(one, labels=labels) for one in small.score.systems)
+    pale = replace(small, score=replace(small.score, systems=systems))
+    tints = {cell.tint for row in missed_grid(pale).cells for cell in row}
+    assert sorted(tints) == [pytest.approx(0.2)]
+    assert left_out_grid(pale) is None
+    one = labels[1]._replace(unanswered=1)
+    lacking = replace(systems[0], labels=(labels[0], one))
+    kept = replace(pale, score=replace(pale.score, systems=(lacking, systems[1])))
+    assert left_out_grid(kept).cells[1][0].shown == "1"
+
+
+def test_metrics_are_numbered_in_the_table_of_their_correlations():
+    """Nothing stands on the diagonal, and what has no order has a dash."""
+    found = MetricCorrelations(
+        ("x", "y"),
+        np.array([[1.0, -0.25], [np.nan, 1.0]]),
+        np.array([[7, 5], [4, 7]]),
+    )
+    grid = correlation_grid(found)
+    assert (grid.rows, grid.columns) == (("1 x", "2 y"), ("1", "2"))
+    assert grid.cells == (
+        (
+            GridCell("", "x"),
+            GridCell(
+                "\N{MINUS SIGN}0.25",
+                "x and y: tau-b \N{MINUS SIGN}0.250, 5 candidates",
+                -0.25,
+            ),
+        ),
+        (
+            GridCell("–", "y and x: not estimable, 4 candidates"),
+            GridCell("", "y"),
+        ),
+    )
+    assert metrics_grid(document_of("a", correlations=None)) is None
+    assert metrics_grid(document_of("a", correlations=found)) == grid
+
+
+def test_rows_of_a_ranking_and_of_differences_are_told_in_words(small):
+    """Rank, letter and name; the share of resamples in which it is the best."""
+    about = parsed(ranking_figure(small)).find(f"{SVG}desc").text
+    assert about == (
+        "1. A a: 0.800 [0.760, 0.840], 90 %. 2. B b: 0.690 [0.650, 0.730], 50 %"
+    )
+    about = parsed(differences_figure(small)).find(f"{SVG}desc").text
+    assert about == "A over B: a, b: +0.110 [+0.020, +0.200], 0.030"
+    (pair,) = small.score.differences
+    untold = replace(small.score, differences=(pair._replace(p_holm=None),))
+    drawn = differences_figure(replace(small, score=untold))
+    assert parsed(drawn).find(f"{SVG}desc").text.endswith("+0.200], –")
+    assert "+0.110 [+0.020, +0.200]" in " ".join(words(parsed(drawn)))
+
+
+def test_a_figure_that_is_not_there_is_no_file():
+    """One system has no differences, one metric no correlations."""
+    files = figure_files(document_of("only", correlations=None))
+    assert set(files) == {
+        "ranking.svg",
+        "f1_by_label.svg",
+        "missed_by_label.svg",
+        "invented_by_label.svg",
+    }

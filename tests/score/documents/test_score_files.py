@@ -1,10 +1,12 @@
 """The page, texts, data and folder of a score: escaped, consistent, all or nothing."""
 
 import csv
+import errno
 import io
 import json
 import os
 import re
+import stat
 import subprocess
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -15,10 +17,13 @@ import pytest
 from loop import __version__
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, WriteError
+from loop.run.execute import Problem
+from loop.score.bias import PanelRow, SensitivityPanel
 from loop.score.documents import score_files as module
 from loop.score.documents.score_files import (
     FORMAT,
     check_folder,
+    document_variables,
     metric_data,
     render_errors_csv,
     render_files,
@@ -27,11 +32,17 @@ from loop.score.documents.score_files import (
     score_data,
     write_folder,
 )
+from loop.score.experts.ratings import RaterAgreement
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import MetricCorrelations
+from loop.score.records import Uncertain
+from loop.score.scoring import Experts, MeanPoints, MetricAgainstExperts
+from loop.stats.correlation import Correlations
+from loop.stats.intervals import Estimate
 from tests.documents.test_in_browser import CHROMIUM, FLAGS, PROBE
 from tests.evaluate.test_evaluation_html import outline
 from tests.score.documents.score_scenes import (
+    FACTS,
     LABELS,
     NAMES,
     document_of,
@@ -398,3 +409,385 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path):
         check_folder(tmp_path / "ref.csv" / "out")
     check_folder(tmp_path / "new" / "deeper" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["ref.csv"]
+
+
+def test_each_error_is_a_row_missed_ones_first():
+    """Two missed and one invented by one system, one invented by the other."""
+    score = ran_score(("a", "b"))
+    one = score.cases[0]
+    cases = (
+        one._replace(case_id="x", missed=LABELS[:2], invented=LABELS[2:3]),
+        one._replace(case_id="y", missed=(), invented=()),
+        one._replace(case_id="x", system="b", missed=(), invented=LABELS[3:4]),
+    )
+    text = render_errors_csv(document_of("a", "b", score=replace(score, cases=cases)))
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["id", "system", "label", "error"],
+        ["x", "a", LABELS[0], "missed"],
+        ["x", "a", LABELS[1], "missed"],
+        ["x", "a", LABELS[2], "invented"],
+        ["x", "b", LABELS[3], "invented"],
+    ]
+
+
+def test_every_number_of_a_system_is_in_the_data():
+    """The whole record of the second of two, but its labels and cases."""
+    data = json.loads(json.dumps(score_data(document_of("a", "b"))))
+    second = data["systems"][1]
+    labels, worst = second.pop("labels"), second.pop("worst_cases")
+    readings = second.pop("ran_score_if_uncertain")
+    assert second == {
+        "system": "b",
+        "rank": 2,
+        "probability_best": 0.5,
+        "cases": 300,
+        "cells": {
+            "decided": 6258,
+            "uncertain": 42,
+            "unanswered": 0,
+            "unpaired": 0,
+            "share": 6258 / 6300,
+        },
+        "ran_score": {
+            "value": pytest.approx(0.69),
+            "low": pytest.approx(0.65),
+            "high": pytest.approx(0.73),
+            "note": "",
+        },
+        "effective_labels": 20,
+        "perfect_copy": 1.0,
+        "micro_f1": {
+            "value": pytest.approx(0.71),
+            "low": pytest.approx(0.68),
+            "high": pytest.approx(0.74),
+            "note": "",
+        },
+        "micro_precision": pytest.approx(0.69),
+        "micro_recall": pytest.approx(0.69),
+        "micro_accuracy": 0.93,
+        "macro_precision": pytest.approx(0.69),
+        "macro_recall": None,
+        "macro_accuracy": 0.93,
+        "corrected": None,
+        "signature": "ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip|nf:ran"
+        "|L:20/21|n:300",
+    }
+    assert readings["pos"] == {
+        "ran_score": pytest.approx(0.69 + 0.03 * [*Uncertain].index("pos")),
+        "cells": 6258,
+    }
+    assert set(readings) == {one.value for one in Uncertain}
+    assert labels[0] == {
+        "label": LABELS[0],
+        "tp": 23,
+        "fp": 5,
+        "fn": 7,
+        "tn": 263,
+        "n": 298,
+        "uncertain": 2,
+        "unanswered": 0,
+        "f1": 46 / 58,
+        "precision": 23 / 28,
+        "recall": 23 / 30,
+        "specificity": 263 / 268,
+        "accuracy": 286 / 298,
+        "false_negative_rate": pytest.approx(7 / 30),
+        "false_positive_rate": pytest.approx(5 / 268),
+    }
+    assert [case["case_id"] for case in worst] == [f"c{n:03}" for n in range(5)]
+    assert data["differences"] == [
+        {
+            "better": "a",
+            "worse": "b",
+            "difference": {
+                "value": 0.11,
+                "low": 0.02,
+                "high": pytest.approx(0.2),
+                "note": "",
+            },
+            "p": 0.0004,
+            "p_holm": 0.03,
+            "exact": False,
+        }
+    ]
+
+
+def test_everything_beside_the_systems_is_in_the_data():
+    """Sampling, conventions, rows, metrics and files, each in its place."""
+    given = replace(ran_score(("a",)), n_patients=41, seed=7, assumptions=("It errs.",))
+    facts = replace(given.extractor, asked='{"engine": "rules"}')
+    corrected = replace(given.systems[0], corrected=Estimate(0.9, None, None, "n"))
+    given = replace(given, extractor=facts, systems=(corrected,))
+    document = document_of(
+        "a",
+        score=given,
+        twins={"t": "ran_score"},
+        problems=(Problem("HTTP 503", 7, ("c1",)),),
+        remarks=("First.",),
+    )
+    notes = document.sources._replace(notes=("Second.",))
+    data = score_data(replace(document, sources=notes))
+    assert data["systems"][0]["corrected"] == {
+        "value": 0.9,
+        "low": None,
+        "high": None,
+        "note": "n",
+    }
+    assert {name: data[name] for name in _BESIDE} == {
+        "cases": 300,
+        "patients": 41,
+        "labels": list(LABELS),
+        "conventions": {
+            "uncertain": "wrong",
+            "zero_division": "skip",
+            "no_finding": "ran",
+            "reading": None,
+        },
+        "extractor": {
+            "ref": "extractor@v7",
+            "digest": "3f2a" * 16,
+            "engine": "rules",
+            "identity": "ab" * 32,
+            "release": "",
+            "asked": {"engine": "rules"},
+            "outcomes": {"answered": 590, "unparsed": 1, "asked": 591},
+        },
+        "sampling": {
+            "resamples": 10_000,
+            "permutations": 10_000,
+            "seed": 7,
+            "confidence": 0.95,
+        },
+        "differences": [],
+        "confusions": [
+            {
+                "system": "a",
+                "missed": LABELS[0],
+                "invented": LABELS[5],
+                "n": 4,
+                "of_missed": 7,
+                "of_invented": 9,
+                "case_ids": ("c000", "c020"),
+            }
+        ],
+        "metrics_not_run": [
+            {"metric": "bertscore", "reason": "no model: name one with --bert."}
+        ],
+        "same_values_as": {"t": "ran_score"},
+        "coverage": [
+            {
+                "system": "a",
+                "rows": 301,
+                "paired": 298,
+                "missing": ["c1", "c2"],
+                "extra": ["x9"],
+                "repeated": [],
+                "empty": ["c3"],
+            }
+        ],
+        "empty_references": ["c7"],
+        "repeated_references": [],
+        "languages": {"en": 290, "zh": 10},
+        "files": [
+            {"name": "ref.csv", "sha256": "3f2a" * 16},
+            {"name": "a.csv", "sha256": "3f2a" * 16},
+        ],
+        "assumptions": ["It errs."],
+        "second_extractor": None,
+        "experts": None,
+        "problems": [{"text": "HTTP 503", "cases": 7, "examples": ("c1",)}],
+        "remarks": ["First.", "Second."],
+    }
+    assert data["metrics"][1] == {
+        "name": "ran_errors",
+        "title": "Label errors",
+        "family": "text",
+        "direction": "lower",
+        "low": 0.0,
+        "high": None,
+        "systems": [
+            {
+                "system": "a",
+                "estimate": {"value": 0.5, "low": 0.4, "high": 0.6, "note": ""},
+                "n": 3,
+                "undefined": 1,
+                "signature": "ran_errors|v1",
+                "notes": [],
+            }
+        ],
+    }
+    plain = score_data(document_of("a", outcomes=None))
+    assert plain["extractor"]["asked"] is plain["extractor"]["outcomes"] is None
+    assert plain["patients"] is None
+
+
+_BESIDE = (
+    *("cases", "patients", "labels", "conventions", "extractor", "sampling"),
+    *("differences", "confusions", "metrics_not_run", "same_values_as", "coverage"),
+    *("empty_references", "repeated_references", "languages", "files", "assumptions"),
+    *("second_extractor", "experts", "problems", "remarks"),
+)
+
+
+def test_a_second_extractor_is_in_the_data_with_whom_it_moves():
+    """Both scores of each system, and what became of their order."""
+    first = Estimate(0.8, 0.7, 0.9)
+    row = PanelRow("a", first, Estimate(None, None, None, "n"), 1, 2, 9, 0.5, 0.1, None)
+    found = SensitivityPanel(
+        first=FACTS,
+        second=replace(FACTS, ref="other@v1", asked="{}"),
+        systems=(row,),
+        tau=0.25,
+        swapped=(("a", "b"),),
+    )
+    data = score_data(document_of("a", "b", panel=found))["second_extractor"]
+    assert data["first"]["asked"] is None
+    assert data["second"]["asked"] == {}
+    assert (data["second"]["ref"], data["tau"]) == ("other@v1", 0.25)
+    assert data["swapped"] == [["a", "b"]]
+    assert data["systems"] == [
+        {
+            "system": "a",
+            "first": {"value": 0.8, "low": 0.7, "high": 0.9, "note": ""},
+            "second": {"value": None, "low": None, "high": None, "note": "n"},
+            "first_rank": 1,
+            "second_rank": 2,
+            "cases": 9,
+            "equal": 0.5,
+            "gap": 0.1,
+            "tau": None,
+        }
+    ]
+
+
+def test_experts_are_in_the_data_with_every_metric():
+    """What they agree on, what they gave, and how metrics follow them."""
+    tau = Estimate(0.5, 0.4, 0.6)
+    none = Estimate(None, None, None, "none")
+    experts = Experts(
+        points=(MeanPoints("a", 4.5, 2), MeanPoints("b", None, 0)),
+        agreement=RaterAgreement(
+            pairs=(),
+            rest=(),
+            ordinal=tau,
+            interval=none,
+            icc=tau._replace(value=0.55),
+            candidates=3,
+            complete=2,
+            missing=1,
+        ),
+        metrics=(
+            MetricAgainstExperts(
+                "ran_errors", "Ran errors", True, Correlations(tau, none, tau, 3, 2)
+            ),
+        ),
+        raters=("r1", "r2"),
+        scale=(1.0, 5.0),
+        rated=3,
+        unrated=4,
+        unscored=5,
+    )
+    estimate = {"value": 0.5, "low": 0.4, "high": 0.6, "note": ""}
+    nothing = {"value": None, "low": None, "high": None, "note": "none"}
+    assert score_data(document_of("a", "b", experts=experts))["experts"] == {
+        "raters": ["r1", "r2"],
+        "scale": [1.0, 5.0],
+        "rated": 3,
+        "unrated": 4,
+        "unscored": 5,
+        "alpha_ordinal": estimate,
+        "alpha_interval": nothing,
+        "icc_2_1": {**estimate, "value": 0.55},
+        "tau_b_of_raters": None,
+        "mean_points": [
+            {"system": "a", "mean": 4.5, "n": 2},
+            {"system": "b", "mean": None, "n": 0},
+        ],
+        "metrics": [
+            {
+                "name": "ran_errors",
+                "negated": True,
+                "n": 3,
+                "tau_b": estimate,
+                "spearman": nothing,
+                "pearson": estimate,
+            }
+        ],
+    }
+
+
+def test_what_stands_on_the_page_is_of_its_system():
+    """Confusions, examples and signatures are not those of a neighbour."""
+    names = ("a", "b")
+    document = document_of(*names)
+    sheet = document.sheet
+    results = tuple(
+        one._replace(notes=("same", one.system), signature=f"s|{one.system}")
+        if one.metric.name == "ran_errors"
+        else one
+        for one in sheet.results
+    )
+    document = replace(document, sheet=replace(sheet, results=results))
+    found = document_variables(document)
+    assert [one.key for one in found["systems"]] == ["A", "B"]
+    for view in found["systems"]:
+        assert {one.system for one in view.confused} == {view.score.system}
+        assert {one.system for one in view.worst} == {view.score.system}
+    first, second = found["metrics"]
+    assert first.signatures == ("ran_score|v1",) and first.notes == ()
+    assert second.signatures == ("s|a", "s|b")
+    assert second.notes == ("same", "a", "b")
+    assert (second.range, second.way) == ("0 to \N{INFINITY}", "lower is better")
+    assert (found["title"], found["outcomes"]) == (
+        "2 systems on 300 cases",
+        "590 answered, 1 unparsed, 591 asked",
+    )
+    assert list(found["perfect"].values()) == [True]
+    told = document_variables(under("zero", 0.99, "a"))
+    assert list(told["perfect"].values()) == [False]
+    assert list(document_variables(under("skip", None, "a"))["perfect"].values()) == [
+        False
+    ]
+    assert document_variables(document_of("a", outcomes=None))["outcomes"] == ""
+
+
+def test_only_a_number_is_tinted():
+    """A cell without one has no style; what is below 0 takes the other colour."""
+    score = ran_score(("a",))
+    page = render_score_html(document_of("a", score=score))
+    assert "color-mix(in srgb, var(--fail) 32%, transparent)" in page
+    assert "color-mix(in srgb, var(--accent) 33%, transparent)" in page
+    assert " 0%, transparent" not in page
+
+
+def test_files_of_another_command_are_strange_here(tmp_path):
+    """Each command names those that it may replace."""
+    (tmp_path / "judge.html").write_text("x")
+    check_folder(tmp_path, ("judge.html",))
+    with pytest.raises(DataError, match=r"'judge\.html', which are not touched"):
+        check_folder(tmp_path)
+    write_folder(tmp_path, {"judge.html": b"y"}, ("judge.html",))
+    assert tree(tmp_path) == {"judge.html": b"y"}
+    (tmp_path / "b.txt").write_text("x")
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(DataError, match=r"for example 'a\.txt'"):
+        check_folder(tmp_path, ("judge.html",))
+
+
+def test_a_full_place_is_told_for_a_folder_that_is_there_too(tmp_path, monkeypatch):
+    """An earlier score lies there, and nothing can be written beside it any more."""
+    (tmp_path / "out").mkdir()
+
+    def full(**where):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.tempfile, "mkdtemp", full)
+    for name in ("out", "new"):
+        with pytest.raises(WriteError, match=f"cannot write .*{name}: No space left"):
+            check_folder(tmp_path / name)
+
+
+def test_others_may_read_the_documents(made, tmp_path):
+    """A folder that only its owner can open is of no use on a shared disk."""
+    write_folder(tmp_path / "out", {"score.md": b"x"})
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o755

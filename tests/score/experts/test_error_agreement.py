@@ -17,6 +17,7 @@ from loop.score.experts.error_agreement import (
 from loop.score.experts.error_tables import ErrorTable, read_error_counts
 from loop.score.experts.radpref import read_radpref
 from loop.score.metrics.embedded_judge import count_errors
+from loop.stats.correlation import correlate
 
 NA = np.nan
 CATEGORIES = ("false_finding", "omission", "location")
@@ -298,3 +299,89 @@ def test_errors_of_wording_that_a_judge_counts_are_of_all_candidates():
     assert found.wording == (2, 1, 3)
     said = " ".join(errors_said(found))
     assert "count 2 in 1 candidate; the judge counts 3 in all candidates." in said
+
+
+def test_true_errors_beyond_the_bins_are_counted_and_halves_go_up():
+    """None, a half, twelve and a half, thirteen: two raters, and their median."""
+    pairs = [(0, 0), (0, 1), (1, 1), (12, 12), (12, 13), (13, 13)]
+    rows = [[[one, 0, 0], [other, 0, 0]] for one, other in pairs]
+    experts = table(rows, ("ann", "ben"))
+    judge = table([[sum(pair), 0, 0] for pair in pairs])
+    found = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    assert (found.without, found.above, found.candidates) == (1, 2, 6)
+    told = {one.errors: (one.n, one.difference.value) for one in found.bias if one.n}
+    assert told == {1: (2, (0.5 + 1) / 2), 12: (1, 12.0)}
+    assert found.total.judge.n == 6
+    assert found.total.difference.value == np.mean(
+        [a + b - (a + b) / 2 for a, b in pairs]
+    )
+
+
+def test_each_category_that_somebody_counts_is_told_alone():
+    """One that nobody counts, or only as insignificant, is left out without these."""
+    experts = table([[[1, 0, 0]], [[0, 0, 0]]])
+    judge = table([[0, 0, 0], [0, 0, 1]])
+    plain = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    assert [one.group.name for one in plain.categories] == ["false_finding", "location"]
+    assert plain.categories[0].judge[:3] == (0, 0, 1)
+    assert plain.categories[1].judge[:3] == (0, 1, 0)
+    light = table([[[1, 0, 0]], [[0, 0, 0]]], minor=1)
+    every = agree_on_errors(judge, light, name="J", all_errors=True, resamples=9)
+    assert [one.group.name for one in every.categories] == list(CATEGORIES)
+    assert (plain.judge, plain.by_patient, plain.units) == ("J", False, 2)
+
+
+def test_candidates_of_a_patient_are_one_unit():
+    """Two cases of one patient: no interval, and it is said what was resampled."""
+    experts = table([[[1, 0, 0]], [[2, 0, 0]], [[3, 0, 0]]])
+    judge = table([[2, 0, 0], [2, 0, 0], [1, 0, 0]])
+    patients = {"a": "p", "b": "p", "c": "p"}
+    found = agree_on_errors(
+        judge, experts, name="J", all_errors=False, patients=patients, resamples=9
+    )
+    assert (found.units, found.by_patient) == (1, True)
+    assert found.total.judge.f1[1:3] == found.total.difference[1:3] == (None, None)
+    apart = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    assert apart.units == 3 and apart.total.judge.f1.low is not None
+    counts = np.array([2.0, 2, 1]), np.array([1.0, 2, 3])
+    assert (
+        apart.tau_b == correlate(*counts, np.array(["a", "b", "c"]), resamples=9).tau_b
+    )
+
+
+def test_the_mean_over_raters_is_known_only_if_each_has_one():
+    """One of two counts nothing, as the judge does: no mean of the other alone."""
+    experts = table([[[1, 0, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]], ("ann", "ben"))
+    judge = table([[0, 0, 0], [0, 0, 0]])
+    found = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    false = found.groups[0]
+    assert [one.f1.value for one in false.each] == [0, None]
+    assert (false.f1_each, false.suspicious) == (None, False)
+    assert false.f1_pairs == 0
+    assert (found.groups[1].f1_pairs, found.groups[1].f1_rest) == (None, None)
+
+
+def test_as_much_agreement_as_two_raters_have_is_not_suspicious():
+    """Only more is."""
+    experts = table([[[1, 0, 0], [1, 0, 0]], [[2, 0, 0], [2, 0, 0]]], ("ann", "ben"))
+    judge = table([[1, 0, 0], [2, 0, 0]])
+    found = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    assert (found.total.f1_each, found.total.f1_pairs) == (1, 1)
+    assert not found.total.suspicious
+
+
+def test_a_rater_who_did_not_judge_is_in_no_median():
+    """The others say what is expected; without any the candidate is left out."""
+    rows = [
+        [[1, 0, 0], [NA, NA, NA], [3, 0, 0]],
+        [[NA, NA, NA], [2, 0, 0], [NA, NA, NA]],
+        [[NA, NA, NA]] * 3,
+    ]
+    experts = table(rows, ("ann", "ben", "cat"))
+    judge = table([[2, 0, 0], [2, 0, 0], [9, 0, 0]])
+    found = agree_on_errors(judge, experts, name="J", all_errors=False, resamples=9)
+    assert (found.candidates, found.unanswered) == (2, 0)
+    assert found.total.judge[:3] == (4, 4, 4)
+    assert [one.n for one in found.total.each] == [1, 1, 1]
+    assert [one.n for one in found.total.pairs] == [0, 1, 0]
+    assert [one[:3] for one in found.total.rest] == [(1, 1, 3), (0, 0, 0), (1, 3, 1)]

@@ -211,3 +211,95 @@ def test_a_judge_may_be_asked_for_wording(tmp_path):
     found = read_judge_counts(write(tmp_path / "c.csv", ["a,x,answered,1,2"], header))
     assert found.categories == ("omission", "wording")
     assert found.counts[0, 0, :, 0].tolist() == [1, 2]
+
+
+def test_counts_have_six_digits_at_most_and_may_end_in_a_zero(tmp_path):
+    """As a spreadsheet writes them; more digits are no count."""
+    rows = ["a,x,ann,a,significant,2.0", "a,x,ann,b,significant,999999"]
+    found = read_error_counts(write(tmp_path / "e.csv", rows))
+    assert found.counts[0, 0, :2, 0].tolist() == [2, 999_999]
+    for wrong in ("1000000", "2.00", "+2", "two", "2.0.0", "٢"):
+        with pytest.raises(DataError, match="not a whole number from 0 on"):
+            path = write(tmp_path / "w.csv", [f"a,x,ann,a,significant,{wrong}"])
+            read_error_counts(path)
+
+
+def test_rows_that_are_repeated_are_counted(tmp_path):
+    """Two copies of one, one of another; without a system there is one."""
+    rows = ["a,ann,a,significant,1", "a,ann,A,Significant,1.0"]
+    more = ["b,ben,omission,insignificant,0"] * 3
+    header = "id,rater,category,significance,count"
+    found = read_error_counts(write(tmp_path / "e.csv", [*rows, *more], header))
+    assert found.repeated == 3
+    assert found.keys == (("a", ""), ("b", ""))
+    assert (found.raters, found.signature) == (("ann", "ben"), "")
+    assert found.as_ratings().repeated == 3
+
+
+def test_points_are_of_the_raters_and_candidates_of_the_counts(experts):
+    """In the same order; the most points are none lost."""
+    ratings = experts.as_ratings()
+    assert (ratings.keys, ratings.raters) == (experts.keys, experts.raters)
+    taken = experts.rows([("b", "x")])
+    assert (taken.raters, taken.categories) == (experts.raters, experts.categories)
+    assert (taken.keys, taken.signature) == ((("b", "x"),), experts.signature)
+
+
+def test_two_counts_that_differ_are_refused_by_their_category(tmp_path):
+    """Of one rater, candidate, category and weight; another of each is none."""
+    rows = [
+        "a,x,ann,a,significant,1",
+        "a,x,ben,a,significant,2",
+        "a,y,ann,a,significant,2",
+        "a,x,ann,a,insignificant,2",
+        "a,x,ann,b,significant,2",
+    ]
+    found = read_error_counts(write(tmp_path / "e.csv", rows))
+    assert found.repeated == 0
+    with pytest.raises(DataError) as told:
+        path = write(tmp_path / "o.csv", [*rows, "a,x,ann,a,significant,3"])
+        read_error_counts(path)
+    assert str(told.value) == (
+        "o.csv, line 2 and o.csv, line 7: rater 'ann' has two counts of false_finding, "
+        "significant, for one candidate of case 'a'. Keep one."
+    )
+
+
+def test_a_judges_rows_are_sorted_and_of_one_system_without_a_name(tmp_path):
+    """Columns in any case and order; a zero is an answer."""
+    header = "Insignificant.Omission, SIGNIFICANT.location,Significant.omission,id"
+    rows = ["0,0,0,b", "1,2,3,a", ",,,c"]
+    found = read_judge_counts(write(tmp_path / "counts.csv", rows, header))
+    assert found.keys == (("a", ""), ("b", ""), ("c", ""))
+    assert found.categories == ("omission", "location")
+    np.testing.assert_array_equal(
+        found.counts[:, 0],
+        [
+            [[3, 1], [2, 0]],
+            [[0, 0], [0, 0]],
+            [[np.nan, np.nan], [np.nan, np.nan]],
+        ],
+    )
+
+
+def test_some_counts_of_a_weight_are_not_enough(tmp_path):
+    """Either all of the insignificant ones, or none; and never without the others."""
+    header = (
+        "id,significant.omission,significant.location,insignificant.omission,"
+        "insignificant.location"
+    )
+    for cells, lacking in (
+        ("1,2,3,", "insignificant"),
+        ("1,,3,4", "significant"),
+        (",,3,4", "significant"),
+        ("1,,,", "significant"),
+    ):
+        path = write(tmp_path / "c.csv", [f"a,{cells}"], header)
+        with pytest.raises(
+            DataError, match=f"line 2: some counts of {lacking} errors are empty"
+        ):
+            read_judge_counts(path)
+    found = read_judge_counts(
+        write(tmp_path / "ok.csv", ["a,1,2,,", "b,1,2,3,4"], header)
+    )
+    assert np.isnan(found.counts[0, 0, :, 1]).all()

@@ -5,17 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
+from statsmodels.stats.multitest import multipletests
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.score.experts.error_agreement import agree_on_errors
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.meta import (
     compare_all,
+    divide_strata,
     evaluate_metrics,
     hold_errors,
     meta_evaluate,
 )
-from loop.score.experts.metric_scores import ScoredMetric, ScoreTable
+from loop.score.experts.metric_scores import ScoredMetric, ScoreTable, known_metric
+from loop.score.metrics.registry import METRICS
+from loop.stats.correlation import correlate
 from tests.score.experts.test_ratings import ratings_of
 
 NA = np.nan
@@ -295,3 +300,137 @@ def counts_of(keys, raters):
         categories=("false_finding", "omission"),
         counts=np.random.default_rng(raters).integers(0, 3, shape).astype(float),
     )
+
+
+def test_what_was_evaluated_is_named_with_its_digests(study, tmp_path):
+    """Where it comes from, what was left out, and what stood twice."""
+    scores, ratings = study
+    describes = known_metric(METRICS["flesch"], ())
+    table = ScoreTable(
+        keys=scores.keys,
+        metrics=(*scores.metrics, describes),
+        values=np.column_stack([scores.values, np.arange(60.0)]),
+        unavailable=(("bleu", "no texts"),),
+    )
+    path = tmp_path / "scores.csv"
+    path.write_text("x")
+    document = evaluate_metrics(table, ratings, files=[path], **QUICK, seed=5)
+    assert (document.source, document.counts, document.errors) == ("ratings", (), ())
+    assert document.files == (("scores.csv", digest_bytes(b"x")),)
+    (note,) = document.notes
+    assert note.startswith("Left out, because they describe and do not grade: flesch.")
+    result = document.result
+    assert [one.metric.name for one in result.metrics] == ["good", "errors", "noise"]
+    assert (result.resamples, result.permutations, result.seed) == (60, 200, 5)
+    assert (result.raters, result.systems) == (("r0", "r1", "r2"), ("x", "y"))
+    assert (result.scale, result.confidence) == ((1, 5), 0.95)
+    assert result.unavailable == (("bleu", "no texts"),)
+    twice = replace(ratings, repeated=2)
+    again = evaluate_metrics(
+        table, twice, metrics=["flesch"], source="mine.csv", **QUICK
+    )
+    assert again.source == "mine.csv"
+    assert again.notes == ("2 repeated ratings were used once.",)
+    assert len(again.result.metrics) == 4 and again.files == ()
+
+
+def test_pairs_of_candidates_are_counted_by_what_raters_say(study):
+    """All, those of one mind, and those that every rater ties."""
+    _, ratings = study
+    scores = table_of(list(ratings.keys), mean=ratings.consensus)
+    found = meta_evaluate(scores, ratings, **QUICK)
+    points = ratings.scores.reshape(30, 2, 3)
+    signs = np.sign(points[:, 0] - points[:, 1])
+    same = (signs == signs[:, :1]).all(axis=1)
+    assert found.pairs == 30
+    assert found.unanimous == int((same & (signs[:, 0] != 0)).sum())
+    assert found.tied == int((same & (signs[:, 0] == 0)).sum())
+
+
+def test_strata_divide_the_candidates_of_each_metric(study, tmp_path):
+    """Each as by hand, with the document's resamples; a metric that describes, too."""
+    scores, ratings = study
+    path = tmp_path / "strata.csv"
+    rows = [f"c{n:02},{'CT' if n < 18 else 'MR'}" for n in range(30)]
+    path.write_text("\n".join(["id,modality", *rows]))
+    document = evaluate_metrics(scores, ratings, **QUICK, seed=3, files=[path])
+    found = divide_strata(document, scores, ratings, path)
+    assert [(one.metric.name, one.agreement.stratum) for one in found.strata] == [
+        (name, stratum)
+        for name in ("good", "errors", "noise")
+        for stratum in ("CT", "MR")
+    ]
+    for one in found.strata:
+        chosen = slice(0, 36) if one.agreement.stratum == "CT" else slice(36, 60)
+        place = [metric.name for metric in scores.metrics].index(one.metric.name)
+        within = correlate(
+            scores.directed[chosen, place],
+            ratings.consensus[chosen],
+            np.array(ratings.ids)[chosen],
+            resamples=60,
+            seed=3,
+        )
+        assert one.agreement.tau_b == within.tau_b
+        n = len(ratings.ids[chosen])
+        assert (one.agreement.n, one.agreement.n_units) == (n, n // 2)
+    digest = digest_bytes(path.read_bytes())
+    assert found.files == (*document.files, ("strata.csv", digest))
+    assert found.result == document.result
+
+
+def test_williams_test_needs_four_candidates_and_three_that_vary():
+    """With fewer, or where a metric is constant, there is none; degrees are told."""
+    points = np.array([1.0, 2, 4, 3])
+    table = np.column_stack([[1.0, 2, 3, 4], [2.0, 1, 4, 3], [5.0, 5, 5, 5]])
+    ids = np.arange(4)
+    one, flat, other = compare_all(["a", "b", "c"], table, points, ids)
+    r = np.corrcoef(np.stack([points, table[:, 0], table[:, 1]]))
+    assert {one.better, one.worse} == {"a", "b"}
+    assert abs(one.pearson) == pytest.approx(abs(r[0, 1] - r[0, 2]))
+    assert one.williams.df == 1 and one.williams.t is not None
+    for each in (flat, other):
+        assert (each.pearson, each.williams[:]) == (None, (None, 1, None))
+        assert each.p_williams is None
+    table[3, 0] = NA
+    few, *_ = compare_all(["a", "b"], table[:, :2], points, ids)
+    assert (few.pearson, few.williams[:]) == (None, (None, 0, None))
+    nothing, *_ = compare_all(["a", "b"], table[2:, :2], points[2:], ids[2:])
+    assert nothing.williams.df == 0
+
+
+def test_p_values_are_adjusted_for_the_pairs_that_have_one():
+    """Holm by hand, over three of six pairs: one metric is constant."""
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=40)
+    columns = [truth + rng.normal(0, spread, 40) for spread in (0.1, 0.8, 2)]
+    table = np.column_stack([*columns, np.ones(40)])
+    found = compare_all(list("abcd"), table, truth, np.arange(40), permutations=500)
+    assert [(one.better, one.worse) for one in found] == [
+        *[("a", "b"), ("a", "c"), ("a", "d")],
+        *[("b", "c"), ("b", "d"), ("c", "d")],
+    ]
+    for plain, adjusted in (
+        ([one.tau_b.p for one in found], [one.p_tau_b for one in found]),
+        ([one.williams.p for one in found], [one.p_williams for one in found]),
+    ):
+        known = [place for place, p in enumerate(plain) if p is not None]
+        assert known == [0, 1, 3]
+        expected = multipletests([plain[place] for place in known], method="holm")[1]
+        assert [adjusted[place] for place in known] == pytest.approx(list(expected))
+        assert [adjusted[place] for place in (2, 4, 5)] == [None] * 3
+
+
+def test_a_metric_turned_round_keeps_each_of_its_differences():
+    """The better one stands first, with tau-b, Pearson and t seen from it."""
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=40)
+    good, bad = truth + rng.normal(0, 0.2, 40), truth + rng.normal(0, 2, 40)
+    args = (truth, np.arange(40))
+    [one] = compare_all(["bad", "good"], np.column_stack([bad, good]), *args)
+    assert (one.better, one.worse) == ("good", "bad")
+    gap = kendalltau(good, truth)[0] - kendalltau(bad, truth)[0]
+    assert one.tau_b.difference == pytest.approx(gap)
+    assert one.pearson == pytest.approx(
+        pearsonr(good, truth)[0] - pearsonr(bad, truth)[0]
+    )
+    assert one.williams.t > 0

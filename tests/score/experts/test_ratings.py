@@ -1,5 +1,7 @@
 """Ratings from a plain table, nothing guessed; and raters among themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
 from loop.core.errors import DataError
+from loop.labels.expert_ratings import RaterPoints, parse_scale
 from loop.score.experts.ratings import (
     Ratings,
+    as_ratings,
     candidate_pairs,
     mean_given,
     rater_agreement,
     read_ratings,
     unit_codes,
 )
+from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
 
 ROWS = [
     "a,x,ann,5",
@@ -340,3 +345,126 @@ def test_who_was_not_rated_has_no_mean():
     found = mean_given(np.array([[np.nan, np.nan], [0.0, np.nan], [1.0, 4.0]]))
     assert np.isnan(found[0])
     assert found[1:].tolist() == [0.0, 2.5]
+
+
+def test_twelve_dimensions_are_named_and_no_more(tmp_path):
+    """A column of texts is no column of dimensions."""
+
+    def several(count):
+        rows = [f"a,x,ann,d{n:02},4" for n in range(count)]
+        header = "id,system,rater,dimension,score"
+        return write(tmp_path / f"{count}.csv", rows, header)
+
+    with pytest.raises(DataError, match=r"'d10', 'd11'\.$"):
+        read_ratings(several(12))
+    with pytest.raises(DataError, match=r"'d10', 'd11' and others\.$"):
+        read_ratings(several(13))
+    chosen = read_ratings(several(13), dimension="d12")
+    assert chosen.keys == (("a", "x"),)
+    one = several(1)
+    assert read_ratings(one).keys == read_ratings(one, dimension="d00").keys
+    with pytest.raises(DataError, match="there is no dimension 'd01'"):
+        read_ratings(one, dimension="d01")
+
+
+def test_a_scale_that_the_file_does_not_name_is_as_observed(tmp_path):
+    """Or as said; its ends are points that may be given."""
+    path = write(tmp_path / "r.csv", ["a,x,ann,2", "b,x,ann,4", "c,x,ben,"])
+    found = read_ratings(path)
+    assert (found.scale, found.repeated, found.against) == ((2, 4), 0, "points")
+    assert read_ratings(path, scale=(2, 4)).scale == (2, 4)
+    for scale in ((2.5, 4), (2, 3.5)):
+        with pytest.raises(DataError, match=r"off the scale of 2.* to"):
+            read_ratings(path, scale=scale)
+    named = write(tmp_path / "n.csv", ["a,x,ann,q,1,1-5", "b,x,ann,q,5,1-5"], SCALED)
+    assert read_ratings(named).scale == (1, 5)
+    blank = write(tmp_path / "b.csv", ["a,x,ann,q,1,", "b,x,ann,q,5,"], SCALED)
+    assert read_ratings(blank, scale=(0, 9)).scale == (0, 9)
+
+
+def test_a_blank_that_stands_twice_is_one_missing_rating(tmp_path):
+    """Two blanks say the same; the first row is the one that is kept."""
+    rows = ["a,x,ann,", "a,x,ann,", "a,x,ben,3", "a,x,ben,3.0", "a,x,ben,3"]
+    found = read_ratings(write(tmp_path / "r.csv", rows))
+    assert found.repeated == 3
+    np.testing.assert_array_equal(found.scores, [[NA, 3]])
+
+
+def points_of(points, scale):
+    """Return points of two raters as labels hold them."""
+    return RaterPoints(
+        case_ids=("p1", "p2"),
+        raters=("ann", "ben"),
+        points=np.array(points),
+        scale=scale,
+    )
+
+
+def test_points_of_a_cohort_are_those_of_the_statistics():
+    """On their scale; counts of errors up to the most that was given, negated."""
+    keys = [("a", "x"), ("b", "y")]
+    given = points_of([[1.0, NA], [4.0, 5.0]], parse_scale("1-5"))
+    found = as_ratings(given, keys)
+    assert (found.keys, found.raters) == ((("a", "x"), ("b", "y")), ("ann", "ben"))
+    assert (found.scale, found.against) == ((1, 5), "points")
+    np.testing.assert_array_equal(found.scores, [[1, NA], [4, 5]])
+    counted = as_ratings(replace(given, scale=parse_scale("counts")), keys)
+    assert (counted.scale, counted.against) == ((-5, 0), "error counts, negated")
+    np.testing.assert_array_equal(counted.scores, [[-1, NA], [-4, -5]])
+
+
+def test_pairs_need_every_rater_to_be_unanimous_or_tied():
+    """Three raters: alike, one against, one equal, one missing, all equal."""
+    given = ratings_of(
+        [
+            [5, 4, 3],
+            [4, 3, 2],
+            [1, 2, 4],
+            [4, 3, 2],
+            [5, 4, 2],
+            [4, 3, 2],
+            [5, 4, NA],
+            [4, 3, 2],
+            [4, 3, 2],
+            [4, 3, 2],
+        ],
+        ids=[f"c{n // 2}" for n in range(10)],
+        systems=["x", "y"] * 5,
+    )
+    found = candidate_pairs(given, np.array(given.ids))
+    assert found.unanimous.tolist() == [True, False, False, False, False]
+    assert found.tied.tolist() == [False, False, False, False, True]
+    np.testing.assert_array_equal(found.consensus[3], [4.5, 3.5])
+
+
+def test_agreement_of_all_raters_is_of_the_same_points(random_ratings):
+    """Alphas, ICC, and every rater with the rest; seed and level reach them all."""
+    options = {"resamples": 40, "seed": 3, "confidence": 0.8}
+    found = rater_agreement(random_ratings, **options)
+    scores = random_ratings.scores
+    assert found.ordinal == ordinal_alpha(scores, **options)
+    assert found.interval == interval_alpha(scores, **options)
+    assert found.icc == icc_agreement(scores, **options)
+    assert found.candidates == 40
+    assert [one.rater for one in found.rest] == ["r0", "r1", "r2"]
+    taus = []
+    for place in range(3):
+        rest = mean_given(np.delete(scores, place, axis=1))
+        both = ~np.isnan(scores[:, place]) & ~np.isnan(rest)
+        taus.append(kendalltau(scores[both, place], rest[both])[0])
+        tau = found.rest[place].correlations.tau_b.value
+        assert tau == pytest.approx(taus[-1])
+    assert found.tau_b_rest == pytest.approx(np.mean(taus))
+    other = rater_agreement(random_ratings, **{**options, "confidence": 0.95})
+    assert other.pairs[0].correlations.tau_b.low < found.pairs[0].correlations.tau_b.low
+
+
+def test_the_mean_of_pairs_is_over_those_that_have_a_number():
+    """Two raters share nothing; the two other pairs do."""
+    points = [[1, 1, NA], [2, 3, NA], [3, 2, 1], [NA, 4, 2], [NA, 5, 4], [2, NA, NA]]
+    found = rater_agreement(ratings_of(points), resamples=20)
+    taus = [pair.correlations.tau_b.value for pair in found.pairs]
+    assert taus[1] is None
+    assert found.tau_b == pytest.approx((taus[0] + taus[2]) / 2)
+    assert (found.complete, found.missing) == (1, 6)
+    assert [pair.same for pair in found.pairs] == [1 / 3, 0.0, 0.0]

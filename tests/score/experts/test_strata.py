@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.score.experts.strata import LEAST_UNITS, agree_by_stratum, read_strata
+from loop.score.experts.strata import (
+    LEAST_UNITS,
+    Strata,
+    agree_by_stratum,
+    read_strata,
+)
+from loop.stats.correlation import correlate, is_shown, kendall_p
 
 
 def written(tmp_path, *lines):
@@ -89,3 +95,56 @@ def test_as_many_strata_and_as_long_names_as_may_be(tmp_path, strata, letters):
     values = read_strata(path, ids).values
     assert len(set(values)) == strata
     assert max(len(one) for (one,) in values) == max(letters, 2 + (strata > 10))
+
+
+def test_rows_of_a_case_that_agree_are_one_row(tmp_path):
+    """A file with a row per candidate; the id may be called case_id, in any case."""
+    path = written(
+        tmp_path, " Case_ID , Modality ,x", "a,CT,1", "a,CT,1", "z,MR,2", "b,MR,2"
+    )
+    found = read_strata(path, ["b", "b", "a"])
+    assert found.names == ("Modality", "x")
+    assert found.values == (("MR", "2"), ("MR", "2"), ("CT", "1"))
+    assert found.source == "strata.csv"
+
+
+def test_each_column_is_looked_at(tmp_path):
+    """The second one holds texts, and the message names it."""
+    path = written(tmp_path, "id,m,text", f"a,CT,{'x' * 61}", "b,CT,y")
+    with pytest.raises(DataError, match=r"strata\.csv: column 'text' has more than"):
+        read_strata(path, ["a", "b"])
+
+
+def test_strata_are_told_by_column_and_name_with_their_own_numbers():
+    """Two columns; each stratum as if it were alone, with the same draws."""
+    rng = np.random.default_rng(1)
+    n = 60
+    scores = rng.normal(size=n)
+    ratings = scores + rng.normal(size=n)
+    ratings[5] = np.nan
+    units = np.arange(n) // 2
+    side = np.array(["right", "left"])[np.arange(n) // 30]
+    kind = np.array(["", "b", "a"])[np.arange(n) // 2 % 3]
+    strata = Strata(
+        names=("side", "kind"),
+        values=tuple(zip(side.tolist(), kind.tolist(), strict=True)),
+        source="s.csv",
+    )
+    options = {"resamples": 40, "seed": 3, "confidence": 0.8}
+    found = agree_by_stratum(scores, ratings, strata, units=units, **options)
+    assert [(one.by, one.stratum) for one in found] == [
+        ("side", "left"),
+        ("side", "right"),
+        ("kind", ""),
+        ("kind", "a"),
+        ("kind", "b"),
+    ]
+    for one in found:
+        column = side if one.by == "side" else kind
+        chosen = (column == one.stratum) & ~np.isnan(ratings)
+        x, y = scores[chosen], ratings[chosen]
+        within = correlate(x, y, units[chosen], **options)
+        assert one.tau_b == within.tau_b
+        assert one.shown == is_shown(within, kendall_p(x, y))
+        assert (one.n, one.n_units) == (chosen.sum(), len(set(units[chosen])))
+    assert {one.n for one in found} == {29, 30, 19, 20}

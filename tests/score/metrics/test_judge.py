@@ -7,11 +7,12 @@ import pytest
 
 from loop.core.digests import digest_bytes
 from loop.core.paths import WorkspacePaths, bundled
+from loop.engines.rules.judging import GreenCategory
 from loop.prompts.catalog import read_version
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import candidate_pairs
 from loop.score.metrics.base import Direction, MetricOptions, Unavailable
-from loop.score.metrics.embedded_judge import JUDGE
+from loop.score.metrics.embedded_judge import JUDGE, count_errors
 from loop.score.metrics.registry import METRICS, find
 from loop.stats.correlation import correlate, preference_accuracy
 from tests.score.metrics.scenes import make_side
@@ -131,3 +132,45 @@ def test_it_agrees_with_three_radiologists(data_folder):
     order = preference_accuracy(told["judge"].per_case[pairs.rows], pairs.consensus)
     assert order.right + order.wrong + order.tied == 44
     assert order.right >= 38
+
+
+def test_errors_are_counted_by_category_for_each_candidate():
+    """Sorted by case; what cannot be read has none, and is not without errors."""
+    references = {"b": EFFUSION, "a": NORMAL, "c": EFFUSION}
+    wrong = "Large left pleural effusion. Pneumothorax."
+    candidates = {
+        "y": {"a": NORMAL, "b": wrong, "z": NORMAL},
+        "x": {"b": EFFUSION, "c": "左侧胸腔积液。"},
+    }
+    found = count_errors(references, candidates)
+    assert found.keys == (("a", "y"), ("b", "x"), ("b", "y"), ("c", "x"))
+    assert (found.raters, found.categories) == (("judge",), tuple(GreenCategory))
+    assert found.counts.shape == (4, 1, len(GreenCategory), 2)
+    told = judged([EFFUSION], [wrong])
+    totals = found.totals(found.categories, all_errors=False)[:, 0]
+    np.testing.assert_array_equal(totals, [0, 0, told["judge_errors"].value, np.nan])
+    by_name = dict(zip(found.categories, found.counts[2, 0].tolist(), strict=True))
+    assert by_name["false_finding"] == [1, 0]
+    assert by_name["omission"] == [1, 0]
+    assert np.isnan(found.counts[3]).all()
+    parts = told["judge"].signature.split("|")
+    assert found.signature == "|".join(["judge_errors", *parts[1:4]])
+
+
+def test_without_a_pair_there_is_a_table_without_rows():
+    """No system, no case in common."""
+    for candidates in ({}, {"x": {"z": NORMAL}}):
+        found = count_errors({"a": NORMAL}, candidates)
+        assert found.keys == ()
+        assert found.counts.shape == (0, 1, len(GreenCategory), 2)
+
+
+def test_insignificant_errors_are_weighed_by_their_formula():
+    """M 2, S 0, I 1: 2 / 2.5; and what nothing is said of has no errors."""
+    told = judged([f"{EFFUSION} Calcified granuloma."], [EFFUSION])
+    counted = count_errors(
+        {"a": f"{EFFUSION} Calcified granuloma."}, {"x": {"a": EFFUSION}}
+    )
+    serious, light = counted.counts[0, 0].sum(axis=0)
+    assert (serious, light) == (0, 1)
+    assert told["judge_formula"].value == pytest.approx(2 / 2.5)

@@ -14,7 +14,9 @@ from loop.score.metrics.registry import METRICS, find
 from loop.score.metrics.score_sheet import (
     correlation_matrix,
     format_per_case,
+    measure_texts,
     run_metrics,
+    text_sides,
     write_per_case,
 )
 from loop.score.records import PairSide
@@ -227,3 +229,84 @@ def test_a_constant_metric_correlates_with_nothing():
     joined, graded = make_pairs(1, ("only",))
     found = run_metrics(joined, graded, TAXONOMY, ["rouge_l"], ALONE, resamples=10)
     assert np.isnan(correlation_matrix(found).tau_b).all()
+
+
+def test_texts_alone_are_sides_of_the_cases_that_have_a_candidate():
+    """With the language and context of each case, where they are known."""
+    joined, _ = make_pairs(4)
+    joined = replace(
+        joined,
+        languages=("en", "de", "fr", "es"),
+        contexts=("k0", "k1", "k2", "k3"),
+    )
+    good, poor = text_sides(joined)
+    assert good.rows.tolist() == [1, 2, 3] and poor.rows.tolist() == [0, 1, 2, 3]
+    side = good.side
+    assert side.system == "good"
+    assert side.case_ids == ("c001", "c002", "c003")
+    assert side.references == joined.reference.texts[1:]
+    assert side.candidates == joined.systems[0].texts[1:]
+    assert (side.languages, side.contexts) == (("de", "fr", "es"), ("k1", "k2", "k3"))
+    assert (side.labels, side.comparable) == ((), ())
+    bare = replace(joined, languages=(), contexts=())
+    assert (text_sides(bare)[1].side.languages, text_sides(bare)[1].side.contexts) == (
+        (),
+        (),
+    )
+
+
+def test_metrics_of_texts_need_no_labels():
+    """The same numbers as beside labels; patients are resampled where known."""
+    joined, graded = make_pairs(12)
+    rouge = find(["rouge_1"])
+    options = {"resamples": 50, "seed": 3}
+    plain = measure_texts(joined, rouge, ALONE, **options)
+    beside = run(joined, graded, ("rouge_1",))
+    assert [one.estimate for one in plain.results] == [
+        one.estimate for one in beside.results
+    ]
+    patients = tuple(f"p{n // 3}" for n in range(12))
+    grouped = measure_texts(replace(joined, patients=patients), rouge, ALONE, **options)
+    again = run(joined, replace(graded, patients=patients), ("rouge_1",))
+    assert [one.estimate for one in grouped.results] == [
+        one.estimate for one in again.results
+    ]
+    assert grouped.results[1].estimate[1:3] != plain.results[1].estimate[1:3]
+    units = np.array(patients)
+    told = measure_texts(joined, rouge, ALONE, units=units, **options)
+    assert [one.estimate for one in told.results] == [
+        one.estimate for one in grouped.results
+    ]
+
+
+def test_a_metric_that_did_not_run_for_a_system_has_no_scores_there():
+    """Its column has a place for every candidate all the same."""
+    joined, graded = make_pairs(4)
+    sheet = run(joined, graded, ("rouge_1", "ran_score"))
+    kept = tuple(one for one in sheet.results if one.system == "poor")
+    part = replace(sheet, results=kept)
+    column = part.column("rouge_1")
+    assert np.isnan(column).tolist() == [True] * 3 + [False] * 4
+    assert np.isnan(part.column("nothing")).all() and len(part.column("x")) == 7
+    assert [one.name for one in part.metrics] == ["ran_score", "rouge_1"]
+    nothing = replace(sheet, systems=(), results=())
+    assert nothing.column("rouge_1").shape == (0,)
+
+
+def test_metrics_of_chexperts_labels_need_a_taxonomy_that_has_them():
+    """Named they say what is lacking; otherwise they are left out."""
+    joined, graded = make_pairs(4)
+    bare = replace(
+        TAXONOMY, labels=tuple(replace(one, chexpert=None) for one in TAXONOMY.labels)
+    )
+    assert bare.comparable == ()
+    every = run_metrics(joined, graded, bare, ("labels",), ALONE, **FEW)
+    names = {one.name for one in every.metrics} | {
+        one.metric for one in every.unavailable
+    }
+    assert not [name for name in names if name.startswith("chexpert")]
+    one = run_metrics(
+        joined, graded, bare, ("chexpert14_macro_pos", "ran_score"), ALONE, **FEW
+    )
+    assert [each.metric for each in one.unavailable] == ["chexpert14_macro_pos"]
+    assert [each.name for each in one.metrics] == ["ran_score"]

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
-from loop.score.reading.options import LabelCells
+from loop.score.reading.options import (
+    DEFAULTS,
+    LabelCells,
+    ReadingOptions,
+    in_python,
+    read_language,
+)
 
 SECRET = "Unmistakable"
 
@@ -94,3 +101,82 @@ def test_a_message_names_a_number_but_never_words_of_a_case():
     with pytest.raises(DataError) as caught:
         _read(SECRET)
     assert SECRET.casefold() not in str(caught.value).casefold()
+
+
+def test_what_is_as_usual_is_not_told():
+    """No name, no digest and no sentence."""
+    assert (DEFAULTS.chosen, DEFAULTS.digest, DEFAULTS.told()) == ({}, "", ())
+    assert ReadingOptions(values={}).chosen == {}
+
+
+def test_what_was_chosen_is_told_whatever_its_order():
+    """Options by name, then words with their meanings; a digest of the same."""
+    values = {"yes": "present", "no": "absent"}
+    options = ReadingOptions(id_column="study", language="de", values=values)
+    turned = ReadingOptions(
+        values=dict(reversed(values.items())), language="de", id_column="study"
+    )
+    assert options.chosen == {
+        "id_column": "study",
+        "language": "de",
+        "values": {"no": "absent", "yes": "present"},
+    }
+    assert options.told() == turned.told()
+    assert options.told() == (
+        "As the cases were read: id column 'study', language 'de', 'no' means absent, "
+        "'yes' means present.",
+    )
+    assert options.digest == turned.digest == digest_json(options.chosen)
+    others = [{"no": "absent"}, {"no": "absent", "yes": "uncertain"}]
+    digests = {ReadingOptions(values=one).digest for one in (values, *others)}
+    assert len(digests) == 3 and options.digest not in digests
+    assert ReadingOptions(duplicates="last").told() == (
+        "As the cases were read: duplicates 'last'.",
+    )
+
+
+def test_long_words_are_told_by_their_beginnings():
+    """Forty characters of a cell, sixty of a column."""
+    options = ReadingOptions(text_column="c" * 61, values={"w" * 41: "absent"})
+    (told,) = options.told()
+    assert f"text column '{'c' * 60}'" in told and "c" * 61 not in told
+    assert f"'{'w' * 40}' means absent" in told and "w" * 41 not in told
+
+
+@pytest.mark.parametrize(
+    ("code", "short"),
+    [("", ""), ("en", "en"), (" DE-at ", "de"), ("zh_CN", "zh"), ("yue", "yue")],
+)
+def test_a_language_has_two_or_three_letters(code, short):
+    """Regions are left out, and case does not matter."""
+    assert read_language(code, "line 2") == short
+
+
+@pytest.mark.parametrize("code", ["e", "engl", "e1", "英文"])
+def test_what_is_no_language_is_refused(code):
+    """With where it stands."""
+    with pytest.raises(DataError, match=r"line 2: .* is not a language code"):
+        read_language(code, "line 2")
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--value yes=present", "values={'yes': 'present'}"),
+        ("--duplicates first or last", "duplicates='first' or 'last'"),
+        *((f"--{one}-column", f"{one}_column") for one in ("id", "text", "system")),
+        ("--patient-column", "patient_column"),
+    ],
+)
+def test_options_of_the_command_line_have_names_in_python(option, name):
+    """Wherever they stand in a message, and as often."""
+    told = in_python(f"Use {option}, or {option}.")
+    words = f"{name} (of loop.score.ReadingOptions)"
+    assert told == f"Use {words}, or {words}."
+
+
+@pytest.mark.parametrize("field", ["duplicates", "language", "encoding"])
+def test_options_that_are_none_are_refused_when_they_are_made(field):
+    """Not at the first row that needs them."""
+    with pytest.raises(DataError):
+        ReadingOptions(**{field: "nonsense?"})

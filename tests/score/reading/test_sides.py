@@ -12,8 +12,19 @@ from loop.labels.importing.source import MAX_ID
 from loop.labels.importing.table_files import SourceRow, SourceTable, open_table
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
-from loop.score.reading.options import ReadingOptions
-from loop.score.reading.sides import SideKind, check_name, find_side
+from loop.score.reading.options import LabelCells, ReadingOptions
+from loop.score.reading.sides import (
+    Content,
+    SideColumns,
+    SideKind,
+    SideRow,
+    agree_on_ids,
+    check_name,
+    find_ids,
+    find_side,
+    read_entry,
+    unite,
+)
 
 SECRET = "Unmistakable wording"
 
@@ -218,3 +229,159 @@ def test_a_name_is_as_long_as_it_may_be_and_no_longer(kind):
     assert check_name(f" {'n' * MAX_ID}\t", kind, row) == "n" * MAX_ID
     with pytest.raises(DataError, match=f"line 2: the {kind} is longer than {MAX_ID}"):
         check_name("n" * (MAX_ID + 1), kind, row)
+
+
+def side_row(case_id, text, line, patient=""):
+    """Return one row of a side."""
+    return SideRow(f"t.csv, line {line}", "", case_id, Content(text, None, patient, ""))
+
+
+def test_rows_of_a_case_are_one_entry():
+    """Alike they count once; unlike the first or the last is taken, and named."""
+    rows = [
+        side_row("b", "x", 2),
+        side_row("a", "x", 3),
+        side_row("b", "x", 4),
+        side_row("a", "x", 5),
+        side_row("a", "y", 6),
+        side_row("c", "z", 7),
+        side_row("d", "z", 8),
+        side_row("d", "z", 9, patient="p"),
+    ]
+    with pytest.raises(DataError) as told:
+        unite(rows, "refuse")
+    assert str(told.value).startswith(
+        "t.csv, line 6: id 'a' was already given at t.csv, line 3, with different "
+        "content (and so do 1 more ids). Remove one"
+    )
+    for choice, lines in (("first", "2378"), ("last", "4679")):
+        found = unite(rows, choice)
+        assert [*found.by_id] == ["a", "b", "c", "d"]
+        by_line = {case: one.where[-1] for case, one in found.by_id.items()}
+        assert sorted(by_line.values()) == sorted(lines)
+        assert (found.rows, found.repeated) == (8, ("b",))
+        assert found.conflicting == ("a", "d")
+    alone = unite(rows[:3], "refuse")
+    assert (alone.rows, alone.repeated, alone.conflicting) == (3, ("b",), ())
+    with pytest.raises(DataError, match=r"with different content\. Remove one"):
+        unite(rows[:6], "refuse")
+
+
+def test_every_column_of_a_side_is_used_once(taxonomy):
+    """Patients and contexts of references, systems of candidates; no other."""
+    header = ("id", "Patient_ID", "system", "lang", "context", "report", "note")
+    reference, candidate = (
+        find_side(_table(*header), kind, taxonomy, ReadingOptions())
+        for kind in SideKind
+    )
+    assert (reference.patient, reference.system) == ("Patient_ID", "")
+    assert (candidate.patient, candidate.system) == ("", "system")
+    assert (reference.context, candidate.context) == ("context", "")
+    assert reference.used == ("id", "Patient_ID", "lang", "context", "report")
+    assert candidate.used == ("id", "system", "lang", "report")
+    assert reference.notes == candidate.notes == ()
+
+
+def test_the_id_is_the_best_of_those_that_are_there():
+    """A count of rows comes last; a named one goes before all."""
+    plain = ReadingOptions()
+    assert find_ids(("id", "study_id"), plain) == "study_id"
+    assert find_ids(("Sample ID", "id"), plain) == "Sample ID"
+    assert find_ids(("text",), plain) == ""
+    named = ReadingOptions(id_column="key")
+    assert find_ids(("study_id", "Key"), named) == "Key"
+    assert find_ids(("study_id",), named) == "study_id"
+
+
+def test_tables_agree_on_the_first_kind_of_id_that_all_have():
+    """Without one each is read by its own; what is named is not changed."""
+    both, only = _table("id", "study_id"), _table("id")
+    plain = ReadingOptions()
+    assert agree_on_ids([both, both], plain).id_column == "study_id"
+    assert agree_on_ids([both, only], plain).id_column == "id"
+    assert agree_on_ids([_table("study_id"), only], plain).id_column is None
+    named = ReadingOptions(id_column="key")
+    assert agree_on_ids([both, both], named) is named
+
+
+def test_labels_that_are_all_there_need_no_note(taxonomy):
+    """Fewer are counted; a column that is none is named."""
+    names = [one.name for one in taxonomy.labels]
+    whole = find_side(
+        _table("id", *names), SideKind.REFERENCE, taxonomy, ReadingOptions()
+    )
+    assert (len(whole.labels), whole.notes) == (21, ())
+    assert [*whole.labels] == [*taxonomy.ids]
+    fewer = find_side(
+        _table("id", *names[1:], "Sex"), SideKind.REFERENCE, taxonomy, ReadingOptions()
+    )
+    assert fewer.notes == (
+        "t.csv: 1 column(s) are no label and were not used ('Sex').",
+        "t.csv has 20 of the 21 labels; the others are missing there, not absent.",
+    )
+    beside = find_side(
+        _table("id", "text", *names[:2]), SideKind.REFERENCE, taxonomy, ReadingOptions()
+    )
+    (note,) = beside.notes
+    assert note.startswith("t.csv holds texts and 2 label(s): the texts are scored.")
+
+
+def test_a_row_says_its_text_its_labels_and_whose_they_are(taxonomy):
+    """Parts of a text are joined; spaces around are cut; labels have their order."""
+    columns = SideColumns(
+        case_id="id",
+        texts=("a", "b"),
+        system="s",
+        patient="p",
+        language="l",
+        context="c",
+        labels={},
+    )
+    cells = {
+        "id": " 7 ",
+        "a": " One. ",
+        "b": "Two. ",
+        "s": " m ",
+        "p": " q ",
+        "l": "de-AT",
+        "c": " k ",
+    }
+    row = SourceRow("t.csv, line 2", cells)
+    found = read_entry(row, columns, taxonomy, LabelCells())
+    assert found == (
+        "t.csv, line 2",
+        "m",
+        "7",
+        Content("One.  Two.", None, "q", "de", "k"),
+    )
+    assert found.with_patient("r").content.patient == "r"
+    lacking = SourceRow("t.csv, line 3", {"id": "7", "a": "One."})
+    with pytest.raises(DataError, match=r"line 3: no 'b'\. Give every line"):
+        read_entry(lacking, columns, taxonomy, LabelCells())
+    coded = SideColumns(case_id="id", labels={"edema": "E", "fracture": "F"})
+    row = SourceRow("t.csv, line 4", {"id": "8", "E": 1, "F": "-1"})
+    codes = read_entry(row, coded, taxonomy, LabelCells()).content.codes
+    told = {
+        name: code for name, code in zip(taxonomy.ids, codes, strict=True) if code != -3
+    }
+    assert told == {"edema": 1, "fracture": -1}
+
+
+@pytest.mark.parametrize("cell", [7, 0, 1.5, True])
+def test_a_number_is_no_text(taxonomy, cell):
+    """Though NaN is how a table writes a blank cell."""
+    columns = SideColumns(case_id="id", texts=("a",), labels={})
+    row = SourceRow("t.csv, line 2", {"id": "7", "a": cell})
+    with pytest.raises(DataError, match="line 2: column 'a' holds a number, not text"):
+        read_entry(row, columns, taxonomy, LabelCells())
+    blank = SourceRow("t.csv, line 2", {"id": "7", "a": float("nan")})
+    assert read_entry(blank, columns, taxonomy, LabelCells()).content.text == ""
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_a_text_that_cannot_be_written_is_refused(taxonomy, text):
+    """A NUL, and half of a pair."""
+    columns = SideColumns(case_id="id", texts=("a",), labels={})
+    row = SourceRow("t.csv, line 2", {"id": "7", "a": text})
+    with pytest.raises(DataError, match=r"line 2: .*NUL"):
+        read_entry(row, columns, taxonomy, LabelCells())
