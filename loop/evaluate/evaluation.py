@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.align import AlignedPairs, join_draws
@@ -219,8 +220,8 @@ def _notes(
     unanswered = len(pairs.case_ids) - pairs.statuses[Status.ANSWERED]
     identity = _identity(inputs)
     checks = (
-        (not_run > 0, f"Not all cases were run: {not_run} cases of the cohort are not "
-         "in this run, so it cannot pass."),
+        (not_run > 0, f"Not all cases were run: this run lacks "
+         f"{counted(not_run, 'case')} of the cohort, so it cannot pass."),
         (protocol.rule == "point", "Point rule: observed values are held against the "
          "thresholds. This is not a certification."),
         (method.units < cases, _clustered(inputs, method)),

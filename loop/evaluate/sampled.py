@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from loop import __version__
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import ValueCode
 from loop.documents.numbers import percent
@@ -338,15 +339,17 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
         (True, f"Effective sample size: {found.read} read, as good as "
          f"{found.effective:.0f} drawn at random (Kish)."),
         (True, NO_GATE),
-        (found.read < drawn, f"{drawn - found.read} of the {drawn} drawn cases have no "
-         "reference yet, or were not run. Shares hold if they are like those read."),
+        (found.read < drawn, f"{drawn - found.read} of the {drawn} drawn cases "
+         f"{'has' if found.read == drawn - 1 else 'have'} no reference yet, or "
+         f"{'was' if found.read == drawn - 1 else 'were'} not run. Shares hold if they "
+         "are like those read."),
         (found.kept.number > 1 and found.read < drawn, f"Sample {found.kept.number} "
          f"took the place of {found.kept.number - 1} before it. Cases that were read "
          "because an earlier one drew them are likelier to be read than their chance "
          "says, and the weights are wrong: read all that this one drew."),
-        (found.outside > 0, f"{found.outside} cases have a reference and were not "
-         "drawn in this sample: nobody knows with which chance they were read, so they "
-         "count nowhere."),
+        (found.outside > 0, "With a reference, but not drawn in this sample: "
+         f"{counted(found.outside, 'case')}. Nobody knows with which chance they were "
+         "read, so they count nowhere."),
         (found.unanswered > 0, f"{found.unanswered} of the cases read have no readable "
          "answer. They are left out and counted, never read as absent."),
         (any(one.f1.value is None for one in found.labels), "F1 is given where at "

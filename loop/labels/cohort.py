@@ -445,7 +445,7 @@ def find_item(workspace: WorkspacePaths, name: str, case_id: str) -> Item:
     """
     listed = cohort_folder(workspace, name) / "cases.csv"
     head = format_csv((), [[case_id]], end=",").encode()
-    row = _find_line(listed, head)
+    row = _find_line(listed, head, header=True)
     if row is None:
         raise DataError(
             f"cohort {name} has no case {quoted(case_id)}. See its ids in {listed}."
@@ -471,11 +471,14 @@ def find_item(workspace: WorkspacePaths, name: str, case_id: str) -> Item:
     return item
 
 
-def _find_line(path: Path, head: bytes) -> bytes | None:
-    """Return the first line of a file that begins with `head`; None without one."""
+def _find_line(path: Path, head: bytes, *, header: bool = False) -> bytes | None:
+    """Return the first line of a file that begins with `head`; None without one.
+
+    With a `header` the file's first line is none of them.
+    """
     try:
         with path.open("rb") as stream:
-            if stream.read(len(head)) == head:
+            if stream.read(len(head)) == head and not header:
                 return head + stream.readline()
             if not path.stat().st_size:
                 return None

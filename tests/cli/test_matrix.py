@@ -222,7 +222,7 @@ def test_a_limit_holds_for_every_engine(call):
     result = call(*ask("table:0", "table:12"), "--limit", "30", "--json")
     data = json.loads(result.stdout)
     assert data["cases"] == 30 and len(asked) == 60
-    assert any("Not all cases were run: 30 cases" in text for text in data["notes"])
+    assert any("this run lacks 30 cases" in text for text in data["notes"])
 
 
 def test_a_run_of_another_version_is_refused_before_anything_is_asked(call, place):

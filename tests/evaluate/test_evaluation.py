@@ -657,8 +657,8 @@ def test_all_caveats_come_in_the_order_of_their_weight():
     )
     found = evaluate_inputs(given, resamples=20)
     assert found.notes == (
-        "Not all cases were run: 2 cases of the cohort are not in this run, so it "
-        "cannot pass.",
+        "Not all cases were run: this run lacks 2 cases of the cohort, so it cannot "
+        "pass.",
         "Point rule: observed values are held against the thresholds. This is not a "
         "certification.",
         "Patients repeat: 80 cases are of 79 patients. Exact intervals assume "

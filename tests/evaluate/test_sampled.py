@@ -127,9 +127,9 @@ def test_each_case_counts_one_over_its_chance(sampled):
         "33.3 % of the cases read fail, which is no rate of the cohort.",
         "Effective sample size: 6 read, as good as 4 drawn at random (Kish).",
         NO_GATE,
-        "1 of the 7 drawn cases have no reference yet, or were not run. Shares hold if "
+        "1 of the 7 drawn cases has no reference yet, or was not run. Shares hold if "
         "they are like those read.",
-        "1 cases have a reference and were not drawn in this sample: nobody knows with "
+        "With a reference, but not drawn in this sample: 1 case. Nobody knows with "
         "which chance they were read, so they count nowhere.",
         "F1 is given where at least 4 positives were read: with fewer, that of a "
         "sample is far from the cohort's.",

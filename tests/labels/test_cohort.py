@@ -427,7 +427,7 @@ def test_one_case_is_found_by_its_id_alone(
     for case_id, text in rows:
         item = find_item(workspace, "mine", case_id)
         assert (item.id, dict(item.variables)) == (case_id, {"text": text})
-    for wrong in ("", "a,", "a111", "1", "A"):
+    for wrong in ("", "a,", "a111", "1", "A", "case_id"):
         with pytest.raises(DataError, match="cohort mine has no case") as told:
             find_item(workspace, "mine", wrong)
         listed = cohort_folder(workspace, "mine") / "cases.csv"

@@ -472,7 +472,7 @@ def test_cases_read_for_other_reasons_count_nowhere(pool, right, read_sample):
     after = evaluate_sample(pool, read_sample.weighed.run, resamples=50)
     assert after.outside == 20
     assert after.fails == before.fails
-    assert any("20 cases have a reference and were not drawn" in n for n in after.notes)
+    assert any("not drawn in this sample: 20 cases" in n for n in after.notes)
 
 
 def test_a_part_that_is_read_is_said_to_be_one(pool, right):
