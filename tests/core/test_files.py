@@ -311,7 +311,7 @@ def test_a_folder_that_cannot_be_moved_says_whether_something_is_there(tmp_path)
     target.mkdir()
     (target / "old").write_text("1")
     folder.mkdir()
-    with pytest.raises(ConflictError, match="^taken$"):
+    with pytest.raises(ConflictError, match=r"^taken$"):
         move_folder(folder, target, taken="taken", over_empty=True)
     assert (target / "old").is_file() and folder.is_dir()
     with pytest.raises(WriteError, match=r"cannot write .*/free: No such file"):
@@ -322,7 +322,7 @@ def test_a_link_to_nowhere_is_in_the_way_of_a_folder(tmp_path):
     """Nothing is replaced, not even what leads to nothing."""
     (tmp_path / "made").symlink_to(tmp_path / "nowhere")
     (tmp_path / "new").mkdir()
-    with pytest.raises(ConflictError, match="^taken$"):
+    with pytest.raises(ConflictError, match=r"^taken$"):
         move_folder(tmp_path / "new", tmp_path / "made", taken="taken")
 
 
@@ -346,7 +346,7 @@ def test_a_lock_is_its_owner_s_and_is_free_again_after_an_error(tmp_path):
         pass
     with (
         locked(path),
-        pytest.raises(ConflictError, match="^lock is held by another ranloop process"),
+        pytest.raises(ConflictError, match="lock is held by another ranloop process"),
         locked(path, wait=False),
     ):
         pass

@@ -250,6 +250,7 @@ def test_what_somebody_wrote_beside_the_private_files_stays(tmp_path):
     """The folder is opened again and again."""
     place = WorkspacePaths(tmp_path)
     assert place.open_private() == tmp_path / ".ranloop"
+    assert place.private.stat().st_mode & 0o777 == 0o700
     (place.private / ".gitignore").write_text("mine\n")
     place.open_private()
     assert (place.private / ".gitignore").read_text() == "mine\n"
