@@ -591,3 +591,14 @@ def test_a_lock_is_taken_once_and_goes_with_its_process(queue, tmp_path):
     os.close(handle)
     with path.open() as stream:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_same_work_is_the_same_whatever_letters_it_has(queue):
+    """Of a name beyond ASCII too, by whoever starts or resumes it."""
+    number = start(queue, cohort="Zoë")
+    with pytest.raises(ConflictError, match=f"this is job {number} already"):
+        start(queue, cohort="Zoë")
+    queue.stop(number, "Dr B")
+    again = start(queue, cohort="Zoë")
+    with pytest.raises(ConflictError, match=f"this is job {again} already"):
+        queue.resume(number, "Dr B", "editor")
