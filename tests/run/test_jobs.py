@@ -3,10 +3,13 @@
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import ClassVar
 
 import pytest
 
@@ -602,3 +605,66 @@ def test_the_same_work_is_the_same_whatever_letters_it_has(queue):
     again = start(queue, cohort="Zoë")
     with pytest.raises(ConflictError, match=f"this is job {again} already"):
         queue.resume(number, "Dr B", "editor")
+
+
+class _Process:
+    """What a started process is to the queue; notes how it was started."""
+
+    pid = 4242
+    started: ClassVar[list] = []
+
+    def __init__(self, command, **options):
+        """Note the command, and whether its lock is held."""
+        (handle,) = options["pass_fds"]
+        self.started.append((command, options, os.fstat(handle)))
+
+    def wait(self):
+        """End at once."""
+        return 0
+
+
+def test_a_worker_is_started_with_its_lock(workspace, monkeypatch):
+    """In a session of its own, with nothing to read or to write to."""
+    _Process.started.clear()
+    monkeypatch.setattr(subprocess, "Popen", _Process)
+    with open_store(workspace) as store:
+        job = JobQueue(workspace=workspace, store=store).start(run(), "Dr A", "editor")
+        ((worker,),) = store.read("SELECT worker FROM jobs")
+    ((command, options, held),) = _Process.started
+    lock = workspace.private / "locks" / f"worker-{worker}.lock"
+    assert (held.st_dev, held.st_ino) == (lock.stat().st_dev, lock.stat().st_ino)
+    (handle,) = options.pop("pass_fds")
+    assert command == [
+        *(sys.executable, "-m", "loop", "jobs", "work", worker),
+        *("-w", str(workspace.root), "--lock", str(handle)),
+    ]
+    assert options == {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "start_new_session": True,
+        "env": _with_package(os.environ),
+    }
+    assert (job.pid, job.state) == (4242, JobState.QUEUED)
+
+
+def test_where_no_process_can_be_started_the_job_waits(workspace, monkeypatch):
+    """Why is told; another look, once there is room, starts it."""
+
+    def full(*_args, **_options):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    with open_store(workspace) as store:
+        queue = JobQueue(workspace=workspace, store=store)
+        monkeypatch.setattr(subprocess, "Popen", full)
+        with pytest.raises(StoreError) as refused:
+            queue.start(run(), "Dr A", "editor")
+        assert str(refused.value) == (
+            "cannot start a process for job 1: Resource temporarily unavailable. The "
+            "job waits; look again with `ranloop jobs` once there is room."
+        )
+        job = find_job(store, 1)
+        assert (job.state, job.pid) == (JobState.QUEUED, None)
+        monkeypatch.setattr(subprocess, "Popen", _Process)
+        queue.dispatch()
+        assert find_job(store, 1).pid == 4242
