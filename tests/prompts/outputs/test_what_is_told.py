@@ -136,10 +136,12 @@ HELD = Item(
         "candidate_phrases": "[0] effusion\n[1] no fluid",
     },
 )
+EXTRACTED = ("label_values", "findings", "binary")
 FIELDS = {
     "entailment": ("precision",),
     "phrases": ("phrases",),
     "changes": ("severity",),
+    **dict.fromkeys(EXTRACTED, ("edema", "fracture")),
 }
 ITEMS = {
     "entailment": HELD,
@@ -147,9 +149,336 @@ ITEMS = {
     "changes": TEXT,
     "plausible": TEXT,
     "line_corrections": CAND,
+    **dict.fromkeys(EXTRACTED, TEXT),
 }
 
 CASES = {
+    "label_values": [
+        (
+            {
+                "edema": "absent",
+                "fracture": {"value": "present", "evidence": "effusion"},
+            },
+            {"edema": "absent", "fracture": ("present", [11, 19])},
+            (),
+        ),
+        (
+            {
+                "fracture": {"value": "present", "evidence": "effusion"},
+                "edema": {"value": "absent"},
+            },
+            SAME,
+            (),
+        ),
+        (
+            {"edema": "No", "fracture": {"Value": "YES", "evidence": "effusion"}},
+            SAME,
+            (
+                "edema: value spelled differently",
+                "edema: bare value",
+                "fracture: value spelled differently",
+            ),
+        ),
+        (
+            {
+                "Edema": "absent",
+                "fracture": {"value": 1, "evidence": "effusion", "x": 1},
+            },
+            SAME,
+            (
+                "edema: label spelled differently",
+                "fracture: a key that is not value or evidence ignored",
+                "fracture: value spelled differently",
+            ),
+        ),
+        (
+            {
+                "edema": {"value": "absent", "notes": ["spelling"]},
+                "fracture": {"value": "present", "evidence": "effusion"},
+            },
+            SAME,
+            ("edema: a misspelt word corrected",),
+        ),
+        (
+            {
+                "edema": {"value": "absent", "notes": ["other"]},
+                "fracture": {"value": "present", "span": [11, 19]},
+            },
+            SAME,
+            ("edema: a key that is not value or evidence ignored",),
+        ),
+        (
+            {"edema": "absent", "fracture": {"value": "present", "span": [11, 19]}},
+            SAME,
+            (),
+        ),
+        (
+            {
+                "edema": "absent",
+                "fracture": {
+                    "value": "present",
+                    "evidence": "effusion",
+                    "span": [0, 5],
+                },
+            },
+            SAME,
+            ("fracture: span corrected from the quote",),
+        ),
+        (
+            {
+                "edema": "absent",
+                "fracture": {"value": "present", "evidence": "EFFUSION"},
+            },
+            SAME,
+            ("fracture: evidence differs in case or space",),
+        ),
+        (
+            {"edema": "absent", "fracture": {"value": "present", "evidence": "e"}},
+            {"edema": "absent", "fracture": ("present", [7, 8])},
+            ("fracture: evidence occurs more than once, first taken",),
+        ),
+        (
+            {"edema": "absent", "fracture": {"value": "present", "evidence": "zebra"}},
+            {"edema": "absent", "fracture": "present"},
+            ("fracture: evidence is not in the text",),
+        ),
+        (
+            {"edema": "absent", "fracture": {"value": "present", "evidence": 3}},
+            {"edema": "absent", "fracture": "present"},
+            ("fracture: evidence is not a text",),
+        ),
+        (
+            {"edema": "absent", "fracture": {"value": "present", "span": [9, 5]}},
+            {"edema": "absent", "fracture": "present"},
+            ("fracture: span is not inside the text",),
+        ),
+        ({"edema": "absent"}, None, ("no answer for fracture",)),
+        (
+            {"mass": "absent"},
+            None,
+            ("no answer for edema, fracture and 1 unknown field(s)",),
+        ),
+        (
+            {"edema": "absent", "fracture": "present", "mass": "absent"},
+            None,
+            ("fracture: bare value", "1 field(s) that were not asked for"),
+        ),
+        (
+            {"edema": "perhaps", "fracture": "absent"},
+            None,
+            ("the value of edema is not one of the known words",),
+        ),
+        (
+            {"edema": {"evidence": "x"}, "fracture": "absent"},
+            None,
+            ("no value for edema",),
+        ),
+        (
+            {"edema": None, "fracture": "absent"},
+            None,
+            ("the value of edema is not one of the known words",),
+        ),
+        (
+            '{"edema":"absent","edema":"absent","fracture":"uncertain"}',
+            {"edema": "absent", "fracture": "uncertain"},
+            ("edema: given more than once", "fracture: bare value"),
+        ),
+        (
+            '{"edema":"absent","Edema":"present","fracture":"absent"}',
+            None,
+            (
+                "edema: label spelled differently",
+                "edema: bare value",
+                "two different values for edema",
+            ),
+        ),
+        (
+            '{"edema":{"value":"absent","Value":"present"},"fracture":"absent"}',
+            None,
+            ("two different value keys for edema",),
+        ),
+        (
+            '{"edema":"absent","fracture":"absent"}' * 2,
+            {"edema": "absent", "fracture": "absent"},
+            ("the same object given more than once",),
+        ),
+        (
+            '{"edema":"absent","fracture":"absent"} {"edema":"absent"}',
+            None,
+            ("2 different objects in the answer",),
+        ),
+        (
+            '<think>x</think>{"edema":"absent","fracture":True,}',
+            {"edema": "absent", "fracture": "present"},
+            (
+                "thinking removed",
+                "Python literals read as JSON",
+                "trailing comma removed",
+                "fracture: value spelled differently",
+                "fracture: bare value",
+            ),
+        ),
+        (
+            "{'edema': 'absent', 'fracture': 'absent'} So.",
+            {"edema": "absent", "fracture": "absent"},
+            ("text around the object removed", "single quotes read as double quotes"),
+        ),
+        (
+            '{"edema": "absent"',
+            None,
+            ("not readable as JSON at character 18 of the answer",),
+        ),
+        ("<think>{}", None, ("thinking removed", "there is no answer after thinking")),
+        ("", None, ("the answer is empty",)),
+        ("absent", None, ("there is no JSON object in the answer",)),
+    ],
+    "findings": [
+        (
+            {
+                "findings": [
+                    {"label": "fracture", "value": "present", "evidence": "effusion"}
+                ]
+            },
+            {"edema": "absent", "fracture": ("present", [11, 19])},
+            (),
+        ),
+        ({"findings": []}, {"edema": "absent", "fracture": "absent"}, ()),
+        (
+            {
+                "findings": [
+                    {"label": "fracture", "value": "Present", "evidence": "effusion"}
+                ]
+            },
+            SAME,
+            ("fracture: value spelled differently",),
+        ),
+        (
+            {
+                "Findings": [
+                    {"Label": "Fracture", "value": "present", "evidence": "effusion"}
+                ]
+            },
+            SAME,
+            (
+                "the list of findings spelled differently",
+                "fracture: label spelled differently",
+            ),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "edema", "value": "absent"},
+                    {"label": "fracture", "value": "uncertain"},
+                ]
+            },
+            {"edema": "absent", "fracture": "uncertain"},
+            ("edema: absent although listed",),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "fracture", "value": "present", "evidence": "effusion"}
+                ]
+                * 2
+            },
+            SAME,
+            ("fracture: given more than once",),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "fracture", "value": "present"},
+                    {"label": "fracture", "value": "uncertain"},
+                ]
+            },
+            None,
+            ("two different values for fracture",),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "edema", "value": "present"},
+                    {"label": "mass", "value": "present"},
+                ]
+            },
+            None,
+            ("1 finding(s) that were not asked for",),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "edema", "value": "present"},
+                    {"value": "present"},
+                ]
+            },
+            None,
+            ("finding 2 has no label",),
+        ),
+        (
+            {
+                "findings": [
+                    {"label": "edema", "value": "present"},
+                    {"label": "edema", "Label": "fracture", "value": "present"},
+                ]
+            },
+            None,
+            ("finding 2 has two different labels",),
+        ),
+        (
+            {"findings": [{"label": "edema", "value": "present"}, 3]},
+            None,
+            ("finding 2 is not an object",),
+        ),
+        ({"findings": [{"label": "edema"}]}, None, ("no value for edema",)),
+        ({"findings": {}}, None, ("the findings are not a list",)),
+        ({"findings": [], "x": 1}, None, ("1 field(s) that were not asked for",)),
+        ({"x": []}, None, ("there is no list of findings in the answer",)),
+        (
+            '{"findings":[],"findings":[]}',
+            {"edema": "absent", "fracture": "absent"},
+            ("the list of findings given more than once",),
+        ),
+        (
+            '{"findings":[],"findings":[{"label":"edema","value":"present"}]}',
+            None,
+            ("two different lists of findings in the answer",),
+        ),
+        (
+            '{"findings":[]} and edema',
+            None,
+            ("there are words beside the answer, which may say more",),
+        ),
+        ("[]", None, ("there is no JSON object in the answer",)),
+    ],
+    "binary": [
+        (
+            {
+                "edema": "absent",
+                "fracture": {"value": "present", "evidence": "effusion"},
+            },
+            {"edema": "absent", "fracture": ("present", [11, 19])},
+            (),
+        ),
+        (
+            {"edema": "uncertain", "fracture": "present"},
+            None,
+            (
+                "edema: bare value",
+                "fracture: bare value",
+                "uncertain for edema: only present or absent is asked",
+            ),
+        ),
+        (
+            {"edema": "uncertain", "fracture": "possible"},
+            None,
+            (
+                "edema: bare value",
+                "fracture: value spelled differently",
+                "fracture: bare value",
+                "uncertain for edema, fracture: only present or absent is asked",
+            ),
+        ),
+    ],
     "changes": [
         (
             second(),
@@ -1665,15 +1994,16 @@ def test_all_that_is_made_of_an_answer(name, place):
 def say(fields):
     """Return what fields hold, but for those that hold nothing."""
     return {
-        name: one.value
-        if not one.entries
-        else (
+        name: (
             one.value,
+            *(span.data for span in one.spans),
             *(
                 (each.words, each.category, each.weight, *(s.data for s in each.spans))
                 for each in one.entries
             ),
         )
+        if one.spans or one.entries
+        else one.value
         for name, one in fields.items()
         if one.value or one.entries
     }
