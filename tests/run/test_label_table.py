@@ -11,6 +11,7 @@ import stat
 import tracemalloc
 import warnings
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
@@ -596,3 +597,42 @@ def test_a_suffix_may_be_written_in_capitals(workspace, uneven, tmp_path, suffix
     assert out.stat().st_size and manifest_path(out).name == f"labels{suffix}.json"
     with pytest.raises(DataError, match=r"labels\.json: labels are written to a file"):
         check_target(tmp_path / "labels.json", replace=True)
+
+
+def test_a_csv_is_these_bytes(workspace, uneven, tmp_path):
+    """RFC 4180, in UTF-8: numbers bare, blanks empty, a formula shielded."""
+    out = tmp_path / "labels.csv"
+    write_labels(
+        workspace, out, uneven, names=LabelNames.IDS, values=CellValues.NUMBERS
+    )
+    ids = read_taxonomy(workspace.labels).ids
+    said = {
+        "'=c0": {"pleural_effusion": 1},
+        "007": {"pneumonia": -1},
+        '"c,4"': {"no_finding": 1},
+    }
+    rows = [",".join(("case_id", "status", *ids))]
+    for case in ("'=c0", "007", "lost", "odd", '"c,4"'):
+        status = {"lost": "engine_failed", "odd": "unparsed"}.get(case, "answered")
+        cells = [str(said[case].get(name, 0)) if case in said else "" for name in ids]
+        rows.append(",".join((case, status, *cells)))
+    assert out.read_bytes().decode("utf-8") == "\r\n".join(rows) + "\r\n"
+
+
+@pytest.mark.parametrize("values", CellValues)
+def test_a_column_of_parquet_has_its_type(workspace, uneven, tmp_path, values):
+    """Eight bits for a number; everything else is text, also what looks like one."""
+    out = tmp_path / "labels.parquet"
+    write_labels(workspace, out, uneven, names=LabelNames.IDS, values=values, text=True)
+    table = pq.read_table(out)
+    number = pa.int8() if values is CellValues.NUMBERS else pa.string()
+    ids = read_taxonomy(workspace.labels).ids
+    assert {one.name: one.type for one in table.schema} == {
+        "case_id": pa.string(),
+        "status": pa.string(),
+        **dict.fromkeys(ids, number),
+        "text": pa.string(),
+    }
+    assert table["case_id"].to_pylist() == list(TEXTS)
+    uncertain = -1 if values is CellValues.NUMBERS else "uncertain"
+    assert table["pneumonia"].to_pylist()[1:4] == [uncertain, None, None]
