@@ -122,8 +122,8 @@ def test_a_version_that_cannot_make_an_input_is_told():
             plan_prompts(replace(version, stages=(wrong,)), lambda fields: {})
         assert str(refused.value) == (
             "tiny@v1 cannot make the input listed_errors of tiny@v1: it takes a "
-            "version that reads reference and candidate in one call. Name another one under "
-            "`reads` in its prompt.yaml."
+            "version that reads reference and candidate in one call. Name another one "
+            "under `reads` in its prompt.yaml."
         )
     # One call for each label is one call where there is one label.
     alone = replace(maker, plan=CallPlan.PER_LABEL)
