@@ -1,6 +1,7 @@
 """What is made of answers that are not quite as asked: values, repairs, problems."""
 
 import json
+import sys
 
 import pytest
 
@@ -2007,3 +2008,82 @@ def say(fields):
         for name, one in fields.items()
         if one.value or one.entries
     }
+
+
+AS_ASKED = {
+    "label_values": [
+        {"edema": "absent", "fracture": {"value": "present", "evidence": "effusion"}},
+        {"edema": {"value": "absent", "span": [0, 5]}, "fracture": "absent"},
+        {"edema": {"value": "uncertain", "evidence": "e: x"}, "fracture": "absent"},
+    ],
+    "findings": [
+        {"findings": []},
+        {
+            "findings": [
+                {"label": "edema", "value": "present", "evidence": "left"},
+                {"label": "fracture", "value": "uncertain", "evidence": "a: b"},
+            ]
+        },
+    ],
+    "changes": [second(sentence_index=9_999), {**WHOLE, "changes_detail": []}],
+    "plausible": [
+        {"plausible": True, "reason": "ok"},
+        {"plausible": False, "reason": "a: b"},
+    ],
+    "error_list": [LIST, {"errors": [], "matched_findings": 0}],
+    "error_list_unweighted": [
+        {"errors": [changed(SIDE, significant=...)], "matched_findings": 999}
+    ],
+    "error_counts": [TOTALS],
+    "error_list_weighted": [
+        weighted(),
+        weighted(
+            [
+                matched("a: b", "urgent", ("location", "significant")),
+                matched("c"),
+            ],
+            [finding("d"), finding("e")],
+            [finding("f", "benign_expected")],
+        ),
+    ],
+    "line_corrections": [
+        {},
+        {"0": correction(), "2": correction("No error"), "None": correction()},
+    ],
+    "entailment": [JUDGED, held(entailed=True, evidence=[0, 2])],
+    "phrases": [{"phrases": []}, {"phrases": ["a: b", "c"]}],
+    "rating": [{"feedback": "Good.", "rating": 5}, {"feedback": "", "rating": 1}],
+    "preference": [{"feedback": "a: b", "preference": "B"}],
+    "overall_score": [
+        {"explanation": "So.", "overall_score": 0},
+        {"explanation": "a: b", "overall_score": 1.0},
+    ],
+    "green_sections": [SECTIONS, {**SECTIONS, "rules_score": 1}],
+    "green_formula": [{**SECTIONS, "formula_score": 0.44}],
+}
+"""Answers that follow their schema, or are as `rules` gives them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [(name, place) for name, rows in AS_ASKED.items() for place in range(len(rows))],
+)
+def test_an_answer_as_asked_for_is_read_in_one_pass(monkeypatch, name, place):
+    """Most of millions are: no search for an object in it, and the same reading."""
+    contract, data = get_contract(name), AS_ASKED[name][place]
+    item, fields = ITEMS.get(name, PAIR), FIELDS.get(name, CATEGORIES)
+    loosely = contract.read(f"```\n{json.dumps(data)}\n```", fields, item)
+
+    def search(*_args, **_options):
+        raise AssertionError("it was searched for")
+
+    for kind in type(contract).__mro__:
+        if hasattr(sys.modules[kind.__module__], "find_object"):
+            monkeypatch.setattr(sys.modules[kind.__module__], "find_object", search)
+    strictly = contract.read(json.dumps(data), fields, item)
+    assert strictly.fields is not None
+    if "rules_score" in data:
+        assert strictly.fields["score"].value == data["rules_score"]
+        return
+    assert strictly.fields == loosely.fields
+    assert ("code fence removed", *strictly.repairs) == loosely.repairs
