@@ -177,3 +177,36 @@ def test_only_free_text_has_no_schema():
     """A server must not be told that anything goes where an object is wanted."""
     free = {name for name, one in CONTRACTS.items() if not one.schema(("a",))}
     assert free == {name for name in CONTRACTS if "_text" in name}
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (("label_values", "binary"), [1, 4, -4]),
+        (("findings", "error_list", "error_list_unweighted"), [1, 1, 2]),
+        (("line_corrections",), [1, 1, 2]),
+        (("green_sections", "green_text", "green_sections_scored"), [1, 6]),
+        (("green_text_scored", "green_formula", "green_formula_text"), [1, 6]),
+        (("error_list_weighted",), [1, 3, 3]),
+        (("entailment", "phrases"), [1, 8]),
+        (("entailment_text", "phrases_text"), [8]),
+        (("changes",), [1, 1]),
+        (("overall_score", "overall_score_text", "error_counts"), [1]),
+        (("rating", "rating_text", "preference", "preference_text"), [1]),
+        (("plausible",), [1]),
+        (("error_counts_text",), [2]),
+    ],
+)
+def test_the_mean_answer_has_each_part_as_often_as_it_stands_there(names, times):
+    """Of two things the first found once, the second twice; half of all are denied."""
+    found = {"a": 1, "b": 2}
+    for name in names:
+        parts = [*CONTRACTS[name].mean_answer(("a", "b"), found, 0.5)]
+        assert [one.times for one in parts] == times, name
+        assert all(one.text for one in parts)
+
+
+def test_every_contract_has_a_mean_answer():
+    """A dry run would have no number for it."""
+    for name, contract in CONTRACTS.items():
+        assert [*contract.mean_answer(("a",), {"a": 1}, 0)], name
