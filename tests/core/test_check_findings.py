@@ -37,3 +37,31 @@ def test_only_what_is_broken_does_not_hold():
     """A remark or a warning is no verdict."""
     found = [one("chain", "x") for one in (ok, note, warning, broken)]
     assert [one.holds for one in found] == [True, True, True, False]
+
+
+def test_a_finding_has_what_it_was_given_and_nothing_else():
+    """Each part in its own field."""
+    details = {
+        "where": "ledger.jsonl:3",
+        "part": "hash",
+        "implies": "It was edited.",
+        "todo": "Restore it.",
+        "seq": 3,
+        "numbers": {"lines": 7},
+    }
+    for make, severity in (
+        (warning, FindingSeverity.WARNING),
+        (broken, FindingSeverity.BROKEN),
+    ):
+        found = make("chain", "x", **details)
+        assert found == Finding(check="chain", severity=severity, what="x", **details)
+    assert note("chain", "x", where="here", todo="look") == Finding(
+        check="chain",
+        severity=FindingSeverity.NOTE,
+        what="x",
+        where="here",
+        todo="look",
+    )
+    assert ok("chain", "x") == Finding(
+        check="chain", severity=FindingSeverity.OK, what="x"
+    )

@@ -73,3 +73,26 @@ def test_a_name_that_occurs_twice_is_refused_at_any_depth():
         with pytest.raises(RepeatedKeyError, match="occurs twice") as refused:
             json.loads(text, object_pairs_hook=unique_keys)
         assert "zebra" not in str(refused.value)
+
+
+def test_the_canonical_text_has_one_spelling():
+    """Keys in order, letters as they are, no spaces, at every depth."""
+    value = {"b": [1, 2.5, None, True], "a": {"é": "未", "A": ""}}
+    text = '{"a":{"A":"","é":"未"},"b":[1,2.5,null,true]}'
+    assert canonical_json(value) == text.encode()
+    assert digest_json(value) == hashlib.sha256(text.encode()).hexdigest()
+    for number in (float("inf"), float("-inf")):
+        with pytest.raises(ValueError, match="JSON compliant"):
+            canonical_json([number])
+    with pytest.raises(TypeError):
+        canonical_json({"x": {1}})
+
+
+def test_a_broken_surrogate_has_its_bytes_in_every_digest():
+    """The three that an encoder that lets it pass writes."""
+    raw = b"a\xed\xa0\x80"
+    assert digest_text("a\ud800") == hashlib.sha256(raw).hexdigest()
+    assert framed(["a\ud800"]) == b"4:" + raw
+    assert digest_texts({"x": "a\ud800"}) == (
+        hashlib.sha256(b"1:x4:" + raw).hexdigest()
+    )

@@ -12,10 +12,12 @@ from loop.core.errors import ConflictError, DataError, WriteError
 from loop.core.files import (
     folder_beside,
     locked,
+    make_folder,
     move_folder,
     read_text,
     replace_folder,
     write_atomic,
+    write_error,
 )
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
@@ -243,3 +245,118 @@ def test_a_folder_is_moved_to_a_place_whose_parents_are_not_there(tmp_path):
         (folder / "a").write_text("1")
         move_folder(folder, target, taken="taken")
     assert (target / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (OSError(errno.ENOSPC, "a"), "a. The disk is full: free some space and run"),
+        (OSError(errno.EDQUOT, "b"), "b. The disk quota is used up: free some space"),
+        (OSError(errno.EROFS, "c"), "c. The file system is read-only: use a workspace"),
+        (OSError(errno.EACCES, "d"), "d. Permission denied: use a workspace you can"),
+        (OSError(errno.EPERM, "e"), "e. Operation not permitted: use a workspace you"),
+        (OSError(errno.EIO, "f"), "f. Check the path and run the command again."),
+        (OSError("g"), "OSError. Check the path and run the command again."),
+    ],
+)
+def test_what_cannot_be_written_is_named_with_its_cause_and_a_way_out(
+    tmp_path, cause, said
+):
+    """The hint is the one of the cause; and nothing was changed."""
+    message = str(write_error(tmp_path / "x", cause))
+    assert message.startswith(f"cannot write {tmp_path / 'x'}: {said}")
+    assert message.endswith(" Nothing was changed.")
+
+
+def test_what_cannot_be_read_is_named_with_its_cause(tmp_path):
+    """A name that is none, and a folder where a file should be."""
+    with pytest.raises(DataError) as refused:
+        read_text(tmp_path / "x")
+    assert str(refused.value) == f"{tmp_path / 'x'} does not exist. Check the name."
+    with pytest.raises(DataError) as refused:
+        read_text(tmp_path)
+    assert str(refused.value) == f"cannot read {tmp_path}: Is a directory."
+    (tmp_path / "x").write_bytes("é\r\n\n".encode())
+    assert read_text(tmp_path / "x") == "é\r\n\n"
+
+
+def test_where_a_file_lies_no_folder_is_made(tmp_path):
+    """Whatever it was to be made for, the message is about what was to be written."""
+    (tmp_path / "file").write_text("kept")
+    below = tmp_path / "file" / "x"
+    for act in (
+        lambda: make_folder(tmp_path / "file"),
+        lambda: write_atomic(tmp_path / "file" / "x", "y"),
+        lambda: locked(below).__enter__(),
+        lambda: folder_beside(below).__enter__(),
+    ):
+        with pytest.raises(WriteError, match=r"cannot write .*/file"):
+            act()
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_folder_is_made_with_its_parents_and_only_the_last_is_closed(tmp_path):
+    """One that is there stays as it is."""
+    make_folder(tmp_path / "a" / "b", mode=0o700)
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) != 0o700
+    (tmp_path / "a" / "b" / "c").write_text("1")
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b" / "c").read_text() == "1"
+
+
+def test_a_folder_that_cannot_be_moved_says_whether_something_is_there(tmp_path):
+    """Another process may have come first; where nobody has, it is another fault."""
+    target, folder = tmp_path / "made", tmp_path / "new"
+    target.mkdir()
+    (target / "old").write_text("1")
+    folder.mkdir()
+    with pytest.raises(ConflictError, match=r"^taken$"):
+        move_folder(folder, target, taken="taken", over_empty=True)
+    assert (target / "old").is_file() and folder.is_dir()
+    with pytest.raises(WriteError, match=r"cannot write .*/free: No such file"):
+        move_folder(tmp_path / "never", tmp_path / "free", taken="taken")
+
+
+def test_a_link_to_nowhere_is_in_the_way_of_a_folder(tmp_path):
+    """Nothing is replaced, not even what leads to nothing."""
+    (tmp_path / "made").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "new").mkdir()
+    with pytest.raises(ConflictError, match=r"^taken$"):
+        move_folder(tmp_path / "new", tmp_path / "made", taken="taken")
+
+
+def test_a_folder_may_replace_none(tmp_path):
+    """The first documents; and where that fails nothing is there, as before."""
+    with pytest.raises(WriteError, match=r"cannot write .*/made: No such file"):
+        replace_folder(tmp_path / "never-made", tmp_path / "made")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "new").mkdir()
+    replace_folder(tmp_path / "new", tmp_path / "made")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_lock_is_its_owner_s_and_is_free_again_after_an_error(tmp_path):
+    """Else one failure would stop all that comes later."""
+    path = tmp_path / "made" / "lock"
+    with pytest.raises(ValueError, match="stop"), locked(path):
+        raise ValueError("stop")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with locked(path, wait=False):
+        pass
+    with (
+        locked(path),
+        pytest.raises(ConflictError, match="lock is held by another ranloop process"),
+        locked(path, wait=False),
+    ):
+        pass
+    with locked(path, wait=False):
+        pass
+
+
+def test_only_the_owner_may_enter_a_folder_that_is_written(tmp_path):
+    """It may hold case text before its place is known; the mark is in its name."""
+    with folder_beside(tmp_path / "a" / "made", "export") as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert folder.name.startswith(".made.export-")
+        assert folder.parent == tmp_path / "a"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from loop.core import git as module
-from loop.core.git import commit_paths, read_git, tag
+from loop.core.git import commit_paths, find_repository, read_git, tag
 
 HOME_VARIABLES = ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "EMAIL")
 
@@ -331,3 +331,78 @@ def test_a_workspace_in_a_folder_of_another_repository_is_none_of_its_business(
     assert not mine("tag") and not caplog.records
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     assert commit_paths(root, [file], "one", "Dr A")
+
+
+def test_the_repository_of_a_folder_is_found_from_inside(mine, tmp_path):
+    """Not from outside, nor in the folder that git itself uses."""
+    inner = mine.root / "a" / "b"
+    inner.mkdir(parents=True)
+    assert find_repository(inner) == find_repository(mine.root) == mine.root.resolve()
+    assert find_repository(mine.root / ".git") is None
+    assert find_repository(tmp_path) is None
+    assert find_repository(tmp_path / "nowhere") is None
+
+
+def test_a_repository_that_cannot_tell_what_changed_still_has_its_commit(mine):
+    """Whether files differ from it is not known then."""
+    commit = mine("rev-parse", "HEAD")
+    write(mine.root / ".git" / "index", "no index")
+    assert read_git(mine.root) == (commit, None)
+
+
+def test_a_file_that_cannot_be_read_is_a_remark(mine, caplog, monkeypatch):
+    """Its bytes could not be put back after a hook; so it is not committed."""
+    file = write(mine.root / "ledger", "a")
+
+    def broken(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", broken)
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    monkeypatch.undo()
+    assert f"cannot read {file}: Input/output error." in caplog.text
+    assert mine("log", "-1", "--format=%s") == "first"
+
+
+def test_a_file_that_a_hook_removes_is_put_back(mine, caplog):
+    """With all that a folder holds; what it added is its own business."""
+    one = write(mine.root / "prompts" / "v2" / "a" / "one", "1")
+    two = write(mine.root / "prompts" / "v2" / "two", "2")
+    hook(mine, "pre-commit", f"rm '{one}'; echo 3 > '{two.with_name('three')}'")
+    folder = mine.root / "prompts" / "v2"
+    assert commit_paths(mine.root, [folder], "one", "Dr A") is None
+    assert (one.read_text("utf-8"), two.read_text("utf-8")) == ("1", "2")
+    assert "one, of which the ledger has the digest" in caplog.text
+
+
+def test_the_address_of_somebody_else_is_never_given(mine):
+    """Nor one that git does not have."""
+    file = write(mine.root / "ledger", "a")
+    mine("config", "--unset", "user.email")
+    commit_paths(mine.root, [file], "one", "Dr. Ayşe Kaya")
+    assert mine("log", "-1", "--format=%an|%ae|%cn") == ("Dr. Ayşe Kaya||Dr. Ayşe Kaya")
+    write(file, "b")
+    mine("config", "user.email", "kaya@example.org")
+    commit_paths(mine.root, [file], "two", "Dr. Kaya")
+    assert mine("log", "-1", "--format=%an|%ae|%ce") == "Dr. Kaya||kaya@example.org"
+
+
+def test_a_tag_has_its_message_and_who_made_it(git):
+    """Where git knows of nobody; else it is whose machine it is."""
+    file = write(git.root / "ledger", "a")
+    commit_paths(git.root, [file], "one", "Dr A")
+    tag(git.root, "one", "a release", tagger="Dr B")
+    shown = git("for-each-ref", "--format=%(taggername)|%(contents:subject)")
+    assert shown.splitlines()[-1] == "Dr B|a release"
+    git("config", "user.name", "Dr C")
+    git("config", "user.email", "c@example.org")
+    tag(git.root, "two", "another", tagger="Dr B")
+    shown = git("for-each-ref", "--format=%(taggername)|%(contents:subject)")
+    assert "Dr C|another" in shown.splitlines()
+
+
+def test_a_revision_that_is_none_cannot_be_tagged(mine, caplog):
+    """The log says that it was not made, and nothing is raised."""
+    assert tag(mine.root, "one", "x", revision="nowhere") is None
+    assert "The tag one was not made: make it yourself." in caplog.text
+    assert mine("tag") == ""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from loop.core.heads import find_rollback
+from loop.core.heads import find_rollback, head_record
 from loop.core.ledger import Actor, Event, append_event, append_events
 from loop.core.paths import WorkspacePaths
 
@@ -194,3 +194,45 @@ def test_a_ledger_that_cannot_be_read_is_no_rollback(place):
     place.ledger.unlink()
     place.ledger.mkdir()
     assert find_rollback(place) is None
+
+
+def test_where_a_head_is_remembered(place, tmp_path):
+    """The file, as long as it is there; none for a workspace without an id."""
+    assert head_record(place) == record(tmp_path)
+    record(tmp_path).unlink()
+    assert head_record(place) is None
+    (place.private / "workspace-id").unlink()
+    assert head_record(place) is None
+
+
+def test_what_is_remembered_after_a_rollback(place, tmp_path):
+    """The new head, and each that was lost, with all that was known of it."""
+    before = place.ledger.read_bytes()
+    lost = append(place)[-1]
+    place.ledger.write_bytes(before)
+    event = Event(action="evaluated", subject="y@v1", reason="r")
+    last = append_event(place.ledger, event, ACTOR, now=lambda: NOON)
+    assert json.loads(record(tmp_path).read_text()) == {
+        "seq": 3,
+        "hash": last.hash,
+        "time": last.time,
+        "lost": [{"seq": 3, "hash": lost.hash, "time": lost.time}],
+    }
+
+
+@pytest.mark.parametrize("seq", [0, -1, 4])
+def test_a_head_of_no_line_is_in_no_ledger(place, tmp_path, seq):
+    """Neither the last line, counted from behind, nor one that is still to come."""
+    last = append(place)[-1]
+    head = {"seq": seq, "hash": last.hash}
+    record(tmp_path).write_text(json.dumps(head))
+    found = find_rollback(place)
+    assert (found.seq, found.hash, found.time, found.found) == (seq, last.hash, "", 3)
+
+
+def test_garbled_rows_of_lost_heads_are_left_out(place, tmp_path):
+    """Those that can be read count."""
+    kept = json.loads(record(tmp_path).read_text())
+    rows = [7, {"seq": "9", "hash": "a"}, {"seq": 5, "hash": "b"}, {"seq": 6}, {}]
+    record(tmp_path).write_text(json.dumps({**kept, "lost": rows}))
+    assert find_rollback(place)[:3] == (5, "b", "")

@@ -18,6 +18,7 @@ from loop.core.ledger import (
     Actor,
     Event,
     TornLedgerError,
+    acting_name,
     append_event,
     append_events,
     chain_event,
@@ -545,3 +546,97 @@ def test_an_act_that_began_before_another_was_recorded_has_its_time(tmp_path):
     first = append_event(path, event(), ACTOR)
     began = datetime(2026, 1, 1, tzinfo=UTC)
     assert append_event(path, event(), ACTOR, now=lambda: began).time == first.time
+
+
+@pytest.mark.parametrize(
+    ("given_", "actor", "user", "name"),
+    [
+        (" Dr A ", "b", "c", "Dr A"),
+        (None, "b ", "c", "b"),
+        ("", None, "c", "c"),
+        (None, "", "c", "c"),
+        (None, None, None, f"uid {os.getuid()}"),
+        (None, None, " ", f"uid {os.getuid()}"),
+    ],
+)
+def test_who_acts_is_named_by_the_first_that_names_anybody(
+    monkeypatch, given_, actor, user, name
+):
+    """The command, the variable of ranloop, the login; else the number of the user."""
+    for variable, value in (("RANLOOP_ACTOR", actor), ("USER", user)):
+        monkeypatch.delenv(variable, raising=False)
+        if value is not None:
+            monkeypatch.setenv(variable, value)
+    assert acting_name(given_) == name
+
+
+def test_a_ledger_that_cannot_be_read_says_why(tmp_path):
+    """A folder in its place, as after a restore that went wrong."""
+    (tmp_path / "ledger.jsonl").mkdir()
+    with pytest.raises(
+        LedgerError, match=r"^cannot read /.*jsonl: Is a directory\. Co"
+    ):
+        read_ledger(tmp_path / "ledger.jsonl")
+
+
+def test_a_ledger_that_cannot_be_opened_for_writing_says_why(tmp_path):
+    """Nothing is made in its place."""
+    path = tmp_path / "ledger.jsonl"
+    path.symlink_to(tmp_path / "nowhere" / "ledger.jsonl")
+    with pytest.raises(WriteError, match=r"cannot write /.*/ledger\.jsonl: No such"):
+        append_event(path, event(), ACTOR)
+    assert not path.exists()
+
+
+def test_an_entry_of_which_only_a_part_was_written_is_taken_back(tmp_path, monkeypatch):
+    """A disk that fills up takes what still fits; that is no entry."""
+    path, write = tmp_path / "ledger.jsonl", os.write
+    append_event(path, event(), ACTOR)
+    whole = path.read_bytes()
+    monkeypatch.setattr("os.write", lambda handle, raw: write(handle, raw[:-1]))
+    with pytest.raises(WriteError, match="The disk is full"):
+        append_event(path, event(), ACTOR)
+    assert path.read_bytes() == whole
+
+
+def test_the_folder_of_a_new_ledger_is_synced_once(tmp_path, monkeypatch):
+    """Else the first entry could be lost with its file; a further one needs none."""
+    synced = []
+    monkeypatch.setattr("loop.core.ledger.sync_folder", synced.append)
+    for _ in range(2):
+        append_event(tmp_path / "ledger.jsonl", event(), ACTOR)
+    assert synced == [tmp_path]
+
+
+def test_a_ledger_whose_only_line_is_torn_begins_anew(tmp_path):
+    """The repair is its first entry, and says all that is known of the line."""
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(b"{")
+    clock = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    entry = quarantine_torn_line(path, ACTOR, now=lambda: clock)
+    assert read_ledger(path) == (entry,)
+    assert (entry.subject, entry.time) == ("ledger.jsonl", "2026-01-02T03:04:05Z")
+    assert entry.reason == "the last line was incomplete, as after a power loss"
+    assert entry.payload == {
+        "line": 1,
+        "sha256": digest_bytes(b"{"),
+        "bytes": 1,
+        "file": f"ledger.torn-1-{digest_bytes(b'{')[:8]}.bin",
+    }
+
+
+def test_no_clock_was_wrong_where_nothing_is_recorded(tmp_path):
+    """There is no entry to be later than it."""
+    assert record_wrong_clock(tmp_path / "ledger.jsonl", ACTOR, now=_at(10)) is None
+    assert not (tmp_path / "ledger.jsonl").exists()
+
+
+def test_a_repair_of_a_line_is_none_of_a_clock(tmp_path):
+    """What stands above it still counts."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR, now=_at(12))
+    path.write_bytes(path.read_bytes() + b"{")
+    repair = quarantine_torn_line(path, ACTOR, now=_at(12))
+    assert not is_clock_repair(repair)
+    other = event(payload={"clock": "x"})
+    assert not is_clock_repair(append_event(path, other, ACTOR, now=_at(12)))

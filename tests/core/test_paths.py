@@ -9,13 +9,14 @@ import pytest
 import yaml
 
 from loop.core import paths
-from loop.core.errors import DataError, WorkspaceError
+from loop.core.errors import DataError, WorkspaceError, WriteError
 from loop.core.paths import (
     WorkspacePaths,
     bundled,
     find_workspace,
     init_workspace,
     install_command,
+    material,
     refuse_workspace,
 )
 
@@ -185,3 +186,83 @@ def test_a_folder_with_one_of_the_two_is_no_workspace(tmp_path, parts):
     with pytest.raises(WorkspaceError, match="is not a workspace"):
         find_workspace(tmp_path, inner)
     refuse_workspace(inner)
+
+
+def test_each_thing_has_its_place(tmp_path):
+    """All of them, from the root."""
+    place = WorkspacePaths(tmp_path)
+    found = {
+        name: getattr(place, name).relative_to(tmp_path).as_posix()
+        for name, value in vars(WorkspacePaths).items()
+        if isinstance(value, property)
+    }
+    assert found == {
+        "prompts": "prompts",
+        "labels": "labels",
+        "cohorts": "labels/cohorts",
+        "ledger": "prompts/ledger.jsonl",
+        "protocol": "labels/protocol.yaml",
+        "private": ".ranloop",
+        "store": ".ranloop/store.db",
+        "config": ".ranloop/config.yaml",
+        "keys": ".ranloop/keys",
+        "releases": "reports/releases",
+    }
+
+
+def test_without_a_workspace_the_shipped_material_is_read(workspace):
+    """With one, its own."""
+    assert material(workspace) is workspace
+    assert material(None) == WorkspacePaths(bundled())
+
+
+def test_a_workspace_is_found_by_its_whole_name(tmp_path, monkeypatch):
+    """Named in a short way or come upon, it is the same one."""
+    place = init_workspace(tmp_path / "ws")
+    monkeypatch.chdir(tmp_path)
+    assert find_workspace(tmp_path, paths.Path("ws")) == place
+    assert find_workspace(paths.Path("ws/labels")) == place
+    with pytest.raises(WorkspaceError) as refused:
+        find_workspace(tmp_path, paths.Path("other"))
+    assert str(refused.value) == (
+        "other is not a workspace: it has no prompts/ and labels/. "
+        "Make one with `ranloop init other`."
+    )
+    with pytest.raises(WorkspaceError, match=f"no workspace at {tmp_path} or above"):
+        find_workspace(paths.Path())
+
+
+def test_where_a_file_lies_no_workspace_is_made(tmp_path):
+    """The message is about the folder that was asked for."""
+    (tmp_path / "ws").write_text("mine")
+    with pytest.raises(WriteError, match=r"^cannot write /.*/ws: Not a directory"):
+        init_workspace(tmp_path / "ws")
+    (tmp_path / "other" / "labels" / "cues" / "en.yaml").mkdir(parents=True)
+    with pytest.raises(WriteError, match=r"^cannot write /.*/other: "):
+        init_workspace(tmp_path / "other")
+    assert not (tmp_path / "other" / "prompts").exists()
+    closed = WorkspacePaths(tmp_path / "ws")
+    with pytest.raises(WriteError, match=r"^cannot write /.*/ws/\.ranloop: Not a di"):
+        closed.open_private()
+
+
+def test_what_somebody_wrote_beside_the_private_files_stays(tmp_path):
+    """The folder is opened again and again."""
+    place = WorkspacePaths(tmp_path)
+    assert place.open_private() == tmp_path / ".ranloop"
+    assert place.private.stat().st_mode & 0o777 == 0o700
+    (place.private / ".gitignore").write_text("mine\n")
+    place.open_private()
+    assert (place.private / ".gitignore").read_text() == "mine\n"
+    (place.private / ".gitignore").unlink()
+    place.open_private()
+    assert (place.private / ".gitignore").read_text() == "*\n"
+
+
+def test_files_for_git_keep_private_what_is_and_whole_what_is_pinned(tmp_path):
+    """Both texts, as they are written."""
+    place = init_workspace(tmp_path / "ws")
+    assert (place.root / ".gitignore").read_text() == ".ranloop/\n"
+    assert (place.root / ".gitattributes").read_text() == (
+        "prompts/** -text\nlabels/cohorts/** -text\nreports/releases/** -text\n"
+    )

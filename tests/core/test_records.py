@@ -84,3 +84,11 @@ def test_the_case_ends_the_last_message_and_no_other():
         Message("system", "Read. "),
         Message("user", "Text: Clear."),
     )
+
+
+def test_a_code_is_said_in_words():
+    """Of small letters, with spaces."""
+    assert [code.words for code in ValueCode] == [
+        *("absent", "present", "not coded", "uncertain", "no majority", "missing"),
+        *("unparsed", "failed", "not asked", "unanswered", "not voted"),
+    ]

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError
-from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
+from loop.core.yaml_files import check_model, dump_yaml, parse_yaml, read_model
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,69 @@ def test_a_missing_field_and_a_file_of_another_kind_are_named():
         check_model({}, Strict, "file.yaml")
     with pytest.raises(DataError, match=r"\n  \(file\): "):
         check_model(["number"], Strict, "file.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "a: 1\nb: c: d\n",
+            ", line 2: not valid YAML (mapping values are not allowed in this context)",
+        ),
+        ("a: \x00", ": not valid YAML (cannot be read)"),
+        (
+            "a: 1\nb: !<zebra> x\n",
+            ", line 2: not valid YAML (could not determine a constructor for the tag "
+            "'zebra')",
+        ),
+        (
+            "a: !<a%20zebra> x\n",
+            ", line 1: not valid YAML (could not determine a constructor for the tag "
+            "(7 characters, not shown))",
+        ),
+    ],
+)
+def test_what_is_no_yaml_is_told_with_its_line(text, said):
+    """As far as there is one; what the file says itself is quoted only as a word."""
+    with pytest.raises(DataError) as refused:
+        parse_yaml(text, "f.yaml")
+    assert str(refused.value) == f"f.yaml{said}. Correct that line."
+
+
+def test_a_key_that_occurs_twice_is_told_with_its_line():
+    """At any depth; the same key of another mapping is another one."""
+    assert parse_yaml("a: {x: 1}\nb: {x: 2}\n", "f") == {"a": {"x": 1}, "b": {"x": 2}}
+    with pytest.raises(DataError) as refused:
+        parse_yaml("a:\n  - x: 1\n    y: 2\n    x: 3\n", "f.yaml")
+    assert str(refused.value) == (
+        "f.yaml, line 4: key 'x' occurs twice. Keep one of the two."
+    )
+
+
+def test_a_file_is_read_as_its_model(tmp_path):
+    """Its name is in what is said of it."""
+    path = tmp_path / "x.yaml"
+    path.write_text("number: 3\n")
+    assert read_model(path, Strict) == Strict(number=3)
+    path.write_text("number: x\n")
+    with pytest.raises(DataError, match=r"^/.*/x\.yaml does not have the expected for"):
+        read_model(path, Strict)
+    path.write_text("number: [\n")
+    with pytest.raises(DataError, match=r"^/.*/x\.yaml, line 2: not valid YAML"):
+        read_model(path, Strict)
+
+
+def test_a_wrong_field_is_told_by_its_place():
+    """Every part of it: a number for a row, a word for a field."""
+
+    class Rows(BaseModel):
+        rows: list[Strict]
+
+    with pytest.raises(DataError) as refused:
+        check_model({"rows": [{"number": 1}, {}, {"number": 2, "x": 1}]}, Rows, "f")
+    assert str(refused.value) == (
+        "f does not have the expected form:\n"
+        "  rows.1.number: missing\n"
+        "  rows.2.x: there is no such field; check its spelling and its place\n"
+        "Correct these fields and run the command again."
+    )

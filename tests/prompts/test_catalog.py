@@ -1,6 +1,7 @@
 """Versions on disk: immutable, found by every kind of reference, never half-written."""
 
 import multiprocessing
+import os
 from dataclasses import replace
 from shutil import rmtree
 
@@ -8,14 +9,21 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, EditedVersionError
 from loop.core.ledger import Actor, Event, append_event
+from loop.core.paths import WorkspacePaths, bundled
 from loop.prompts.catalog import (
+    Edit,
     file_digests,
+    find_parent,
     inspect_version,
     lineage,
     list_drafts,
     list_prompts,
     list_versions,
+    parse_ref,
+    read_aliases,
+    read_known,
     read_version,
+    renumbered,
     write_version,
 )
 from loop.prompts.guides import parse_guides
@@ -285,3 +293,204 @@ def test_a_version_that_is_not_there_is_told_which_are(workspace, first):
         write_version(workspace, replace(first, number=number))
         with pytest.raises(DataError, match=rf"has no version v9 \(there {there}\)"):
             read_version(workspace, "tiny@v9")
+
+
+@pytest.mark.parametrize(
+    ("ref", "parts"),
+    [
+        ("tiny", ("tiny", "latest")),
+        (" tiny@latest ", ("tiny", "latest")),
+        ("tiny@v3", ("tiny", "v3")),
+        ("tiny@production", ("tiny", "production")),
+        ("tiny@draft", ("tiny", "draft")),
+        ("tiny@draft:", ("tiny", "draft:")),
+        ("tiny@draft:d-1", ("tiny", "draft:d-1")),
+        ("a" * 64, ("a" * 64, "latest")),
+        ("tiny@", None),
+        ("tiny@@v3", None),
+        ("tiny@V3", None),
+        ("@v3", None),
+        ("", None),
+        ("a" * 65, None),
+        ("tiny@draft:a b", None),
+        ("tiny@draft:draft:x", None),
+    ],
+)
+def test_a_reference_is_taken_apart(ref, parts):
+    """Into name and selector; what has another form is refused with the forms."""
+    if parts:
+        assert parse_ref(ref) == parts
+        return
+    with pytest.raises(
+        DataError, match=r"is not a prompt reference\. Write NAME, NAME@"
+    ):
+        parse_ref(ref)
+
+
+def test_prompts_and_versions_are_listed_in_their_order(library, first):
+    """By number and not by letter; what only looks like a version is none."""
+    for number in (10, 3):
+        write_version(library, replace(first, number=number))
+    folder = library.prompts / "tiny"
+    for name in ("v0", "v04", "v5x", "w6", "vx"):
+        (folder / name).mkdir()
+    (folder / "v7").write_text("no folder")
+    assert list_versions(library, "tiny") == (1, 2, 3, 10)
+    assert list_versions(library, "none") == ()
+    write_version(library, replace(first, name="another"))
+    (library.prompts / "file").write_text("")
+    assert list_prompts(library) == ("another", "extractor", "tiny")
+    rmtree(library.prompts)
+    assert list_prompts(library) == ()
+
+
+def test_drafts_are_listed_by_age(library, first):
+    """And not by name; what is no draft's name is left out."""
+    assert list_drafts(library, "tiny") == ()
+    for at, name in enumerate(("b", "c", "a")):
+        write_version(library, replace(first, number=0, draft=name))
+        folder = library.private / "drafts" / "tiny" / name
+        os.utime(folder, (at + 1, at + 1))
+    (library.private / "drafts" / "tiny" / ".c.new-x").mkdir()
+    assert list_drafts(library, "tiny") == ("b", "c", "a")
+    assert read_version(library, "tiny@draft").draft == "a"
+    assert read_version(library, "tiny@draft:").draft == "a"
+
+
+def test_aliases_are_those_of_the_prompt_and_the_last_that_was_said(library, first):
+    """Other prompts, and other acts, have their own."""
+    write_version(library, replace(first, name="other"))
+    for ref, alias in (
+        ("tiny@v1", "ward"),
+        ("other@v1", "ward"),
+        ("tiny@v1", "lab"),
+        ("tiny@v2", "ward"),
+    ):
+        move_alias(library, ref, alias, actor=EDITOR, reason="so")
+    event = Event(
+        action="evaluated", subject="tiny@v1", reason="r", payload={"alias": "x"}
+    )
+    append_event(library.ledger, event, EDITOR)
+    assert read_aliases(library, "tiny") == {"ward": "v2", "lab": "v1"}
+    assert read_aliases(library, "other") == {"ward": "v1"}
+    with pytest.raises(DataError, match=r"tiny has no alias 'x' \(known: ward, lab\)"):
+        read_version(library, "tiny@x")
+
+
+def test_what_was_edited_is_told_with_both_digests(recorded, first, second):
+    """By its own header, by the digest of the ledger, or by the digest of a file."""
+    folder = recorded.prompts / "tiny" / "v1"
+    before = {path: path.read_text() for path in folder.iterdir()}
+
+    def find(**edits):
+        for path, text in before.items():
+            path.write_text(text)
+        for name, (old, new) in edits.items():
+            path = folder / f"{name}.{'yaml' if name == 'prompt' else 'jinja'}"
+            path.write_text(path.read_text().replace(old, new))
+        return inspect_version(recorded, "tiny", 1).edit
+
+    assert find() is None
+    other = replace(first, system="Guess.\n").digest
+    assert find(system=("Read.", "Guess.")) == Edit(
+        "edited after it was committed",
+        f"recorded digest {first.digest[:12]}, found {other[:12]}",
+    )
+    forged = (first.digest, other)
+    assert find(system=("Read.", "Guess."), prompt=forged) == Edit(
+        "differs from what the ledger recorded",
+        f"the ledger recorded digest {first.digest[:12]}, found {other[:12]}",
+    )
+    assert find(prompt=("Dr A.", "Dr B.")) == Edit(
+        "differs from what the ledger recorded",
+        "the ledger recorded another prompt.yaml",
+    )
+    find()
+    for name, text in (("guides.yaml", "# edited\n"), ("prompt.yaml", "# edited\n")):
+        (folder / name).write_text(before[folder / name] + text)
+    assert inspect_version(recorded, "tiny", 1).edit.detail == (
+        "the ledger recorded another guides.yaml and prompt.yaml"
+    )
+
+
+def test_the_last_commit_of_a_version_is_what_counts(recorded, first):
+    """Other acts, and commits of other versions, say nothing of it."""
+    for action, subject in (("draft_committed", "tiny@v2"), ("evaluated", "tiny@v1")):
+        event = Event(
+            action=action, subject=subject, reason="r", payload={"digest": "f" * 64}
+        )
+        append_event(recorded.ledger, event, EDITOR)
+    assert inspect_version(recorded, "tiny", 1).edit is None
+    event = Event(
+        action="draft_committed",
+        subject="tiny@v1",
+        reason="again",
+        payload={"digest": "f" * 64},
+    )
+    append_event(recorded.ledger, event, EDITOR)
+    assert inspect_version(recorded, "tiny", 1).edit.detail == (
+        f"the ledger recorded digest {'f' * 12}, found {first.digest[:12]}"
+    )
+
+
+def test_a_parent_is_found_by_its_digest_among_earlier_versions(library, first, second):
+    """The nearest one before it; a later one is nobody's parent."""
+    assert find_parent(library, second) == first
+    assert find_parent(library, first) is None
+    draft = replace(second, number=0, draft="d", parent=second.digest)
+    assert find_parent(library, draft) == second
+    later = replace(second, number=2, parent=second.digest)
+    assert find_parent(library, later) is None
+    assert renumbered(draft, 3) == replace(draft, number=3, draft="")
+
+
+def test_a_version_is_the_workspace_s_or_else_the_one_that_ships(library):
+    """The number decides only where the workspace has no such prompt or number."""
+    shipped = WorkspacePaths(bundled())
+    numbers = list_versions(shipped, "extractor")
+    assert list_versions(library, "extractor") == (1,) != numbers
+    for ref, wanted, ships in (
+        ("tiny@v1", "tiny@v1", False),
+        ("extractor", "extractor@v1", False),
+        ("extractor@v1", "extractor@v1", False),
+        (f"extractor@v{numbers[-1]}", f"extractor@v{numbers[-1]}", True),
+        ("green", "green@v1", True),
+        ("green@v1", "green@v1", True),
+    ):
+        found = read_known(library, ref)
+        assert (found.version.ref, found.shipped) == (wanted, ships), ref
+    move_alias(library, "extractor@v1", "ward", actor=EDITOR, reason="so")
+    assert read_known(library, "extractor@ward").shipped is False
+    for ref, said in (
+        ("green@v99", "no prompt 'green' under"),
+        ("extractor@v99", "extractor has no version v99"),
+        ("nothing", "no prompt 'nothing'"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_known(library, ref)
+
+
+def test_a_prompt_that_is_not_there_is_told_with_what_is(library):
+    """Those known, the nearest by name, or the one that ships and how to begin it."""
+    with pytest.raises(DataError) as refused:
+        read_version(library, "tinny")
+    assert str(refused.value) == (
+        f"no prompt 'tinny' under {library.prompts} (known: extractor, tiny). Did you "
+        "mean 'tiny'?"
+    )
+    with pytest.raises(DataError) as refused:
+        read_version(library, "green")
+    assert str(refused.value).endswith(
+        "(known: extractor, tiny). green@v1 ships with ranloop: `ranloop prompt new "
+        "green --from green@v1` begins it here."
+    )
+    with pytest.raises(DataError, match=r"\(known: extractor, tiny\)\.$"):
+        read_version(library, "qqq")
+
+
+def test_a_folder_that_says_it_is_nothing_is_named(library):
+    """A number that no version has, in a file that was edited."""
+    path = library.prompts / "tiny" / "v1" / "prompt.yaml"
+    path.write_text(path.read_text().replace("number: 1", "number: 0"))
+    with pytest.raises(DataError, match=rf"^{path}: tiny: number 0 .* Correct it\.$"):
+        read_version(library, "tiny@v1")

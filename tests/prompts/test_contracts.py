@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import PromptTask
@@ -141,3 +142,71 @@ def test_contracts_are_exchanged_where_their_answers_say_the_same():
     green = list_exchangeable(get_contract("green_sections"))
     assert {"green_text", "error_list"} <= set(green)
     assert not {"error_list_unweighted", "error_counts", "entailment"} & set(green)
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("label_values", "cdbf9f2da3a4"),
+        ("findings", "ffb221337af6"),
+        ("binary", "ca7b1079e909"),
+        ("green_sections", "b7a5adf43103"),
+        ("error_list", "7587fa062e18"),
+        ("error_list_unweighted", "5096d64e2314"),
+        ("entailment", "6d12754a7f15"),
+        ("phrases", "5a23f51c61ce"),
+        ("green_sections_scored", "ac25b4b447d7"),
+        ("green_formula", "16dcdd6967cc"),
+        ("overall_score", "c72cad517dfe"),
+        ("error_counts", "35b59f659da3"),
+        ("line_corrections", "6ccdbd5bedc6"),
+        ("error_list_weighted", "76578d3a7aa5"),
+        ("rating", "7b358f807225"),
+        ("preference", "8a91e6ca927d"),
+        ("changes", "7733211a4741"),
+        ("plausible", "5f9ca1b210d5"),
+    ],
+)
+def test_the_schema_of_an_answer_stays_what_it_is(name, digest):
+    """It is part of the key of every answer: with another, all is asked again."""
+    schema = CONTRACTS[name].schema(("false_finding", "omission"))
+    assert digest_json(schema)[:12] == digest
+
+
+def test_only_free_text_has_no_schema():
+    """A server must not be told that anything goes where an object is wanted."""
+    free = {name for name, one in CONTRACTS.items() if not one.schema(("a",))}
+    assert free == {name for name in CONTRACTS if "_text" in name}
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (("label_values", "binary"), [1, 4, -4]),
+        (("findings", "error_list", "error_list_unweighted"), [1, 1, 2]),
+        (("line_corrections",), [1, 1, 2]),
+        (("green_sections", "green_text", "green_sections_scored"), [1, 6]),
+        (("green_text_scored", "green_formula", "green_formula_text"), [1, 6]),
+        (("error_list_weighted",), [1, 3, 3]),
+        (("entailment", "phrases"), [1, 8]),
+        (("entailment_text", "phrases_text"), [8]),
+        (("changes",), [1, 1]),
+        (("overall_score", "overall_score_text", "error_counts"), [1]),
+        (("rating", "rating_text", "preference", "preference_text"), [1]),
+        (("plausible",), [1]),
+        (("error_counts_text",), [2]),
+    ],
+)
+def test_the_mean_answer_has_each_part_as_often_as_it_stands_there(names, times):
+    """Of two things the first found once, the second twice; half of all are denied."""
+    found = {"a": 1, "b": 2}
+    for name in names:
+        parts = [*CONTRACTS[name].mean_answer(("a", "b"), found, 0.5)]
+        assert [one.times for one in parts] == times, name
+        assert all(one.text for one in parts)
+
+
+def test_every_contract_has_a_mean_answer():
+    """A dry run would have no number for it."""
+    for name, contract in CONTRACTS.items():
+        assert [*contract.mean_answer(("a",), {"a": 1}, 0)], name

@@ -1,13 +1,14 @@
 """The history joins versions with what the ledger says of them."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from loop.core.errors import DataError, LedgerError
-from loop.core.ledger import Actor, Event, append_event
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.prompts.catalog import write_version
-from loop.prompts.history import move_alias, read_history
+from loop.prompts.history import VersionHistory, move_alias, read_history
 
 EDITOR = Actor(name="Dr A. Example")
 
@@ -124,3 +125,77 @@ def test_an_alias_in_the_ledger_does_not_make_a_version_committed(library, secon
     write_version(library, replace(second, number=3))
     move_alias(library, "tiny@v3", "production", actor=EDITOR, reason="early")
     assert read_history(library, "tiny")[-1].problem == "not in the ledger"
+
+
+def test_a_row_of_the_history_is_told_whole(library, first, second):
+    """The version, what it changed, its aliases, and every entry about it."""
+    move_alias(library, "tiny@v1", "old", actor=EDITOR, reason="keep")
+    move_alias(library, "tiny@v1", "ward", actor=EDITOR, reason="use")
+    for action, subject, payload in (
+        ("override", "tiny@v1", {}),
+        ("frozen", "tiny@v1", {}),
+        ("withdrawn", "tiny@v1", {}),
+        ("draft_rejected", "tiny@draft:a", {"parent_ref": "tiny@v2"}),
+        ("draft_rejected", "tiny@v1", {"parent_ref": "tiny@v2"}),
+        ("frozen", "tiny@v11", {}),
+    ):
+        event = Event(action=action, subject=subject, reason="r", payload=payload)
+        append_event(library.ledger, event, EDITOR)
+    entries = read_ledger(library.ledger)[-10:]
+    one, two = read_history(library, "tiny")
+    assert one == VersionHistory(
+        version=first,
+        number=1,
+        problem="",
+        changes={},
+        aliases=("old", "ward"),
+        events=(entries[0], *entries[2:7]),
+    )
+    assert one.marking == entries[4:7]
+    assert two == VersionHistory(
+        version=second,
+        number=2,
+        problem="",
+        changes={
+            "+term": 2,
+            "+exclusion": 1,
+            "+clarification": 1,
+            "+exemplar": 1,
+            "+implies": 1,
+        },
+        aliases=(),
+        events=(entries[1], *entries[7:9]),
+    )
+
+
+def test_a_version_after_one_that_cannot_be_trusted_has_no_changes(library):
+    """What it was changed from is not known."""
+    (library.prompts / "tiny" / "v1" / "system.jinja").write_text("Guess.\n")
+    one, two = read_history(library, "tiny")
+    assert (one.version, one.changes, two.changes) == (None, {}, {})
+    assert two.version is not None
+
+
+def test_a_draft_cannot_be_given_an_alias(library, first):
+    """It may change tomorrow; nothing is recorded."""
+    write_version(library, replace(first, number=0, draft="d"))
+    before = library.ledger.read_bytes()
+    with pytest.raises(DataError, match=r"tiny@draft:d is a draft\. Commit it with"):
+        move_alias(library, "tiny@draft:d", "ward", actor=EDITOR, reason="use")
+    assert library.ledger.read_bytes() == before
+
+
+def test_an_entry_that_moves_an_alias_says_who_why_and_when(library, second):
+    """Whole, as the ledger has it."""
+    entry = move_alias(
+        library,
+        "tiny",
+        "ward",
+        actor=EDITOR,
+        reason="use it",
+        now=lambda: datetime(2126, 1, 2, 3, 4, 5, tzinfo=UTC),
+    )
+    assert entry == read_ledger(library.ledger)[-1]
+    assert (entry.action, entry.subject) == ("alias_moved", "tiny@v2")
+    assert (entry.actor, entry.reason) == ("Dr A. Example", "use it")
+    assert entry.time == "2126-01-02T03:04:05Z"

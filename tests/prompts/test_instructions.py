@@ -21,11 +21,12 @@ from loop.prompts.instructions import (
     parse_instructions,
     read_rules,
     rule_verdicts,
+    version_facts,
     version_text,
     without_rules,
 )
 from loop.prompts.render import plan_prompts
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import NamedVersion, PromptVersion
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Co"]),
@@ -385,3 +386,95 @@ def test_a_version_as_text_has_its_facts_its_words_and_its_guides():
         "edema:\n  name: Edema\n  definition: Fluid.\n"
         "fracture:\n  name: Fracture\n  definition: A break."
     )
+
+
+def test_what_is_recorded_of_a_version_is_told_whole():
+    """In this order; what it does not have is left out, or said to be none."""
+    version = replace(
+        VERSION, author="Dr A", time="2026-01-05T09:00:00Z", why="a start"
+    )
+    facts = {
+        "prompt": "tiny@v1",
+        "digest": version.digest,
+        "parent": "none",
+        "author": "Dr A",
+        "time": "2026-01-05T09:00:00Z",
+        "why": "a start",
+        "plan": "joint",
+        "contract": "label_values",
+    }
+    assert version_facts(version) == facts
+    assert [*version_facts(version)] == [*facts]
+    reading = replace(version, parent="f" * 64, reads=(NamedVersion("a@v1", "d" * 64),))
+    assert version_facts(reading) == {
+        **facts,
+        "digest": reading.digest,
+        "parent": "f" * 64,
+        "reads": f"a@v1 ({'d' * 12})",
+    }
+
+
+def test_frozen_blocks_are_listed_with_their_file():
+    """Those of the system message first, in their order."""
+    version = replace(
+        VERSION, system="{# frozen: role #}\n\nBe exact.\n{# end frozen #}\n"
+    )
+    assert list_frozen(version) == (
+        ("system.jinja", "role", "Be exact."),
+        ("user.jinja", "answer", "Answer in JSON."),
+        ("user.jinja", "case", "{{ text }}"),
+    )
+
+
+def test_an_edit_changes_the_templates_and_nothing_else():
+    """Each its own, and every frozen block that is left empty keeps its words."""
+    shown = instructions_text(VERSION, folded=True)
+    assert "Answer in JSON." not in shown and "{{ text }}" not in shown
+    edited = shown.replace("Be exact.", "Be brief.").replace("Thank you.", "Thanks.")
+    assert edit_instructions(VERSION, edited) == replace(
+        VERSION,
+        system="Be brief.\n",
+        user=VERSION.user.replace("Thank you.", "Thanks."),
+    )
+    spoken = shown.replace("{# frozen: answer #}\n", "{# frozen: answer #}\nSay.\n")
+    assert "Say.\n" in edit_instructions(VERSION, spoken).user
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[system.jinja]\na\n{% if %}\n[user.jinja]\nb\n", "line 3: "),
+        ("[system.jinja]\na\n[user.jinja]\nb\n{% if %}\n", "line 5: "),
+        ("[system.jinja]\n[user.jinja]\n{# end frozen #}\n", "line 3: frozen blocks"),
+        (
+            "[system.jinja]\na\n{# frozen: x #}\n[user.jinja]\nb\n",
+            "frozen block 'x' has no",
+        ),
+    ],
+)
+def test_a_line_of_the_instructions_is_counted_from_their_first(text, said):
+    """Over both templates, so that an editor finds it."""
+    with pytest.raises(DataError, match=f"^the instructions, {said}"):
+        edit_instructions(VERSION, text)
+
+
+def test_a_rule_is_added_at_the_end_of_the_list_and_wrapped():
+    """Under its verdict, at 88 characters, words whole; two of them in their order."""
+    long = " ".join(["word"] * 18)
+    added = add_rules(VERSION, {f"{long}\n end.": "a1", "{% x %}  y": "b-2"})
+    assert added.known == ()
+    wrapped = " ".join(["word"] * 17)
+    assert added.version == replace(
+        VERSION,
+        user=VERSION.user.replace(
+            '- "Resolved": absent.\n',
+            '- "Resolved": absent.\n'
+            f"{{# verdict a1 #}}\n- {wrapped}\n  word end.\n"
+            "{# verdict b-2 #}\n- {{'{'}}% x %} y\n",
+        ),
+    )
+    assert read_rules(added.version)[-2:] == (f"{long} end.", "{% x %} y")
+    assert rule_verdicts(added.version) == {
+        f"{long} end.": "a1",
+        "{% x %} y": "b-2",
+    }

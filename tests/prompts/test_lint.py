@@ -13,9 +13,15 @@ from loop.prompts.lint import (
     LEVELS,
     LONG_BYTES,
     MAX_SUFFIX,
+    fold_phrase,
+    has_errors,
+    is_pattern,
     is_shown,
+    lint_data,
+    lint_guide,
     lint_version,
 )
+from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.version import CallPlan, frozen_blocks
 from tests.calls import count_calls
@@ -352,7 +358,8 @@ def test_what_a_model_has_no_use_for_belongs_to_the_lexicon(first):
         assert [one for one in found if "with * or ..., or of another script" in one]
     # Letters with accents, up to those of Romanian, are of the same script.
     assert is_shown("\u021bes\u0103tur\u0103", first.guides[0])
-    assert not is_shown("\u0254", first.guides[0])
+    assert is_shown("\u024f", first.guides[0])
+    assert not is_shown("\u0250", first.guides[0])
     kept = Lexicon(language="en", terms=(*many, "wet*"))
     hidden = held_against(with_guide(first, terms=("wet",), lexicon=(kept,)))
     assert [line for line in hidden if "lexicon" in line] == []
@@ -572,3 +579,276 @@ def test_a_judge_is_given_words_that_can_be_found(first, phrase, said):
         first, clarifications=(Clarification(phrase=phrase, value=Value.ABSENT),)
     )
     assert not [one for one in lint(extractor) if "a clarification's phrase" in one]
+
+
+def told(version, **options):
+    """Return what lint says of a version, whole."""
+    found = lint_version(version, **{"labels": LABELS, **options})
+    return [(LEVELS[one.severity], one.where, one.what) for one in found]
+
+
+def test_what_lint_found_is_data_and_decides(first):
+    """Level, place and words; a warning alone is no error."""
+    twice = with_guide(first, terms=("wet", "wet"))
+    found = lint_version(twice, labels=LABELS)
+    assert lint_data(found) == [
+        {
+            "level": "warning",
+            "where": "guide edema",
+            "message": "term 'wet' appears twice",
+        }
+    ]
+    assert {one.check for one in found} == {"lint"}
+    assert not has_errors(found) and not has_errors([])
+    found = lint_version(with_guide(twice, label="x"), labels=LABELS)
+    assert has_errors(found)
+
+
+def test_undefined_variables_are_told_with_those_there_are(first):
+    """In each template its own: only the user message has the inputs."""
+    version = replace(
+        first,
+        system="{{ b }}{{ a }}{{ text }}{{ shots }}{{ name }}",
+        user="{{ guides }}{{ fields }}{{ c }}{{ text }}",
+    )
+    shared = "use fields, guides, name, shots"
+    lines = [one for one in told(version) if "is undefined; use" in one[2]]
+    assert lines == [
+        ("error", "system.jinja", f"variable 'a' is undefined; {shared}"),
+        ("error", "system.jinja", f"variable 'b' is undefined; {shared}"),
+        ("error", "system.jinja", f"variable 'text' is undefined; {shared}"),
+        ("error", "user.jinja", f"variable 'c' is undefined; {shared}, text"),
+    ]
+
+
+def test_the_call_plan_of_a_contract_is_told(first):
+    """A judge has one call; one that holds phrases against each other, two."""
+    user = first.user.replace("{{ text }}", "{{ reference }}\n{{ candidate }}")
+    pair = replace(
+        first,
+        user=user,
+        contract="error_list",
+        inputs=("reference", "candidate"),
+        plan=CallPlan.PER_LABEL,
+    )
+    assert (
+        "error",
+        "prompt.yaml",
+        "the contract error_list is answered in one call, and the call plan is "
+        "per_label: set it to joint",
+    ) in told(pair)
+    phrases = ("reference_phrases", "candidate_phrases")
+    held = replace(
+        first,
+        user="{{ guides }}" + "".join(f"{{{{ {one} }}}}\n" for one in phrases),
+        contract="entailment",
+        inputs=phrases,
+    )
+    lines = told(held)
+    assert (
+        "error",
+        "prompt.yaml",
+        "the contract entailment is answered in a call for each guide, and the call "
+        "plan is joint: set it to per_label",
+    ) in lines
+    asks = "the contract entailment asks for precision and recall, and the guides are "
+    assert (
+        "error",
+        "guides.yaml",
+        f"{asks}for something else: have one for each of the two",
+    ) in lines
+    guides = tuple(
+        replace(first.guides[0], label=name) for name in ("recall", "precision")
+    )
+    both = replace(held, plan=CallPlan.PER_LABEL, guides=guides)
+    assert told(both, labels=("recall", "precision")) == []
+
+
+def test_each_missing_text_of_a_contract_is_told(first):
+    """In the order of their names, with the inputs that there are."""
+    lines = told(replace(first, contract="error_list_weighted"))
+    assert [one[2].partition(",")[0] for one in lines if "is about" in one[2]] == [
+        f"the contract error_list_weighted is about {name!r}"
+        for name in ("candidate", "context", "reference")
+    ]
+    assert all("none of the inputs (text): add it" in one[2] for one in lines[-3:])
+
+
+def test_an_answer_block_of_another_contract_is_told(first):
+    """In whichever template; that of its own contract is as it should be."""
+    for name, wrong in (("binary", True), ("label_values", False)):
+        instruction = CONTRACTS[name].instruction
+        block = f"{{# frozen: answer #}}\n{instruction}{{# end frozen #}}\n"
+        user = f"{{{{ guides }}}}{block}{{{{ text }}}}\n"
+        lines = told(replace(first, user=user))
+        assert (
+            (
+                "error",
+                "user.jinja",
+                "frozen block 'answer' asks for the contract binary, and prompt.yaml "
+                "names label_values",
+            )
+            in lines
+        ) is wrong
+        assert len(lines) == wrong
+
+
+def test_words_of_another_task_are_told(first):
+    """Each once and in order, of rules and of examples."""
+    rules = (
+        Clarification(phrase="a", value=ErrorWeight.SIGNIFICANT),
+        Clarification(phrase="b", value=ErrorWeight.NO_ERROR),
+        Clarification(phrase="c", value=Value.ABSENT),
+    )
+    example = replace(EXAMPLE, value=ErrorWeight.NO_ERROR, evidence="wet")
+    version = with_guide(first, clarifications=rules, exemplars=(example,))
+    assert told(version) == [
+        (
+            "error",
+            "guides",
+            "rules or exemplars say no_error, significant; this prompt's words are "
+            "present, absent, uncertain",
+        )
+    ]
+
+
+def test_what_repeats_or_contradicts_itself_in_a_guide_is_told_whole(first):
+    """Over the guide and its lexicon together, in one order."""
+    lexicon = Lexicon(
+        language="en",
+        terms=("Wet-lung", "zoo"),
+        exclusions=("dry", "Dry"),
+        clarifications=(Clarification(phrase="hazy", value=Value.ABSENT),),
+    )
+    guide = replace(
+        first.guides[0],
+        terms=("wet lung", "ant*x", "zoo"),
+        exclusions=("zoo", "hazy"),
+        clarifications=(
+            Clarification(phrase="Hazy", value=Value.PRESENT),
+            Clarification(phrase="* b", value=Value.ABSENT),
+        ),
+        exemplars=(EXAMPLE, replace(EXAMPLE, evidence="Wet"), EXAMPLE),
+        lexicon=(lexicon,),
+    )
+    found = [(LEVELS[one.severity], one.what) for one in lint_guide(guide)]
+    star = (
+        ": * stands only after the last word, or after the last word before ...; "
+        "elsewhere the wording never matches"
+    )
+    assert found == [
+        ("error", "'zoo' is both a term and an exclusion; keep one"),
+        ("warning", "term 'wet lung' appears twice"),
+        ("warning", "term 'zoo' appears twice"),
+        ("warning", "exclusion 'dry' appears twice"),
+        ("error", f"'ant*x'{star}"),
+        ("error", f"'* b'{star}"),
+        ("error", "'hazy' is excluded and clarified as present"),
+        ("error", "'hazy' is clarified with two different values"),
+        ("error", "exemplar 1: its evidence is not in its text"),
+        ("error", "exemplar 3: its evidence is not in its text"),
+    ]
+
+
+def test_a_term_of_three_labels_is_told_once(first):
+    """With every other label; a term twice in one guide is of one label."""
+    guides = tuple(
+        replace(first.guides[0], label=name, terms=terms)
+        for name, terms in (
+            ("a", ("wet", "dry")),
+            ("b", ("Wet", "wet")),
+            ("c", ("wet", "own")),
+        )
+    )
+    lines = told(replace(first, guides=guides), labels="abc")
+    assert lines == [
+        ("warning", "guide b", "term 'wet' appears twice"),
+        ("warning", "guide a", "term 'wet' also names b, c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wording", "pattern", "shown"),
+    [
+        ("wet lung", False, True),
+        ("wet*", True, False),
+        ("wet ... lung", True, False),
+        ("wet … lung", True, False),
+        ("肺", False, False),
+        ("12 %", False, True),
+    ],
+)
+def test_a_pattern_and_a_foreign_word_are_for_rules_alone(
+    first, wording, pattern, shown
+):
+    """A foreign word is one where the definition is not of its script."""
+    assert is_pattern(wording) is pattern
+    assert is_shown(wording, first.guides[0]) is shown
+    chinese = replace(first.guides[0], definition="肺水肿")
+    assert is_shown("肺", chinese) and is_shown("wet", chinese)
+
+
+def test_case_hyphens_and_spaces_make_no_other_phrase():
+    """As a reader takes them."""
+    assert fold_phrase("  Plate-LIKE \n opacity-") == "plate like opacity"
+
+
+def test_what_a_model_is_shown_too_much_of_is_told_by_label(first):
+    """Each label once, with how many wordings it has."""
+    many = tuple(f"word {chr(97 + n)}" for n in range(14))
+    guides = (
+        replace(first.guides[0], terms=many, exclusions=("a*", "b*")),
+        replace(first.guides[1], terms=(*many[:12], "c ... d")),
+    )
+    lines = told(replace(first, guides=guides), meanings={})
+    assert [one for one in lines if "a language model is shown" in one[2]] == [
+        (
+            "warning",
+            "guides",
+            "a language model is shown more than 12 wordings of edema (14), fracture "
+            "(13): move the others to the lexicon, which `rules` reads",
+        ),
+        (
+            "warning",
+            "guides",
+            "a language model is shown wordings with * or ..., or of another script, "
+            "in edema, fracture: move them to the lexicon, which `rules` reads",
+        ),
+    ]
+
+
+def test_rules_and_definitions_that_differ_are_told_whole(first):
+    """Every rule that is left out, and every label; those that agree are not."""
+    version = replace(first, system="Read. One two.\n")
+    meanings = {
+        "edema": Meaning(definition="Other."),
+        "fracture": Meaning(definition="A broken\nbone."),
+    }
+    lines = told(version, meanings=meanings, reading=("One  two.", "Three.", "Four."))
+    assert [one for one in lines if "taxonomy" in one[2]] == [
+        (
+            "warning",
+            "templates",
+            "leaves out 2 of the 3 rules of reading of the taxonomy: Three. / Four.",
+        ),
+        (
+            "warning",
+            "guides",
+            "the taxonomy defines otherwise: edema; readers are told its definition, "
+            "models that of the guide",
+        ),
+    ]
+
+
+def test_what_a_guide_leaves_out_is_told_by_list(first):
+    """Only of a list that the guide has; each thing in quotes."""
+    meaning = EDEMA._replace(counts=("a", "b", "c"), uncertain_when=("d",))
+    version = with_guide(first, counts=("B",), does_not_count=())
+    lines = told(version, meanings={"edema": meaning})
+    assert [one for one in lines if "leaves out what" in one[2]] == [
+        (
+            "warning",
+            "guide edema",
+            "counts leaves out what the taxonomy lists: 'a', 'c'",
+        )
+    ]

@@ -9,8 +9,8 @@ from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
-from loop.core.records import Guide, Item
-from loop.prompts.render import _inserts_shots, plan_prompts, space_out
+from loop.core.records import Guide, Item, Message, PromptFrame
+from loop.prompts.render import Call, _inserts_shots, plan_prompts, space_out
 from loop.prompts.version import CallPlan, PromptVersion
 
 
@@ -233,3 +233,111 @@ def test_what_is_not_known_of_a_patient_is_empty(first):
     assert without.messages[1].content == "Clear. ()"
     known = Item(id="a", variables={"text": "Clear.", "context": "Aged 9."})
     assert plan(known)[0].messages[1].content == "Clear. (Aged 9.)"
+
+
+def test_a_frame_holds_all_that_is_the_same_for_every_case(first):
+    """Whole, of a joint plan and of one call a label."""
+    extractor = (Guide(label="x", name="X", definition="d"),)
+    version = replace(first, finders=extractor)
+    (call,) = plan_prompts(version, schema).calls
+    assert call == Call(
+        frame=PromptFrame(
+            call="joint",
+            messages=(
+                Message("system", "Read.\n"),
+                Message(
+                    "user",
+                    "edema: Fluid in the lung.\nfracture: A broken bone.\n"
+                    "Answer edema, fracture.\n",
+                ),
+            ),
+            fields=("edema", "fracture"),
+            schema={"required": ["edema", "fracture"]},
+            guides=first.guides,
+            reads=extractor,
+        ),
+        pieces=(("text", "\n"),),
+        numbered=frozenset(),
+    )
+    plan = plan_prompts(replace(version, plan=CallPlan.PER_LABEL), schema)
+    assert plan.names == ("edema", "fracture")
+    assert [one.guides for one in plan.frames] == [(one,) for one in first.guides]
+    assert [one.reads for one in plan.frames] == [extractor] * 2
+
+
+def test_three_inputs_are_cut_where_they_stand(first):
+    """What stands between them, and after the last, is kept."""
+    version = replace(
+        first,
+        user="0 {{ a }} 1 {{ b | numbered }} 2 {{ c }} 3",
+        inputs=("a", "b", "c"),
+    )
+    (call,) = plan_prompts(version, schema).calls
+    assert call.frame.messages[1].content == "0 "
+    assert call.pieces == (("a", " 1 "), ("b", " 2 "), ("c", " 3"))
+    assert call.numbered == {"b"}
+    texts = {"a": "A.", "b": "Bee. Bee.", "c": "C. C."}
+    (prompt,) = plan_prompts(version, schema)(Item(id="x", variables=texts))
+    assert prompt.tail == "A. 1 [0] Bee.\n[1] Bee. 2 C. C. 3"
+    with pytest.raises(DataError) as refused:
+        plan_prompts(replace(version, inputs=("b", "a", "c")), schema)
+    assert str(refused.value) == (
+        "tiny@v1, user.jinja: {{ a }} must be rendered exactly once, inputs in the "
+        "order b, a, c. Move it out of loops and conditions, to the end of the "
+        "template."
+    )
+
+
+@pytest.mark.parametrize("name", ["b", "a"])
+def test_an_input_that_an_item_lacks_is_named(first, name):
+    """Numbered or not; the text of the other is not shown."""
+    version = replace(first, user="{{ a }} {{ b | numbered }}", inputs=("a", "b"))
+    texts = {"a": "zebra", "b": "zebra"}
+    del texts[name]
+    with pytest.raises(DataError) as refused:
+        plan_prompts(version, schema)(Item(id="c7", variables=texts))
+    assert str(refused.value) == (
+        f"case c7 has no variable '{name}', which the prompt needs. Import the cohort "
+        "again with that column."
+    )
+
+
+def test_an_input_that_another_prompt_finds_is_said_to_be_one(first):
+    """No cohort has such a column; a version has to be named."""
+    version = replace(first, user="{{ listed_errors }}", inputs=("listed_errors",))
+    with pytest.raises(DataError) as refused:
+        plan_prompts(version, schema)(Item(id="c7", variables={}))
+    assert str(refused.value) == (
+        "the input 'listed_errors' is what another prompt finds, and the version reads "
+        "none that makes it: name one under `reads` in its prompt.yaml, with the "
+        "contract error_list_unweighted."
+    )
+
+
+def test_what_a_template_may_use_is_told_where_it_fails(first):
+    """With its line, in the template that is at fault."""
+    with pytest.raises(DataError) as refused:
+        plan_prompts(replace(first, user="a\n{{ b }}\n{{ text }}"), schema)
+    assert str(refused.value) == (
+        "tiny@v1, user.jinja: UndefinedError: 'b' is undefined. A template may use "
+        "guides, fields, name, shots, text and nothing else; see `ranloop lint "
+        "tiny@v1`."
+    )
+    with pytest.raises(DataError, match=r"^tiny@v1, system\.jinja, line 2: "):
+        plan_prompts(replace(first, system="a\n{% if %}"), schema)
+    with pytest.raises(DataError, match=r"^tiny@v1, user\.jinja, line 3: .* Correct "):
+        plan_prompts(replace(first, user="a\n\n{% if %}{{ text }}"), schema)
+
+
+def test_a_mark_in_a_name_is_no_input(first):
+    """What stands for an input till a case is put in is of no guide's words."""
+    guide = replace(first.guides[0], definition="a \ue000 b")
+    (prompt,) = plan_prompts(replace(first, guides=(guide,)), schema)(item("Clear."))
+    assert prompt.messages[1].content == "edema: a \ue000 b\nAnswer edema.\nClear.\n"
+
+
+def test_more_blank_lines_may_hold_something(first):
+    """Another draw asked aside is another prompt than that of a run."""
+    plan = plan_prompts(replace(first, user="A.\n\n{{ text }}"), schema)
+    (prompt,) = space_out(plan, 2, " ")(item("Clear."))
+    assert prompt.messages[1].content == "A.\n\n \n \nClear."

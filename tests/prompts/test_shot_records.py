@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item
@@ -19,6 +20,7 @@ from loop.prompts.shot_records import (
     ShotPin,
     Shots,
     ShotScore,
+    mask_shots,
     parse_shots,
     score_errors,
 )
@@ -276,3 +278,90 @@ def test_a_version_has_from_one_to_a_hundred_shots(n, pins, possible):
         return
     with pytest.raises(ValueError, match="shots must be from 1 to 100"):
         pinned(n=n, pins=chosen)
+
+
+def test_shots_are_named_in_three_ways():
+    """As they are asked for, in a signature, and for people."""
+    shots = pinned(seed=3, score=ShotScore.RATING)
+    digest = digest_json(
+        {
+            "pool": "rp_shots",
+            "kind": "random",
+            "n": 2,
+            "seed": 3,
+            "score": "rating",
+            "pins": [[one.id, one.digest] for one in shots.pins],
+        }
+    )
+    assert shots.digest == digest
+    assert shots.short == "random:2"
+    assert shots.sign == f"shots:rp_shots:random:2:seed3:rating:{digest[:8]}"
+    assert shots.words == (
+        f"2 of pool rp_shots (random:2, seed 3, score rating, {digest[:12]})"
+    )
+
+
+def test_a_shot_is_known_by_all_that_is_shown_of_it():
+    """By hand; every text of it is somebody's."""
+    first, second = SHOWN
+    assert first.digest == digest_json(
+        {
+            "reference": "Left apical pneumothorax.",
+            "candidate": "No pneumothorax.",
+            "score": 0.85,
+            "significant": [["omission", 1]],
+            "insignificant": [],
+            "explanation": "The pneumothorax is denied.",
+        }
+    )
+    assert first.texts == (first.reference, first.candidate, first.explanation)
+    assert second.texts == ("Clear lungs.", "The lungs are clear.", "")
+
+
+def test_masks_are_numbered_and_hold_the_digest_of_their_shot():
+    """And nothing of its text, its score or its counts."""
+    one, two = pinned().pins
+    assert mask_shots(pinned()) == tuple(
+        Shot(
+            reference=f"[reference of shot {number}: {pin.digest[:12]}]",
+            candidate=f"[candidate of shot {number}: {pin.digest[:12]}]",
+            explanation=f"[assessment of shot {number}]",
+        )
+        for number, pin in ((1, one), (2, two))
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "score", "value"),
+    [
+        (0, ShotScore.LINEAR, 1.0),
+        (1, ShotScore.LINEAR, 0.85),
+        (6, ShotScore.LINEAR, 0.1),
+        (7, ShotScore.LINEAR, 0.0),
+        (0, ShotScore.INVERSE, 1.0),
+        (3, ShotScore.INVERSE, 0.25),
+        (-1, ShotScore.LINEAR, None),
+        (-1, ShotScore.INVERSE, None),
+        (0, ShotScore.RATING, None),
+    ],
+)
+def test_a_score_is_worked_out_by_hand(errors, score, value):
+    """Never below nought; a rating is not made of counts."""
+    if value is None:
+        with pytest.raises(ValueError, match=f"no score {score} of {errors} errors"):
+            score_errors(errors, score)
+    else:
+        assert score_errors(errors, score) == value
+
+
+@pytest.mark.parametrize(
+    "words", ["random:0", "random:101", "random:", "random:x", "random:12345", "some:1"]
+)
+def test_words_that_ask_for_no_shots_are_told_what_does(words):
+    """Every kind, and the limits of the number."""
+    with pytest.raises(DataError) as refused:
+        parse_shots(words)
+    assert str(refused.value) == (
+        f"'{words}' names no shots. Write KIND or KIND:N, for example random:5, with "
+        "one of random, per_error, injected, assessed and N from 1 to 100."
+    )

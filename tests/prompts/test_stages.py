@@ -6,9 +6,10 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import Entry, Field, Guide, Item, Span
+from loop.prompts.outputs.base import CONTRACTS
 from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts, stage_item, write_input
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import CallPlan, PromptVersion
 
 PAIR = Item(
     id="a",
@@ -102,3 +103,47 @@ def test_a_first_stage_is_asked_whichever_input_comes_first(inputs):
     assert without.names == ("joint",)
     with pytest.raises(DataError, match="reads 2 versions that make its input"):
         plan_prompts(replace(version, stages=(maker, maker)), lambda fields: {})
+
+
+def test_a_version_that_cannot_make_an_input_is_told():
+    """It reads other texts, or takes several calls."""
+    version = asking("error_list", "{{ listed_errors }}", "listed_errors")
+    both = "{{ reference }} {{ candidate }}"
+    maker = asking("error_list", both, "reference", "candidate")
+    more = Guide(label="location", name="Location", definition="x")
+    several = replace(maker, guides=(*maker.guides, more), plan=CallPlan.PER_LABEL)
+    third = replace(
+        maker,
+        user=f"{both} {{{{ context }}}}",
+        inputs=("reference", "candidate", "context"),
+    )
+    for wrong in (several, third):
+        with pytest.raises(DataError) as refused:
+            plan_prompts(replace(version, stages=(wrong,)), lambda fields: {})
+        assert str(refused.value) == (
+            "tiny@v1 cannot make the input listed_errors of tiny@v1: it takes a "
+            "version that reads reference and candidate in one call. Name another one "
+            "under `reads` in its prompt.yaml."
+        )
+    # One call for each label is one call where there is one label.
+    alone = replace(maker, plan=CallPlan.PER_LABEL)
+    (stage,) = plan_prompts(replace(version, stages=(alone,)), lambda fields: {}).stages
+    assert (stage.name, stage.call.frame.call) == ("listed_errors", "listed_errors")
+    assert stage.call.frame.fields == ("omission",)
+    assert stage.call.frame.schema == CONTRACTS["error_list"].schema(("omission",))
+
+
+def test_context_is_empty_where_it_is_not_known_beside_numbered_lines():
+    """Both are put in at once; a case that has it shows it."""
+    version = asking(
+        "error_list",
+        "{{ candidate | numbered }} ({{ context }})",
+        "candidate",
+        "context",
+    )
+    plan = plan_prompts(version, lambda fields: {})
+    texts = {"candidate": "Clear lungs. Normal heart."}
+    lines = "[0] Clear lungs.\n[1] Normal heart."
+    for known, shown in (({}, ""), ({"context": "Aged 9. Ill."}, "Aged 9. Ill.")):
+        (prompt,) = plan(Item(id="a", variables={**texts, **known}))
+        assert prompt.messages[-1].content == f"{lines} ({shown})"

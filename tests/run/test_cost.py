@@ -9,16 +9,19 @@ from loop.core.config import ModelPrice
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import Item
+from loop.core.records import Guide, Item
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract, list_exchangeable
 from loop.prompts.render import plan_prompts
+from loop.prompts.version import PromptVersion
 from loop.run import cost
+from loop.run.asking import EngineOptions
 from loop.run.cost import (
     EVIDENCE,
+    DryRun,
     EngineUse,
     Expectation,
     PromptLayout,
@@ -27,6 +30,7 @@ from loop.run.cost import (
     asked_model,
     count_answer,
     estimate_run,
+    estimate_texts,
     expect_errors,
     expect_findings,
     list_ways,
@@ -38,7 +42,7 @@ from loop.run.execute import Usage
 from loop.run.reference_implementation import in_published_layout
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord
-from loop.run.tokens import estimate_tokens, find_counter
+from loop.run.tokens import TokenCounter, estimate_tokens, find_counter
 from tests.conftest import shipped_workspace
 
 LATEST = read_version(WorkspacePaths(bundled()), "extractor@latest")
@@ -592,3 +596,136 @@ def test_what_a_run_asked_itself_is_its_share_of_the_prompts(counts, share):
     run = a_run(1, "2026-01-05T00:00:00Z", prompt_tokens=1_000_000, answers=9, **counts)
     (found,) = sum_costs([run], {"m": ModelPrice(input=2.0, output=10.0)})
     assert (found.amount, found.fresh) == (2.0, pytest.approx(2.0 * share))
+
+
+TINY = PromptVersion(
+    name="tiny",
+    number=1,
+    system="S.",
+    user="{% for one in guides %}{{ one.name }}{% endfor %}: {{ text }}!",
+    guides=(
+        Guide(label="edema", name="Edema", definition="Fluid."),
+        Guide(label="mass", name="Mass", definition="A lump."),
+    ),
+)
+LETTERS = TokenCounter(count=len, exact=True, remark="by letters")
+
+
+def dry_run(place, monkeypatch, *texts, engine="openai:me/big", **asking):
+    """Return what asking about some texts would take, a token a letter."""
+    monkeypatch.setattr(cost, "find_counter", lambda *_: LETTERS)
+    items = (Item(id=f"c{n}", variables={"text": one}) for n, one in enumerate(texts))
+    options = EngineOptions(**asking)
+    return estimate_texts(place, TINY, "pasted", items, engine=engine, asking=options)
+
+
+def test_every_number_of_a_dry_run_is_worked_out_by_hand(place, monkeypatch):
+    """Two texts of two and three letters, two labels, a token a letter."""
+    dry = dry_run(place, monkeypatch, "ab", "cde")
+    assert (dry.prompt, dry.cohort, dry.engine) == (
+        "tiny@v1",
+        "pasted",
+        "openai:me/big",
+    )
+    assert (dry.cases, dry.characters, dry.counter) == (2, 5, LETTERS)
+    assert dry.expectation.found == dict.fromkeys(("edema", "mass"), 1.05)
+    assert dry.price == ModelPrice(input=2.0, cached_input=0.2, output=10.0)
+    joint, single, published = dry.shapes
+    # "S." and "EdemaMass: " before the case, "!" after it.
+    assert joint.frame_tokens == 2 + 11
+    assert joint.prefix_tokens == 2 * 13
+    assert joint.prompt_tokens == 2 * 13 + 2 * 1 + 5
+    assert joint.uncached_tokens == 13 + 2 + 5
+    assert joint.prefix_share == 26 / 33
+    assert joint.requests == 2
+    both = count_answer("label_values", ("edema", "mass"), dry.expectation, len)
+    assert joint.output_tokens == round(2 * both)
+    # A call each with "Edema: " or "Mass: "; the text is sent twice.
+    assert single.frame_tokens == 2 * 2 + 7 + 6
+    assert single.prompt_tokens == 2 * 17 + 2 * 2 + 2 * 5
+    assert single.uncached_tokens == 17 + 4 + 10
+    assert single.requests == published.requests == 4
+    each = [
+        count_answer("label_values", (name,), dry.expectation, len)
+        for name in ("edema", "mass")
+    ]
+    assert single.output_tokens == round(2 * sum(each))
+    assert published.output_tokens == 2 * 2 * 2
+    for shape in dry.shapes:
+        cached = shape.prompt_tokens - shape.uncached_tokens
+        paid = 2 * shape.uncached_tokens + 0.2 * cached + 10 * shape.output_tokens
+        assert shape.cost == pytest.approx(paid / 1e6)
+    assert [one.chosen for one in dry.shapes] == [True, False, False]
+    assert dry.chosen is joint and dry.published is published
+    assert dry.times_fewer(joint) == published.uncached_tokens / 20
+
+
+def test_no_answer_has_more_tokens_than_it_is_given(place, monkeypatch):
+    """Of all requests together; the limit itself is reached."""
+    dry = dry_run(place, monkeypatch, "ab", "cde", max_tokens=1)
+    assert [one.output_tokens for one in dry.shapes] == [2, 4, 4]
+
+
+def test_a_judge_is_compared_with_no_published_layout():
+    """It asks for labels, and a judge does not."""
+    plain = {
+        "prompt": "p@v1",
+        "cohort": "c",
+        "engine": "rules",
+        "cases": 1,
+        "characters": 1,
+        "counter": LETTERS,
+        "expectation": Expectation({}, 0, ""),
+        "price": None,
+    }
+    shape = Shape(
+        layout=PromptLayout.JOINT,
+        contract="error_list",
+        chosen=True,
+        requests=1,
+        prompt_tokens=10,
+        prefix_tokens=5,
+        frame_tokens=5,
+        output_tokens=1,
+        cost=None,
+    )
+    dry = DryRun(**plain, shapes=(shape,))
+    assert dry.published is None and dry.times_fewer(shape) is None
+    for level, said in (("default", ""), ("none", ""), ("low", "low: what the model")):
+        told = replace(dry, thinking=level).thinking_remark
+        assert told.startswith(said) and bool(told) is bool(said)
+
+
+def test_thoughts_are_said_to_be_in_no_number(place, monkeypatch):
+    """And an engine that does not think is asked for none."""
+    dry = dry_run(place, monkeypatch, "ab", thinking="low")
+    assert dry.thinking_remark == (
+        "low: what the model thinks before its answer is not in these numbers"
+    )
+    with pytest.raises(EngineError, match="rules is no language model"):
+        dry_run(place, monkeypatch, "ab", engine="rules", thinking="low")
+    with pytest.raises(EngineError, match="no engine 'nothing'"):
+        dry_run(place, monkeypatch, "ab", engine="nothing")
+
+
+def test_runs_are_summed_in_the_order_of_weeks_prompts_and_engines():
+    """The newest week first; every count of a group is added up."""
+    runs = [
+        a_run(1, "2026-01-05T00:00:00Z", prompt="b@v1", asked=1, cached=2),
+        a_run(2, "2026-01-05T00:00:00Z", prompt="a@v2", engine="rules", asked=4),
+        a_run(3, "2026-01-13T00:00:00Z", prompt="c@v1", prompt_tokens=5),
+        a_run(4, "2026-01-06T00:00:00Z", prompt="b@v3", asked=8, completion_tokens=7),
+        a_run(5, "2026-01-05T00:00:00Z", prompt="a@v1", engine="openai:z"),
+    ]
+    sums = sum_costs(runs, {})
+    assert [
+        (s.week, s.prompt, s.engine, s.runs, s.asked, s.stored, s.unpriced)
+        for s in sums
+    ] == [
+        ("2026-W03", "c", "openai:m@http://a/v1", 1, 0, 0, 1),
+        ("2026-W02", "a", "openai:z", 1, 0, 0, 1),
+        ("2026-W02", "a", "rules", 1, 4, 0, 0),
+        ("2026-W02", "b", "openai:m@http://a/v1", 2, 9, 2, 2),
+    ]
+    assert (sums[0].prompt_tokens, sums[3].completion_tokens) == (5, 7)
+    assert {(s.amount, s.fresh, s.currency) for s in sums} == {(0, 0, "")}

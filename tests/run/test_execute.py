@@ -3,10 +3,11 @@
 import dataclasses
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from loop.core.digests import canonical_json
 from loop.core.errors import DataError, EngineError
 from loop.core.records import (
     Completion,
@@ -25,9 +26,12 @@ from loop.run.execute import (
     KeyMaker,
     Problem,
     ProblemCount,
+    RunSummary,
+    Usage,
     UsageCount,
     Work,
     ask_aside,
+    next_key,
 )
 from loop.run.store import read_outcomes
 
@@ -629,3 +633,161 @@ def test_variables_are_told_apart_by_name(kit):
         for given in ({"x": "v"}, {"y": "v"}, {"x": "v", "y": "v"}, {"x": "vy"})
     }
     assert len(keys) == 4
+
+
+def test_the_key_of_a_question_is_the_same_for_ever(kit):
+    """By hand: with another one, whatever was ever answered would be paid for again."""
+    frame = kit.make_frame()
+    asker = [{"engine": "table"}, {"temperature": 0.0}]
+    static = {
+        "asker": asker,
+        "messages": [list(one) for one in frame.messages],
+        "fields": list(frame.fields),
+        "schema": frame.schema,
+        "guides": [],
+        "language": "en",
+    }
+
+    def digest(*more, **changes):
+        raw = canonical_json({**static, **changes}) + b"\0" + b"".join(more)
+        return hashlib.sha256(raw).digest()
+
+    assert key(kit, prompt(frame, "é")) == digest("é".encode())
+    assert key(kit, prompt(frame, "a\ud800")) == digest(b"a\xed\xa0\x80")
+    beside = prompt(frame, "a", note="xyz")
+    assert key(kit, beside) == digest(b"a", b"\0", b"4:note3:xyz")
+    assert key(kit, prompt(frame, "a"), draw=2) == digest(b"a", asker=[*asker, 2])
+    guide = Guide(label="edema", name="Edema", definition="Fluid.")
+    read = dataclasses.replace(frame, reads=(guide,), guides=(guide, guide))
+    told = json.loads(json.dumps(guide.identity))
+    assert key(kit, prompt(read, "a")) == digest(b"a", guides=[told] * 2, reads=[told])
+    assert next_key(b"k" * 32) == hashlib.sha256(b"k" * 32 + b"asked again").digest()
+
+
+def test_the_summary_counts_all_that_was_asked_and_all_that_was_used(store, kit):
+    """New answers, those from the store, equal texts, and calls that failed."""
+    known = Completion(kit.absent(), "stop", "", 0.5, 10, 2, 4)
+    table = {
+        "known": known,
+        "new": Completion(kit.absent(), "stop", "", 0.25, 20, 3, 5),
+        "odd": Completion("perhaps", "stop", "", 1.0, 30, 4, None),
+        "dead": Completion("", "error", "timeout", 2.0),
+        "half": Completion("", "error", "broken", 4.0, None, 7),
+        "none": Completion("", "error", "gone", 8.0, None, 0),
+    }
+    engine = kit.TableEngine(table)
+    kit.run_items(store, engine, kit.make_items("known"))
+    told = []
+    work = Work(
+        items=kit.make_items(*table, "known", "new"),
+        plan=kit.JOINT,
+        contract=LabelValues(),
+        ended=lambda: told.append(1),
+    )
+    summaries = []
+    ask_aside(kit.make_spec(), work, engine, store, keep=True, count=summaries.append)
+    (found,) = summaries
+    assert found.seconds >= 0
+    assert found == RunSummary(
+        run_id="",
+        items=8,
+        asked=5,
+        cached=3,
+        answered=4,
+        unparsed=1,
+        failed=3,
+        seconds=found.seconds,
+        spent=Usage(4, 50, 14, 5),
+        used=Usage(6, 90, 21, 18),
+        problems=(
+            Problem("broken", 1, ("c4",)),
+            Problem("gone", 1, ("c5",)),
+            Problem("there is no JSON object in the answer", 1, ("c2",)),
+            Problem("timeout", 1, ("c3",)),
+        ),
+        unanswered=2,
+        waited=2 * 0.5 + 2 * 0.25 + 1.0 + 2.0 + 4.0 + 8.0,
+    )
+    assert len(told) == 8
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_was_asked_aside_is_counted_where_the_engine_died(store, kit, keep):
+    """It was paid for; what was answered is stored if it was to be."""
+
+    class Dying(kit.TableEngine):
+        """Fails as a whole after two answers."""
+
+        def complete(self, prompts):
+            """Yield two answers, then raise."""
+            for index, answer in super().complete(prompts):
+                if index == 2:
+                    raise EngineError("the server is gone. Start it again.")
+                yield index, answer
+
+    work = Work(items=kit.make_items(*"abcd"), plan=kit.JOINT, contract=LabelValues())
+    counted = []
+    with pytest.raises(EngineError, match="server is gone"):
+        ask_aside(
+            kit.make_spec(), work, Dying(), store, keep=keep, count=counted.append
+        )
+    (found,) = counted
+    assert (found.asked, found.cached, found.items) == (3, 0, 0)
+    assert store.count_completions() == (2 if keep else 0)
+
+
+def test_a_run_is_named_and_dated_in_utc(store, kit):
+    """Wherever the clock stands; it ends when it ended."""
+    there = timezone(timedelta(hours=2))
+    times = iter(
+        datetime(2026, 1, 2, 1, 30, second, 999_999, there) for second in (5, 9)
+    )
+    spec = kit.make_spec()
+    engine, items = kit.TableEngine(), kit.make_items("a")
+    summary = kit.run_items(store, engine, items, now=lambda: next(times), spec=spec)
+    (record,) = store.find_runs()
+    assert record.id == summary.run_id
+    assert record.id.startswith("20260101-233005-")
+    assert record.created == "2026-01-01T23:30:05+00:00"
+    assert record.finished == "2026-01-01T23:30:09+00:00"
+
+
+def test_what_is_sealed_is_the_finished_record(store, kit):
+    """With its end and its counts, as the store has it afterwards."""
+    sealed = []
+    engine = kit.TableEngine({"b": Completion(kit.absent(), "stop", "", 0, 5, 3, 1)})
+    items = kit.make_items("a", "b")
+    kit.run_items(store, engine, items, seal=sealed.append, actor="Dr A")
+    assert sealed == store.find_runs(finished=True)
+    assert sealed[0].actor == "Dr A"
+    assert dict(sealed[0].counts) == {
+        "items": 2,
+        "asked": 2,
+        "cached": 0,
+        "answered": 2,
+        "unparsed": 0,
+        "failed": 0,
+        "answers": 1,
+        "prompt_tokens": 5,
+        "completion_tokens": 3,
+        "cached_tokens": 1,
+    }
+
+
+def test_the_engine_is_told_which_answer_it_gave_twice(store, kit):
+    """And how many it was asked for, in this round."""
+
+    class Odd(kit.TableEngine):
+        """Answers a prompt that nobody asked."""
+
+        def complete(self, prompts):
+            """Yield the second of one."""
+            list(super().complete(prompts))
+            yield 2, Completion("")
+
+    with pytest.raises(EngineError) as refused:
+        kit.run_items(store, Odd(), kit.make_items("a", "b"))
+    assert str(refused.value) == (
+        "the engine answered prompt 2, which is not open: asked 2 so far. The engine "
+        "is at fault; what it answered before is kept."
+    )

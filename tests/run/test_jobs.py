@@ -3,18 +3,24 @@
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import ClassVar
 
 import pytest
 
-from loop.core.errors import ConflictError, DataError, StoreError
+from loop.core.errors import ConflictError, DataError, StoreError, WriteError
 from loop.run.jobs import (
     JobKind,
     JobQueue,
+    JobRecord,
     JobRequest,
     JobState,
+    _take_lock,
     _with_package,
     find_job,
     list_jobs,
@@ -445,3 +451,220 @@ def test_a_worker_finds_this_package(before):
     package, *rest = given["PYTHONPATH"].split(os.pathsep)
     assert os.path.isfile(os.path.join(package, "loop", "run", "jobs.py"))
     assert rest == ([before] if before else [])
+
+
+def test_a_job_is_told_whole(queue, hold):
+    """From its start to its end, each part under its name."""
+    request = run(limit=5, thinking="low", seed=7)
+    started = queue.start(request, "Dr A", "editor")
+    at = "2026-11-25T12:00:0{}Z".format
+    whole = JobRecord(
+        number=1,
+        request=request,
+        actor="Dr A",
+        role="editor",
+        created=at(0),
+        started=None,
+        ended=None,
+        state=JobState.QUEUED,
+        step="",
+        done=0,
+        total=0,
+        pid=None,
+        message="",
+        log=(f"{at(1)} started by Dr A",),
+        runs=(),
+    )
+    assert started == find_job(queue.store, 1) == whole
+    assert request.data == {
+        **ASKED,
+        "engines": ["rules"],
+        "limit": 5,
+        "thinking": "low",
+        "seed": 7,
+    }
+    hold("w1")
+    claimed = queue.claim("w1")
+    assert claimed == replace(
+        whole,
+        state=JobState.RUNNING,
+        started=at(2),
+        pid=os.getpid(),
+        log=(*whole.log, f"{at(3)} begun"),
+    )
+    queue.note(1, "asking", 3, 5)
+    assert find_job(queue.store, 1) == replace(claimed, step="asking", done=3, total=5)
+    queue.end(1, JobState.FAILED, "no server", ["r1", "r2"])
+    assert find_job(queue.store, 1) == replace(
+        claimed,
+        step="asking",
+        done=3,
+        total=5,
+        state=JobState.FAILED,
+        ended=at(5),
+        pid=None,
+        message="no server",
+        log=(*claimed.log, f"{at(4)} failed. no server"),
+        runs=("r1", "r2"),
+    )
+
+
+def test_jobs_are_listed_by_when_they_ended_and_by_their_draft(queue):
+    """A check of another draft, and any other job, is none of a draft."""
+    numbers = [start(queue, engines=(name,)) for name in "abc"]
+    for number in numbers[:2]:
+        queue.stop(number, "Dr B")
+    ended = find_job(queue.store, numbers[1]).ended
+    found = list_jobs(queue.store, ended_from=ended)
+    assert [one.number for one in found] == numbers[1:2]
+    checks = [
+        queue.start(
+            JobRequest(kind=JobKind.CHECK, draft=draft, engines=(f"e{n}",)), "A", "r"
+        ).number
+        for n, draft in enumerate(("p@draft:a", "p@draft:b", "p@draft:a"))
+    ]
+    found = list_jobs(queue.store, draft="p@draft:a")
+    assert [one.number for one in found] == [checks[2], checks[0]]
+    queue.stop(checks[0], "Dr B")
+    both = list_jobs(queue.store, draft="p@draft:a", states=(JobState.STOPPED,))
+    assert [one.number for one in both] == [checks[0]]
+    with queue.store.writing() as connection:
+        connection.execute("UPDATE jobs SET parameters='{' WHERE number=?", [checks[1]])
+    assert len(list_jobs(queue.store, draft="p@draft:a")) == 2
+
+
+def test_a_worker_of_somebody_else_is_not_stopped(queue, hold, monkeypatch):
+    """The job goes on, and it is said whom to ask."""
+
+    def kill(pid, signal_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", kill)
+    number = start(queue)
+    hold("w1")
+    pid = queue.claim("w1").pid
+    with pytest.raises(ConflictError, match=f"job {number} goes on: its process {pid}"):
+        queue.stop(number, "Dr B")
+    job = find_job(queue.store, number)
+    assert (job.state, job.message) == (JobState.RUNNING, "")
+
+
+def test_a_job_that_waits_is_taken_out_of_the_queue(queue):
+    """It ended then, and says who asked; the next one takes its turn."""
+    first, second = start(queue), start(queue, prompt="q")
+    job = queue.stop(first, "Dr B")
+    assert job.state is JobState.STOPPED
+    assert job.message == "stopped by Dr B; it can be resumed"
+    assert job.ended and job.log[-1].endswith(" stop asked by Dr B")
+    assert queue.claim("w1").number == second
+
+
+def test_the_lock_of_a_worker_is_removed_with_it(queue):
+    """A name that leads elsewhere leads to nothing."""
+    locks = queue.workspace.private / "locks"
+    locks.mkdir(exist_ok=True)
+    for name in ("worker-w1.lock", "worker-unknown.lock"):
+        (locks / name).touch()
+    queue.forget("w1")
+    queue.forget("w2")
+    assert [one.name for one in locks.glob("worker-*")] == ["worker-unknown.lock"]
+    queue.forget("../../x")
+    assert not [*locks.glob("worker-*")]
+
+
+@pytest.mark.parametrize("given", ["rules", {"rules": 1}, None, 3])
+def test_engines_are_a_list_of_names(given):
+    """A name alone would be taken letter by letter."""
+    with pytest.raises(DataError, match="must be a list of names"):
+        read_request("run", {**ASKED, "engines": given})
+    with pytest.raises(DataError, match="a job is one of run, evaluate, matrix, check"):
+        read_request("shell", ASKED)
+
+
+def test_a_lock_is_taken_once_and_goes_with_its_process(queue, tmp_path):
+    """Whoever inherits the handle holds it; a place that is none is said."""
+    path = tmp_path / "locks" / "worker-a.lock"
+    handle = _take_lock(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(WriteError, match=r"worker-a\.lock: File exists"):
+        _take_lock(path)
+    with path.open() as stream, pytest.raises(BlockingIOError):
+        fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    os.close(handle)
+    with path.open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_same_work_is_the_same_whatever_letters_it_has(queue):
+    """Of a name beyond ASCII too, by whoever starts or resumes it."""
+    number = start(queue, cohort="Zoë")
+    with pytest.raises(ConflictError, match=f"this is job {number} already"):
+        start(queue, cohort="Zoë")
+    queue.stop(number, "Dr B")
+    again = start(queue, cohort="Zoë")
+    with pytest.raises(ConflictError, match=f"this is job {again} already"):
+        queue.resume(number, "Dr B", "editor")
+
+
+class _Process:
+    """What a started process is to the queue; notes how it was started."""
+
+    pid = 4242
+    started: ClassVar[list] = []
+
+    def __init__(self, command, **options):
+        """Note the command, and whether its lock is held."""
+        (handle,) = options["pass_fds"]
+        self.started.append((command, options, os.fstat(handle)))
+
+    def wait(self):
+        """End at once."""
+        return 0
+
+
+def test_a_worker_is_started_with_its_lock(workspace, monkeypatch):
+    """In a session of its own, with nothing to read or to write to."""
+    _Process.started.clear()
+    monkeypatch.setattr(subprocess, "Popen", _Process)
+    with open_store(workspace) as store:
+        job = JobQueue(workspace=workspace, store=store).start(run(), "Dr A", "editor")
+        ((worker,),) = store.read("SELECT worker FROM jobs")
+    ((command, options, held),) = _Process.started
+    lock = workspace.private / "locks" / f"worker-{worker}.lock"
+    assert (held.st_dev, held.st_ino) == (lock.stat().st_dev, lock.stat().st_ino)
+    (handle,) = options.pop("pass_fds")
+    assert command == [
+        *(sys.executable, "-m", "loop", "jobs", "work", worker),
+        *("-w", str(workspace.root), "--lock", str(handle)),
+    ]
+    assert options == {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "start_new_session": True,
+        "env": _with_package(os.environ),
+    }
+    assert (job.pid, job.state) == (4242, JobState.QUEUED)
+
+
+def test_where_no_process_can_be_started_the_job_waits(workspace, monkeypatch):
+    """Why is told; another look, once there is room, starts it."""
+
+    def full(*_args, **_options):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    with open_store(workspace) as store:
+        queue = JobQueue(workspace=workspace, store=store)
+        monkeypatch.setattr(subprocess, "Popen", full)
+        with pytest.raises(StoreError) as refused:
+            queue.start(run(), "Dr A", "editor")
+        assert str(refused.value) == (
+            "cannot start a process for job 1: Resource temporarily unavailable. The "
+            "job waits; look again with `ranloop jobs` once there is room."
+        )
+        job = find_job(store, 1)
+        assert (job.state, job.pid) == (JobState.QUEUED, None)
+        monkeypatch.setattr(subprocess, "Popen", _Process)
+        queue.dispatch()
+        assert find_job(store, 1).pid == 4242

@@ -11,13 +11,14 @@ import stat
 import tracemalloc
 import warnings
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
 
 from loop.core.errors import DataError, WriteError
 from loop.core.ledger import Actor
-from loop.core.records import Completion
+from loop.core.records import Completion, Status
 from loop.engines import base
 from loop.labels.cohort import cohort_folder
 from loop.labels.importing.importer import import_cohort
@@ -32,6 +33,7 @@ from loop.run.label_table import (
     manifest_path,
     write_labels,
 )
+from loop.run.manifest import find_run, read_manifest
 from loop.run.task import run_prompt
 
 TEXTS = {
@@ -441,3 +443,196 @@ def test_a_large_run_is_written_in_little_memory(
     small, large = peak(400), peak(4_000)
     assert (small[0], large[0]) == (400, 4_000)
     assert large[1] < 1.5 * small[1] + 200_000
+
+
+def test_the_manifest_tells_all_that_a_reader_must_know(workspace, uneven, tmp_path):
+    """Whole, as other programs read it."""
+    out = tmp_path / "labels.csv"
+    written = write_labels(workspace, out, uneven, names=LabelNames.IDS, text=True)
+    record, labels = find_run(workspace, uneven), read_taxonomy(workspace.labels)
+    named = {"pleural_effusion": (1, 2, 0), "pneumonia": (0, 2, 1)}
+    named["no_finding"] = (1, 2, 0)
+    counts = {name: named.get(name, (0, 3, 0)) for name in labels.ids}
+    assert written.path == out
+    assert dict(written.manifest) == {
+        "file": "labels.csv",
+        "sha256": written.manifest["sha256"],
+        "format": "ranloop-labels/1",
+        "run": uneven,
+        "created": record.created,
+        "draw": 0,
+        "prompt": "extractor@v1",
+        "prompt_digest": record.spec.prompt_digest,
+        "contract": record.spec.contract,
+        "engine": "uneven:m",
+        "parameters": {"temperature": 0.0, "max_tokens": 2048, "seed": 0},
+        "engine_identity": read_manifest(workspace, uneven)["engine_identity"],
+        "cohort": "small",
+        "cohort_digest": record.spec.cohort_digest,
+        "taxonomy_digest": labels.digest,
+        "no_finding": "ran",
+        "names": "ids",
+        "values": {
+            "present": "present",
+            "absent": "absent",
+            "uncertain": "uncertain",
+            "not answered": "",
+        },
+        "private": ["text"],
+        "rows": 5,
+        "statuses": {"answered": 3, "engine_failed": 1, "unparsed": 1},
+        "labels": {
+            name: dict(
+                zip(
+                    ("present", "absent", "uncertain", "blank"),
+                    (*numbers, 2),
+                    strict=True,
+                )
+            )
+            for name, numbers in counts.items()
+        },
+    }
+
+
+def table_of(workspace, **options):
+    """Return the columns of a table, and how a row of it is made."""
+    chosen = {
+        "names": LabelNames.PUBLISHED,
+        "values": CellValues.WORDS,
+        "evidence": False,
+        "text": False,
+    }
+    taxonomy = read_taxonomy(workspace.labels)
+    return label_table._Table(taxonomy, **{**chosen, **options})
+
+
+def labelled(values, quotes=None, text="", status=Status.ANSWERED):
+    """Return one case of a run."""
+    answers = label_table.Values("c1", status, values)
+    return label_table._Labelled(answers, quotes or {}, text)
+
+
+@pytest.mark.parametrize(
+    ("names", "space", "label"),
+    [
+        (LabelNames.PUBLISHED, " ", "Pleural Effusion"),
+        (LabelNames.IDS, "_", "pleural_effusion"),
+    ],
+)
+def test_columns_stand_in_their_order(workspace, names, space, label):
+    """Id and status, labels, what they rest on, and the text at the end."""
+    labels = read_taxonomy(workspace.labels).labels
+    called = [one.name if space == " " else one.id for one in labels]
+    assert label in called
+    quotes = [f"{name}{space}evidence" for name in called]
+    whole = table_of(workspace, names=names, evidence=True, text=True)
+    assert whole.columns == ("case_id", "status", *called, *quotes, "text")
+    assert [*whole.numbered] == []
+    table = table_of(workspace, names=names, values=CellValues.NUMBERS, text=True)
+    assert table.columns == ("case_id", "status", *called, "text")
+    assert [*table.numbered] == [*range(2, 2 + len(labels))]
+
+
+def test_a_row_has_a_cell_for_each_column(workspace):
+    """In words or numbers; what nobody said, or has no words to rest on, is blank."""
+    taxonomy = read_taxonomy(workspace.labels)
+    values = {"edema": "present", "fracture": "uncertain", "pneumonia": "absent"}
+    quotes = {"edema": "wet", "fracture": ""}
+    # Nobody said enough of the others for "No Finding" to follow.
+    said = values
+    table = table_of(workspace, evidence=True, text=True)
+    (row,) = table.rows([labelled(values, quotes, "T.")])
+    assert row == [
+        *("c1", "answered"),
+        *(said.get(name) for name in taxonomy.ids),
+        *("wet" if name == "edema" else None for name in taxonomy.ids),
+        "T.",
+    ]
+    table = table_of(workspace, values=CellValues.NUMBERS)
+    (row,) = table.rows([labelled(values)])
+    numbers = {"present": 1, "absent": 0, "uncertain": -1, None: None}
+    cells = [numbers[said.get(name)] for name in taxonomy.ids]
+    assert row == ["c1", "answered", *cells]
+    assert table.counts["edema"] == {"present": 1}
+    assert table.counts["pleural_effusion"] == {"blank": 1}
+    assert table.statuses == {"answered": 1}
+
+
+def test_what_is_no_label_value_is_never_written_as_one(workspace):
+    """Points of a judge, for example; its case is named."""
+    table = table_of(workspace)
+    for wrong in ("maybe", 2, None):
+        with pytest.raises(DataError, match=r"case c1: an answer is not present, abs"):
+            list(table.rows([labelled({"edema": wrong})]))
+
+
+def test_the_words_an_answer_rests_on_are_joined(workspace, tmp_path):
+    """Of several places all, in their order; of a run with a limit the first cases."""
+    cases = {"a": "Edema seen here.", "b": "Wet lungs again.", "c": "Third case now."}
+    ask(workspace, tmp_path, "rules", cases)
+    run = run_prompt(workspace, "extractor", "small", engine="rules", limit=2).run_id
+    with label_table.open_store(workspace) as store, store.writing() as connection:
+        connection.execute(
+            "UPDATE outcomes SET fields = json_set(fields, '$.edema', "
+            "json('[\"present\",[[0,5],[11,15]]]'))"
+        )
+    out = tmp_path / "labels.csv"
+    write_labels(workspace, out, run, evidence=True, text=True)
+    found = {
+        key: (row["Edema evidence"], row["Fracture evidence"], row["text"])
+        for key, row in rows_of(out).items()
+    }
+    assert found == {
+        "a": ("Edema … here", None, cases["a"]),
+        "b": ("Wet l … gain", None, cases["b"]),
+    }
+
+
+@pytest.mark.parametrize("suffix", [".CSV", ".Parquet", ".XLSX"])
+def test_a_suffix_may_be_written_in_capitals(workspace, uneven, tmp_path, suffix):
+    """It is the same kind of file; without one it is none."""
+    out = tmp_path / f"labels{suffix}"
+    check_target(out)
+    write_labels(workspace, out, uneven)
+    assert out.stat().st_size and manifest_path(out).name == f"labels{suffix}.json"
+    with pytest.raises(DataError, match=r"labels\.json: labels are written to a file"):
+        check_target(tmp_path / "labels.json", replace=True)
+
+
+def test_a_csv_is_these_bytes(workspace, uneven, tmp_path):
+    """RFC 4180, in UTF-8: numbers bare, blanks empty, a formula shielded."""
+    out = tmp_path / "labels.csv"
+    write_labels(
+        workspace, out, uneven, names=LabelNames.IDS, values=CellValues.NUMBERS
+    )
+    ids = read_taxonomy(workspace.labels).ids
+    said = {
+        "'=c0": {"pleural_effusion": 1},
+        "007": {"pneumonia": -1},
+        '"c,4"': {"no_finding": 1},
+    }
+    rows = [",".join(("case_id", "status", *ids))]
+    for case in ("'=c0", "007", "lost", "odd", '"c,4"'):
+        status = {"lost": "engine_failed", "odd": "unparsed"}.get(case, "answered")
+        cells = [str(said[case].get(name, 0)) if case in said else "" for name in ids]
+        rows.append(",".join((case, status, *cells)))
+    assert out.read_bytes().decode("utf-8") == "\r\n".join(rows) + "\r\n"
+
+
+@pytest.mark.parametrize("values", CellValues)
+def test_a_column_of_parquet_has_its_type(workspace, uneven, tmp_path, values):
+    """Eight bits for a number; everything else is text, also what looks like one."""
+    out = tmp_path / "labels.parquet"
+    write_labels(workspace, out, uneven, names=LabelNames.IDS, values=values, text=True)
+    table = pq.read_table(out)
+    number = pa.int8() if values is CellValues.NUMBERS else pa.string()
+    ids = read_taxonomy(workspace.labels).ids
+    assert {one.name: one.type for one in table.schema} == {
+        "case_id": pa.string(),
+        "status": pa.string(),
+        **dict.fromkeys(ids, number),
+        "text": pa.string(),
+    }
+    assert table["case_id"].to_pylist() == list(TEXTS)
+    uncertain = -1 if values is CellValues.NUMBERS else "uncertain"
+    assert table["pneumonia"].to_pylist()[1:4] == [uncertain, None, None]

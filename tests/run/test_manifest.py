@@ -1,7 +1,9 @@
 """Manifests and the names of runs."""
 
 import json
+import platform
 import stat
+from importlib.metadata import version
 
 import pytest
 
@@ -295,3 +297,50 @@ def test_a_missing_or_broken_manifest_is_reported(workspace, runs):
     path.write_text(json.dumps([]))
     with pytest.raises(DataError, match="is not a manifest"):
         read_manifest(workspace, runs[0])
+
+
+def test_a_manifest_holds_the_record_the_engine_and_the_machine(workspace, runs):
+    """Whole, as it is read back; its names are the ones that other programs read."""
+    record = find_run(workspace, runs[0])
+    environment = read_environment(workspace.root)
+    assert environment.python == platform.python_version()
+    assert environment.platform == platform.platform()
+    assert environment.packages["scipy"] == version("scipy")
+    assert len(environment.packages) == 9
+    identity = {"engine": "table", "name": "é"}
+    path = write_manifest(workspace, record, identity, environment, {"asked": 3})
+    assert path == workspace.private / "runs" / record.id / "manifest.json"
+    assert "é" in path.read_text("utf-8")
+    assert read_manifest(workspace, record.id) == {
+        "run_id": record.id,
+        "created": record.created,
+        "finished": record.finished,
+        "counts": {
+            "items": 1,
+            "asked": 1,
+            "cached": 0,
+            "answered": 1,
+            "unparsed": 0,
+            "failed": 0,
+        },
+        "spec": {
+            "prompt": "extractor@v1",
+            "prompt_digest": "a" * 64,
+            "contract": "label_values/1",
+            "cohort": "dev",
+            "cohort_digest": "b" * 64,
+            "engine": "table",
+            "parameters": {"temperature": 0.0},
+            "reference": None,
+            "reference_digest": None,
+            "protocol_digest": None,
+            "limit": None,
+            "draw": 0,
+        },
+        "engine_identity": identity,
+        "engine_account": {"asked": 3},
+        "python": environment.python,
+        "platform": environment.platform,
+        "packages": dict(environment.packages),
+        "git": {"revision": None, "dirty": None},
+    }

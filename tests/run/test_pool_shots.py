@@ -9,15 +9,18 @@ from loop.core.errors import DataError, OverlapError
 from loop.core.paths import WorkspacePaths, bundled
 from loop.judge.shots import add_shots, request_shots
 from loop.labels.cohort import texts_path
-from loop.labels.shot_pool import SYNTHETIC, read_pool
+from loop.labels.shot_pool import SYNTHETIC, MarkedCounts, PoolPair, read_pool
 from loop.prompts.catalog import read_version
-from loop.prompts.shot_records import ShotKind, ShotScore
+from loop.prompts.shot_records import Shot, ShotKind, ShotScore
 from loop.run.asking import EngineOptions
 from loop.run.pool_shots import (
+    NOTHING_SHARED,
     PairToJudge,
+    SharedPairs,
     find_shared,
     injected_path,
     keep_injected,
+    make_shot,
     require_apart,
     source_id,
     with_shots,
@@ -278,3 +281,155 @@ def test_the_source_of_a_pin():
     """Ids may hold hyphens."""
     assert source_id(ShotKind.INJECTED, "a-b-1-b1") == "a-b-1"
     assert source_id(ShotKind.PER_ERROR, "a-b-1-b1") == "a-b-1-b1"
+
+
+COUNTED = PoolPair(
+    id="p1",
+    reference="R.",
+    candidate="C.",
+    reference_id="r1",
+    counts=MarkedCounts(
+        {"omission": 2, "location": 0, "severity": 1},
+        {"omission": 0, "location": 3, "severity": 0},
+    ),
+    rating=0.123456,
+    assessed=MarkedCounts(
+        {"omission": 1, "location": 1, "severity": 0},
+        {"omission": 0, "location": 0, "severity": 0},
+    ),
+    assessed_rating=0.75,
+    explanation="The side.",
+)
+ASKED = ("severity", "location", "omission")
+SIGNIFICANT = (("severity", 1), ("omission", 2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "score", "asked", "made"),
+    [
+        (ShotKind.PER_ERROR, ShotScore.LINEAR, ASKED, (0.55, SIGNIFICANT, "")),
+        (ShotKind.PER_ERROR, ShotScore.INVERSE, ASKED, (0.25, SIGNIFICANT, "")),
+        (ShotKind.PER_ERROR, ShotScore.RATING, ASKED, (0.1235, SIGNIFICANT, "")),
+        (ShotKind.RANDOM, ShotScore.LINEAR, ASKED, (0.55, None, "")),
+        (ShotKind.RANDOM, ShotScore.RATING, ASKED, (0.1235, None, "")),
+        (
+            ShotKind.PER_ERROR,
+            ShotScore.LINEAR,
+            ("severity", "accuracy"),
+            (0.85, (("severity", 1),), ""),
+        ),
+        (ShotKind.PER_ERROR, ShotScore.LINEAR, ("accuracy",), (0.55, (), "")),
+        (ShotKind.PER_ERROR, ShotScore.LINEAR, (), (0.55, (), "")),
+        (
+            ShotKind.ASSESSED,
+            ShotScore.LINEAR,
+            ASKED,
+            (0.7, (("location", 1), ("omission", 1)), "The side."),
+        ),
+        (
+            ShotKind.ASSESSED,
+            ShotScore.RATING,
+            ("severity",),
+            (0.75, (), "The side."),
+        ),
+    ],
+)
+def test_a_pair_is_shown_with_its_score_and_counts(kind, score, asked, made):
+    """By hand: of the categories that are asked for, in their order, without zeros."""
+    value, significant, explanation = made
+    shot = make_shot(COUNTED, kind, score, asked)
+    minor = None if significant is None else ()
+    if kind is ShotKind.PER_ERROR and "location" in asked:
+        minor = (("location", 3),)
+    assert shot == Shot(
+        reference="R.",
+        candidate="C.",
+        score=value,
+        significant=significant,
+        insignificant=minor,
+        explanation=explanation,
+    )
+
+
+BARE = PoolPair(id="p1", reference="R.", candidate="C.", reference_id="r", rating=0.5)
+
+
+def test_what_is_to_be_shown_must_be_known():
+    """Counts or a rating; shots at random with ratings need no counts."""
+    shot = make_shot(BARE, ShotKind.RANDOM, ShotScore.RATING, ASKED)
+    assert (shot.score, shot.significant, shot.insignificant) == (0.5, None, None)
+    for kind, score, said in (
+        (ShotKind.RANDOM, ShotScore.LINEAR, "shots random with score linear need"),
+        (ShotKind.PER_ERROR, ShotScore.RATING, "shots per_error with score rating"),
+        (ShotKind.ASSESSED, ShotScore.LINEAR, "shots assessed with score linear"),
+    ):
+        with pytest.raises(DataError, match=f"has no error counts, which {said}"):
+            make_shot(BARE, kind, score, ASKED)
+    unrated = replace(COUNTED, rating=None, assessed_rating=None)
+    for kind in (ShotKind.RANDOM, ShotKind.PER_ERROR, ShotKind.ASSESSED):
+        with pytest.raises(DataError, match="has no rating, which the score needs"):
+            make_shot(unrated, kind, ShotScore.RATING, ASKED)
+
+
+def ids(*names):
+    """Return a set of ids."""
+    return frozenset(names)
+
+
+@pytest.mark.parametrize(
+    ("cases", "patients", "references", "words"),
+    [
+        ("", "", "", ""),
+        ("a", "", "", "1 by the id"),
+        ("", "ab", "", "2 by the patient"),
+        ("c", "ab", "abc", "3 by the reference, 2 by the patient, 1 by the id"),
+    ],
+)
+def test_what_is_shared_is_told_by_kind(pooled, cases, patients, references, words):
+    """And refused with the number of pairs, each counted once."""
+    shared = SharedPairs(
+        cases=ids(*cases), patients=ids(*patients), references=ids(*references)
+    )
+    assert (shared.words, shared.ids) == (words, ids(*cases, *patients, *references))
+    shown, _ = judge_with(pooled, "random:2")
+    if not shared.ids:
+        require_apart(shown, shared, "Do this.")
+        return
+    several = len(shared.ids) > 1
+    with pytest.raises(OverlapError) as said:
+        require_apart(shown, shared, "Do this.")
+    assert str(said.value) == (
+        f"{len(shared.ids)} of the pairs to judge {'share' if several else 'shares'} "
+        f"something with the shots of {shown.ref} (pool pool): {words}. "
+        f"{'They were' if several else 'It was'} seen in the prompt. Do this."
+    )
+    require_apart(read_version(pooled, "mine@v1"), shared, "Do this.")
+
+
+def test_a_version_without_shots_shares_nothing(pooled):
+    """Whatever is to be judged; no pool is looked for."""
+    mine = read_version(pooled, "mine@v1")
+    pairs = [PairToJudge("q1", "Zebra nodule on the left.")]
+    assert find_shared(None, mine, pairs) is NOTHING_SHARED
+    assert NOTHING_SHARED.patients_compared
+
+
+def test_the_texts_of_injected_shots_are_kept_as_they_are(pooled):
+    """Line by line, in ASCII, where only their owner reads them; of others nothing."""
+    shown, pinned = judge_with(pooled, "injected:1")
+    path = injected_path(pooled, shown.shots)
+    for version in (pinned, judge_with(pooled, "random:2")[0]):
+        keep_injected(pooled, version)
+        assert not path.exists()
+    keep_injected(pooled, shown)
+    assert path.parent == pooled.private / "shots"
+    assert path.name == f"{shown.shots.digest[:16]}.jsonl"
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    lines = path.read_text("ascii").splitlines()
+    assert len(lines) == len(shown.shown)
+    assert with_shots(pooled, pinned).shown == shown.shown
+    assert [json.loads(one)["candidate"] for one in lines] == [
+        one.candidate for one in shown.shown
+    ]
+    path.write_text("\n".join([*lines, lines[0]]) + "\n")
+    assert "is gone" in refused(pooled, pinned)

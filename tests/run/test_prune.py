@@ -6,7 +6,7 @@ from loop.core.errors import ConflictError
 from loop.core.files import locked
 from loop.run import prune
 from loop.run.prune import Pruned, prune_completions
-from loop.run.store import open_store
+from loop.run.store import Store, open_store
 
 
 def key(number):
@@ -72,3 +72,44 @@ def test_a_run_that_was_killed_holds_nothing_back(workspace, run):
     lock.unlink()
     assert prune_completions(workspace).answers == 1
     assert not lock.exists()
+
+
+def test_answers_in_stores_of_their_own_go_too(workspace, run):
+    """Those about generated and changed reports; all of them are counted together."""
+    for place, name in enumerate(("score", "judge", "inject"), 1):
+        store = Store(workspace.private / name / "store.db")
+        store.save([answer(n, "x" * place) for n in range(place)], [])
+        store.close()
+    with open_store(workspace) as store:
+        store.save([answer(9, "x" * 100)], [])
+    assert prune_completions(workspace, dry_run=True) == Pruned(7, 1 + 4 + 9 + 100)
+    assert prune_completions(workspace) == Pruned(7, 114)
+    assert prune_completions(workspace) == Pruned(0, 0)
+    assert len(stored(workspace)) == 4
+
+
+def test_what_was_removed_takes_no_room_any_more(workspace, run):
+    """The file gets smaller; a look alone changes nothing."""
+    with open_store(workspace) as store:
+        store.save([answer(9, "x" * 1_000_000)], [])
+    before = workspace.store.stat().st_size
+    prune_completions(workspace, dry_run=True)
+    assert workspace.store.stat().st_size == before > 1_000_000
+    prune_completions(workspace)
+    assert workspace.store.stat().st_size < before - 900_000
+
+
+def test_a_run_that_did_not_end_keeps_nobody_from_another(workspace, run, kit):
+    """Whether it has a lock or none; the one under way is found behind them."""
+    with open_store(workspace) as store:
+        ids = [store.add_run("2027", f"202{n}", "m", kit.make_spec()).id for n in "789"]
+    runs = workspace.private / "runs"
+    for name in ids[:2]:
+        (runs / name).mkdir(parents=True)
+    (runs / ids[1] / "lock").touch()
+    with (
+        locked(runs / ids[0] / "lock"),
+        pytest.raises(ConflictError, match=f"run {ids[0]} is under way"),
+    ):
+        prune_completions(workspace)
+    assert prune_completions(workspace) == Pruned(0, 0)

@@ -16,12 +16,13 @@ import pytest
 
 from loop.core.digests import digest_bytes, framed
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Completion, Status
+from loop.core.records import Completion, Item, Status
 from loop.engines import base
 from loop.prompts.version import CallPlan
 from loop.run import runner as module
+from loop.run.execute import Problem, Usage
 from loop.run.prune import prune_completions
-from loop.run.runner import PromptRunner, _key
+from loop.run.runner import AskedItems, ItemAnswer, PromptRunner, _in_order, _key
 from loop.run.store import Store, open_store
 from tests.run.judging_pairs import (
     CATEGORIES,
@@ -444,3 +445,114 @@ def test_a_judge_of_ten_thousand_pairs_that_is_killed_goes_on(workspace, tmp_pat
     store = Store(path)
     assert not store.find_runs() and not store.read("SELECT * FROM outcomes")
     store.close()
+
+
+def test_all_that_came_back_is_told(workspace, monkeypatch):
+    """Each item in its place; what was asked, found, used and waited for."""
+
+    class Counting(PairEngine):
+        def complete(self, prompts):
+            for index, completion in super().complete(prompts):
+                counted = {"latency_s": 0.5, "prompt_tokens": 10, "cached_tokens": 4}
+                yield index, completion._replace(**counted, completion_tokens=2)
+
+    monkeypatch.setitem(base._FACTORIES, "pairs", Counting)
+    pairs = [
+        PAIRS[1],
+        pair(" ", "..."),
+        PAIRS[1],
+        pair("A.", "odd"),
+        pair("A.", "broken"),
+    ]
+    one, odd, broken = (_key(pairs[n], "en") for n in (0, 3, 4))
+    answered = ItemAnswer(Status.ANSWERED, (1,))
+    with open_judge(workspace, "pairs:a") as runner:
+        first, again = ask(runner, pairs), ask(runner, pairs)
+    assert first == AskedItems(
+        answers=(
+            answered,
+            None,
+            answered,
+            ItemAnswer(Status.UNPARSED, (None,)),
+            ItemAnswer(Status.ENGINE_FAILED, (None,)),
+        ),
+        keys=(one, "", one, odd, broken),
+        asked=3,
+        cached=0,
+        answered=1,
+        unparsed=1,
+        failed=1,
+        problems=(
+            Problem("HTTP 503 after 7 attempts", 1, (broken,)),
+            Problem("there is no JSON object in the answer", 1, (odd,)),
+        ),
+        used=Usage(3, 30, 6, 12),
+        waited=1.5,
+    )
+    # What was answered is remembered, what could not be read is stored.
+    assert again == first._replace(
+        asked=1, cached=2, used=Usage(2, 20, 4, 8), waited=1.0
+    )
+
+
+def test_items_are_asked_about_by_their_texts_and_then_by_their_ids():
+    """Whatever order they came in; the last text decides nothing."""
+    items = [
+        Item(id=name, variables={"reference": reference, "candidate": candidate})
+        for name, reference, candidate in (
+            *(("c", "B", "1"), ("b", "A", "3"), ("d", "A", "1"), ("a", "B", "2")),
+        )
+    ]
+    assert [one.id for one in _in_order(items)] == ["b", "d", "a", "c"]
+    alone = [Item(id=name, variables={"text": text}) for name, text in ("bx", "ay")]
+    assert [one.id for one in _in_order(alone)] == ["a", "b"]
+
+
+def test_the_key_of_an_item_is_the_same_for_ever():
+    """By hand; texts of a pair by their names."""
+    assert _key({"text": "é"}, "en") == digest_bytes(b"2:en2:\xc3\xa9")
+    assert _key({"text": "a", "b": "c"}, "en") == (digest_bytes(b"2:en1:b1:c4:text1:a"))
+
+
+def test_a_block_has_its_outcomes_and_leaves_nothing_behind(workspace):
+    """In the order given; stored only where that is asked, and never remembered."""
+    items = [
+        Item(id=name, variables=texts)
+        for name, texts in (("b", PAIRS[1]), ("a", PAIRS[2]), ("b", PAIRS[0]))
+    ]
+    with open_judge(workspace, "pairs:a") as runner:
+        counts = []
+        for keep, stored in ((False, 0), (True, 3)):
+            found = runner.ask_block(items, keep=keep, count=counts.append)
+            assert [one.item_id for one in found] == ["b", "a", "b"]
+            assert [one.fields["significant.omission"].value for one in found] == [
+                *(1, 2, 0)
+            ]
+            assert runner._store.count_completions() == stored
+            assert runner._known == {} and not runner._store.find_runs()
+        runner.ask_block(items, keep=True, count=counts.append)
+    assert [(one.asked, one.cached) for one in counts] == [(3, 0), (3, 0), (0, 3)]
+
+
+def test_a_runner_beside_another_asks_the_same_engine(workspace):
+    """About its own version, in its own draw, into whichever store it is given."""
+    other = make_judge(system="You compare two reports.\n")
+    with open_judge(workspace, "pairs:a") as runner:
+        ask(runner, PAIRS[:2])
+        beside = runner.beside(runner.version)
+        assert (ask(beside, PAIRS[:2]).asked, beside.fields) == (
+            0,
+            runner.version.labels,
+        )
+        assert ask(runner.beside(other), PAIRS[:2]).asked == 2
+        drawn = runner.beside(runner.version, draw=1)
+        assert ask(drawn, PAIRS[:2]).asked == 2
+        assert ask(runner.beside(runner.version, draw=1), PAIRS[:2]).asked == 0
+        store = Store(workspace.private / "elsewhere" / "store.db")
+        kept = runner.beside(runner.version, store=store)
+        assert ask(kept, PAIRS[:3]).asked == 3
+        assert store.count_completions() == 3
+        store.close()
+        beside.close()
+        assert ask(runner, PAIRS[:2]).asked == 0
+        assert beside.engine == runner.engine == "pairs:a"

@@ -21,9 +21,11 @@ from loop.run.store import (
     Store,
     StoredVerdict,
     Writer,
+    count_problem,
     open_store,
     read_outcomes,
     read_values,
+    split_keys,
 )
 
 
@@ -536,3 +538,32 @@ def test_rows_that_could_not_be_written_are_kept_for_the_next_attempt(store):
     store.save = lambda *rows: saved.append(rows)
     writer.flush()
     assert saved == []
+
+
+def test_items_are_listed_from_a_place_on(store, kit):
+    """So many at most, of one run alone."""
+    run, other = add_run(store, kit), add_run(store, kit)
+    rows = [outcome(run, n, "unparsed" if n == 3 else "answered") for n in range(5)]
+    store.save([], [*rows, outcome(other, 2, "engine_failed")])
+    answered = Status.ANSWERED
+    assert store.list_items(run, 2, 2) == [("c02", answered), ("c03", Status.UNPARSED)]
+    assert store.list_items(run, 4, 9) == [("c04", answered)]
+    assert store.list_items(run, 0, 1) == [("c00", answered)]
+    assert store.list_items(run, 5, 9) == store.list_items(run, 0, 0) == []
+
+
+def test_items_with_a_problem_are_counted_by_its_words(store, kit):
+    """Of one run alone; a sign of a pattern is a sign."""
+    run, other = add_run(store, kit), add_run(store, kit)
+    problems = ["raise max_tokens", "", "100% lost", "please raise max_tokens now"]
+    rows = [outcome(run, n, problem=said) for n, said in enumerate(problems)]
+    store.save([], [*rows, outcome(other, 0, problem="raise max_tokens")])
+    for words, number in (("raise max_tokens", 2), ("0% l", 1), ("%", 1), ("x_y", 0)):
+        assert count_problem(store, run, words) == number
+
+
+def test_keys_are_taken_apart():
+    """Thirty-two bytes each, in their order."""
+    one, two = bytes(range(32)), bytes(range(32, 64))
+    assert split_keys(one + two) == [one, two]
+    assert split_keys(b"") == []

@@ -8,26 +8,33 @@ from types import SimpleNamespace
 
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.ledger import Actor
 from loop.core.records import Completion, Item
 from loop.engines import base
 from loop.evaluate.exemplars import count_exemplars
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import read_reference
 from loop.prompts.catalog import read_version
 from loop.run import store
-from loop.run.asking import ChosenEngine, HeldEngine
+from loop.run.asking import ChosenEngine, EngineOptions, HeldEngine
 from loop.run.cost import estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.manifest import find_run, read_manifest
-from loop.run.spec import drawn, undrawn
+from loop.run.spec import RunSpec, drawn, undrawn
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import (
+    check_open,
+    check_way,
     prepare_run,
     require_answers,
     require_language,
+    run_draws,
     run_prompt,
+    run_task,
 )
 
 
@@ -369,3 +376,100 @@ def test_a_draw_has_its_own_seed_and_spacing(kit, draw, spaced, parameters):
     further = drawn(spec, draw, spaced=spaced)
     assert (further.draw, dict(further.parameters)) == (draw, parameters)
     assert undrawn(further) == {"seed": 7}
+
+
+def test_what_is_asked_is_known_before_it_is(workspace, cohort):
+    """Every field of the spec, and how many cases that makes."""
+    name = cohort()
+    version = read_version(workspace, "extractor")
+    reference = read_reference(workspace, name)
+    asking = EngineOptions(temperature=0.5, max_tokens=9, seed=3)
+    for limit, total in ((None, 5), (1, 1), (5, 5), (6, 5)):
+        task = prepare_run(
+            workspace, "extractor", name, engine="plain", limit=limit, asking=asking
+        )
+        assert task.spec == RunSpec(
+            prompt=version.ref,
+            prompt_digest=version.digest,
+            contract="label_values/1",
+            cohort=name,
+            cohort_digest=read_cohort(workspace, name).digest,
+            engine="plain",
+            parameters={"temperature": 0.5, "max_tokens": 9, "seed": 3},
+            reference=1,
+            reference_digest=reference.digest,
+            protocol_digest=digest_bytes(workspace.protocol.read_bytes()),
+            limit=limit,
+        )
+        assert (task.total, task.unread) == (total, "")
+        assert len([*task.work.items]) == len([*task.work.items]) == total
+        assert (task.work.retries, task.work.again) == (0, False)
+        assert task.plan is task.work.plan
+
+
+def test_what_is_not_there_is_no_part_of_a_run(workspace, tmp_path):
+    """A workspace without a protocol, a cohort without a reference."""
+    source = tmp_path / "bare.csv"
+    source.write_text("case_id,text\na,The lungs are clear.\n")
+    options = ImportOptions(name="bare", role="dev", source="test", licence="none")
+    import_cohort(workspace, source, options, actor=Actor(name="t"))
+    workspace.protocol.unlink()
+    spec = prepare_run(workspace, "extractor", "bare", engine="plain").spec
+    assert (spec.reference, spec.reference_digest, spec.protocol_digest) == (
+        *(None, None),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "said"),
+    [
+        ("rules", {}, None),
+        ("openai:m", {"repeats": 3}, None),
+        ("replay:x", {}, None),
+        ("vllm:m", {"batch": True, "repeats": 2}, None),
+        ("rules", {"repeats": 0}, "repeats must be >= 1, got 0"),
+        ("replay:x", {"repeats": 2}, "a replay gives the same answers each time"),
+        ("openai:m", {"batch": True}, "a batch needs an engine vllm:MODEL, got 'open"),
+    ],
+)
+def test_what_would_only_look_like_what_was_asked_for_is_refused(engine, options, said):
+    """Draws that are none, and a batch that nobody takes."""
+    if said is None:
+        check_way(engine, **options)
+        return
+    with pytest.raises(ValueError, match=said):
+        check_way(engine, **options)
+
+
+def test_a_cohort_without_a_case_is_refused():
+    """A run of it would end with nothing, and look like a result."""
+    empty = SimpleNamespace(name="dev", role="dev", cases=())
+    with pytest.raises(DataError, match="cohort dev has no cases"):
+        check_open(empty)
+    check_open(SimpleNamespace(name="dev", role="dev", cases=(1,)))
+
+
+def test_who_starts_a_run_and_what_its_engine_counted_are_kept(
+    workspace, cohort, monkeypatch
+):
+    """In the store and in the manifest; of each draw its own."""
+    counted = []
+
+    def account(self):
+        counted.append(1)
+        return {"batches": len(counted)}
+
+    monkeypatch.setattr(Plain, "account", account, raising=False)
+    monkeypatch.setattr(Plain, "redraw", lambda self, draw: self, raising=False)
+    task = prepare_run(workspace, "extractor", cohort(), engine="plain")
+    done = [*run_draws(workspace, task, (0, 2), actor="Dr A")]
+    runs = [find_run(workspace, one.run_id) for one in done]
+    assert [(one.actor, one.spec.draw) for one in runs] == [("Dr A", 0), ("Dr A", 2)]
+    kept = [read_manifest(workspace, one.run_id) for one in done]
+    assert [one["engine_account"] for one in kept] == [{"batches": 1}, {"batches": 2}]
+    assert [one["engine_identity"] for one in kept] == [{"engine": "plain"}] * 2
+    assert [one["spec"]["parameters"]["seed"] for one in kept] == [0, 2]
+    monkeypatch.setattr(Plain, "account", lambda self: {})
+    silent = run_task(workspace, replace(task, spec=replace(task.spec, draw=3)))
+    assert read_manifest(workspace, silent.run_id)["engine_account"] is None

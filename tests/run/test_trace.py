@@ -10,16 +10,19 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.records import Completion, Status
+from loop.core.records import Completion, Entry, Field, Outcome, Span, Status
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import CallPlan
+from loop.run import trace as module
 from loop.run.asking import ChosenEngine, HeldEngine
+from loop.run.execute import next_key
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_prompt, run_task
-from loop.run.trace import read_trace, read_unanswered, trace_data
+from loop.run.trace import CallAnswer, read_trace, read_unanswered, trace_data
 from loop.workspace import Workspace
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\u200f" + " " * 1_000_000
@@ -337,3 +340,288 @@ def test_a_trace_in_a_notebook_shows_no_text_unless_asked(workspace, cohort):
     assert "unparsed" in shown and len(found.table) == 3
     assert TEXTS["never"] not in shown and "see" not in shown
     assert found.data["text"] == TEXTS["never"]
+
+
+def change(workspace, words, *values):
+    """Change a table of the store as something other than ranloop would."""
+    with open_store(workspace) as store, store.writing() as connection:
+        connection.execute(words, values)
+
+
+def test_the_chain_of_answers_leads_from_the_first_to_the_last():
+    """A hundred of them are looked for; an answer to another question is in none."""
+    keys = [b"k" * 32]
+    while len(keys) < 101:
+        keys.append(next_key(keys[-1]))
+    for number in (1, 2, 100):
+        assert module._chain(keys[0], keys[number - 1]) == keys[:number]
+    assert module._chain(keys[0], keys[100]) == []
+    assert module._chain(keys[1], keys[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "call", "said"),
+    [
+        (Status.UNPARSED, "", ""),
+        (Status.ANSWERED, "a", ""),
+        (Status.ENGINE_FAILED, "", "a: gone; b: no; a: twice; ab: x"),
+        (Status.ENGINE_FAILED, "a", "a: gone; a: twice"),
+        (Status.ENGINE_FAILED, "b", "b: no"),
+        (Status.ENGINE_FAILED, "c", ""),
+    ],
+)
+def test_a_failure_is_told_by_its_call(status, call, said):
+    """Where there is one call, all of it; what could not be read is no failure."""
+    problem = "a: gone; b: no; a: twice; ab: x"
+    outcome = Outcome(item_id="c", status=status, problem=problem)
+    assert module._failure(outcome, call) == said
+
+
+def test_a_field_is_told_with_all_that_it_lists():
+    """A judge's; one of a label has no entries, and says nothing of them."""
+    listed = Entry("no edema", "omission", "significant", (Span(4, 9, "reference"),))
+    plain = Field("present", (Span(0, 5), Span(7, 9)))
+    assert module._field(plain) == {"value": "present", "spans": [[0, 5], [7, 9]]}
+    assert module._field(Field(1, (Span(1, 2),), (listed,))) == {
+        "value": 1,
+        "spans": [[1, 2]],
+        "entries": [
+            {
+                "words": "no edema",
+                "category": "omission",
+                "weight": "significant",
+                "spans": [[4, 9, "reference"]],
+            }
+        ],
+    }
+
+
+def test_a_trace_is_told_whole(workspace, cohort):
+    """Every part under its name, nothing cut; twice asked, both answers."""
+    (workspace.private / "config.yaml").write_text(
+        "prices: {m: {input: 2.0, output: 8.0, currency: EUR}}\n"
+    )
+    first = Completion("perhaps", "stop", "", 0.5, 1000, 60, 0)
+    labels = read_version(workspace, "extractor").labels
+    said = json.dumps({**dict.fromkeys(labels, "absent"), "edema": "present"})
+    second = Completion(said, "stop", "", 0.25, 1000, 50, None)
+    run = ask(workspace, cohort(), {"clear": [first, second]})
+    found = read_trace(workspace, run, "clear")
+    (call,) = found.calls
+    version = read_version(workspace, "extractor")
+    contract = get_contract(version.contract)
+    reads = f"{contract.name}/{contract.version}"
+    problem = contract.read("perhaps", version.labels, found.item).problem
+    told = contract.read(second.text, version.labels, found.item)
+    assert trace_data(found) == {
+        "run": run,
+        "case": "clear",
+        "language": "en",
+        "text": TEXTS["clear"],
+        "status": found.outcome.status.value,
+        "problem": found.outcome.problem,
+        "fields": {
+            name: {"value": one.value, "spans": []}
+            for name, one in (told.fields or {}).items()
+        },
+        "repairs": list(told.repairs),
+        "prompt": version.ref,
+        "cohort": "small",
+        "draw": 0,
+        "engine": "openai:m@http://127.0.0.1:1/v1",
+        "engine_identity": {"engine": "scripted", "server": {"fingerprint": "fp-7"}},
+        "parameters": {"temperature": 0.0, "max_tokens": 2048, "seed": 0},
+        "contract": reads,
+        "currency": "EUR",
+        "remarks": [],
+        "calls": [
+            {
+                "call": "joint",
+                "as_sent": True,
+                "messages": [
+                    {"role": one.role, "content": one.content}
+                    for one in call.messages()
+                ],
+                "schema": dict(contract.schema(version.labels)),
+                "failure": "",
+                "attempts": [
+                    {
+                        "text": "perhaps",
+                        "finish_reason": "stop",
+                        "latency_s": 0.5,
+                        "prompt_tokens": 1000,
+                        "completion_tokens": 60,
+                        "cached_tokens": 0,
+                        "thinking": "",
+                        "stored": True,
+                        "cost": 0.00248,
+                        "problem": problem,
+                        "repairs": [],
+                        "fields": None,
+                    },
+                    {
+                        "text": second.text,
+                        "finish_reason": "stop",
+                        "latency_s": 0.25,
+                        "prompt_tokens": 1000,
+                        "completion_tokens": 50,
+                        "cached_tokens": None,
+                        "thinking": "",
+                        "stored": True,
+                        "cost": 0.0024,
+                        "problem": told.problem,
+                        "repairs": list(told.repairs),
+                        "fields": told.fields
+                        and {
+                            name: {"value": one.value, "spans": []}
+                            for name, one in told.fields.items()
+                        },
+                    },
+                ],
+                "rules": None,
+            }
+        ],
+    }
+    assert trace_data(found)["fields"]["edema"]["value"] == "present"
+
+
+def test_an_answer_that_is_gone_is_told_as_gone():
+    """No measure of it is known."""
+    reading = module.Reading(None, (), "not stored any more")
+    assert module._attempt_data(CallAnswer(None, "", reading, None)) == {
+        "stored": False,
+        "thinking": "",
+        "cost": None,
+        "problem": "not stored any more",
+        "repairs": [],
+        "fields": None,
+    }
+
+
+def test_a_run_whose_prompt_is_gone_still_shows_what_came_back(workspace, cohort):
+    """Neither messages nor values; a failure says why, and it is said why so little."""
+    run = ask(workspace, cohort())
+    version = read_version(workspace, "extractor")
+    folder = workspace.prompts / "extractor" / f"v{version.number}"
+    folder.rename(workspace.root / "elsewhere")
+    found = read_trace(workspace, run, "clear")
+    (remark,) = found.remarks
+    assert remark.startswith(
+        f"{version.ref} cannot be read any more, so the messages are not shown: "
+    )
+    (call,) = found.calls
+    assert (call.call, call.shared, call.own) == ("1", (("", ""),), "")
+    assert (call.schema, call.as_sent, call.failure) == ({}, False, "")
+    assert call.rules is None
+    (attempt,) = call.attempts
+    assert attempt.completion.text == '{"edema": "absent"}'
+    assert attempt.thinking == "Nothing is wrong here."
+    assert attempt.reading == (None, (), "not read again: its prompt is gone")
+    assert attempt.cost is None
+    (dead,) = read_trace(workspace, run, "dead").calls
+    assert (dead.attempts, dead.failure) == ((), "the server refused it: 500")
+
+
+def test_each_thing_that_changed_since_the_run_is_said(workspace, cohort):
+    """The version and what reads it, in whole sentences and in that order."""
+    run = ask(workspace, cohort())
+    version = read_version(workspace, "extractor")
+    contract = get_contract(version.contract)
+    reads = f"{contract.name}/{contract.version}"
+    change(
+        workspace,
+        "UPDATE runs SET spec = json_set(spec, '$.contract', 'label_values/0')",
+    )
+    other = (
+        f"the answers were read by label_values/0; below is what {reads} reads in them."
+    )
+    assert read_trace(workspace, run, "clear").remarks == (other,)
+    change(
+        workspace,
+        "UPDATE runs SET spec = json_set(spec, '$.prompt_digest', 'another')",
+    )
+    edited = (
+        f"{version.ref} was changed since the run: the messages below are those of "
+        "today, not those that were sent."
+    )
+    assert read_trace(workspace, run, "clear").remarks == (edited, other)
+    change(workspace, "UPDATE runs SET spec = json_set(spec, '$.parameters.seed', 9)")
+    assert read_trace(workspace, run, "clear").remarks == (
+        edited,
+        other,
+        "what was answered was not asked with the messages below (joint): the key of "
+        "the stored answer is another one. The prompt, the case or a setting was "
+        "changed since.",
+    )
+
+
+def test_an_outcome_that_its_answer_does_not_say_is_said(workspace, cohort):
+    """Somebody edited it, or another reader read it; the answer itself is shown."""
+    run = ask(workspace, cohort(), {})
+    assert read_trace(workspace, run, "clear").remarks == ()
+    change(
+        workspace,
+        "UPDATE outcomes SET fields = json_set(fields, '$.edema', 'present') "
+        "WHERE item_id = 'clear'",
+    )
+    assert read_trace(workspace, run, "clear").remarks == (
+        "the stored outcome is not what the reader makes of the answer today: another "
+        "version of it read the run.",
+    )
+    assert read_trace(workspace, run, "long").remarks == ()
+
+
+def test_a_case_with_more_answers_than_calls_says_so(workspace, cohort):
+    """As after a change of the call plan; what has no place is left out."""
+    run = ask(workspace, cohort(), {})
+    change(workspace, "UPDATE outcomes SET keys = CAST(keys || keys AS BLOB)")
+    found = read_trace(workspace, run, "clear")
+    assert found.remarks == (
+        "the run made 2 calls about the case, and its prompt makes 1 today; what has "
+        "no answer is shown without.",
+    )
+    assert [one.call for one in found.calls] == ["joint"]
+
+
+def test_rules_that_changed_since_explain_what_they_make_of_it_today(workspace, cohort):
+    """That is said; with the cues of then there is nothing to say."""
+    run = run_prompt(workspace, "extractor", cohort()).run_id
+    assert read_trace(workspace, run, "clear").remarks == ()
+    path = workspace.labels / "cues" / "en.yaml"
+    path.chmod(0o644)
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("be: [is, are,", "be: [is, zebra, are,"), "utf-8")
+    found = read_trace(workspace, run, "clear")
+    assert found.remarks[0] == (
+        "`rules` or its cues changed since the run: the explanation is what they make "
+        "of the case today."
+    )
+    assert found.calls[0].rules is not None
+
+
+def test_causes_are_listed_by_how_many_cases_they_have(workspace, cohort):
+    """Then by their words; the cases of each in the order of the cohort."""
+    script = {
+        "clear": [Completion("", "error", "zebra")],
+        "half": [Completion("", "error", "gone")],
+        "twice": [Completion("", "error", "timeout")],
+        "dead": [Completion("", "error", "timeout")],
+        "never": ["what?"],
+    }
+    run = ask(workspace, cohort(), script)
+    with open_store(workspace) as store:
+        found = read_unanswered(workspace, run, store)
+    unread = next(one.problem for one in found.causes if one.cases == ("never",))
+    rest = sorted(
+        [
+            (unread, Status.UNPARSED, ("never",)),
+            ("gone", Status.ENGINE_FAILED, ("half",)),
+            ("zebra", Status.ENGINE_FAILED, ("clear",)),
+        ]
+    )
+    assert [(one.problem, one.status, one.cases) for one in found.causes] == [
+        ("timeout", Status.ENGINE_FAILED, ("twice", "dead")),
+        *rest,
+    ]
+    assert (found.run.id, found.cases) == (run, 5)
+    assert read_unanswered(workspace, run) == found

@@ -184,14 +184,10 @@ def crimson_score(
     invented = sum([WEIGHTS[weight] for _, weight, _ in false])
     whole = sum([WEIGHTS[weight] for _, weight, _ in (*matched, *missed)])
     correct = sum([_credit(weight, wrong) for _, weight, wrong in matched])
-    if whole:
-        score = (correct - invented) / whole
-    else:
-        score = -(invented + 1) if invented else 1.0
-    if score < 0:
+    if invented > correct:
         excess = invented - correct
-        score = -excess / (1 + excess) if excess > 0 else 0.0
-    return round(score, 4)
+        return round(-excess / (1 + excess), 4)
+    return round((correct - invented) / whole, 4) if whole else 1.0
 
 
 def _credit(worth: str, attributes: Sequence[tuple[str, str]]) -> float:

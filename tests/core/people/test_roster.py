@@ -19,6 +19,7 @@ from loop.core.people.roster import (
     disable_user,
     enable_user,
     find_user,
+    known_names,
     read_users,
     renew_hash,
     set_password,
@@ -329,3 +330,93 @@ def test_a_name_that_looks_like_another_is_refused_with_its_letters(workspace):
         roster.require_distinct(workspace, cyrillic)
     with pytest.raises(DataError, match="the name 'Acce0ps' looks like 'acceops'"):
         roster.require_distinct(workspace, "Acce0ps")
+
+
+def test_the_file_has_each_user_whole_and_in_order(workspace):
+    """As a person reads it who repairs it by hand."""
+    users = (
+        User(name="Zoë", roles=(UserRole.ADMIN,), password_hash=HASH, created="2026"),
+        User(
+            name="007",
+            roles=(UserRole.EDITOR, UserRole.READER),
+            password_hash=HASH,
+            disabled=True,
+        ),
+    )
+    roster._write(workspace, users)
+    assert users_path(workspace).read_text("utf-8") == (
+        "# The users of this workspace. Change them with `ranloop user`, which keeps "
+        "the file\n# whole while others write; passwords are kept as scrypt hashes "
+        "only.\n"
+        "version: 1\nusers:\n"
+        f"- name: Zoë\n  roles:\n  - admin\n  password: {HASH}\n"
+        "  disabled: false\n  created: '2026'\n"
+        f"- name: '007'\n  roles:\n  - reader\n  - editor\n  password: {HASH}\n"
+        "  disabled: true\n  created: ''\n"
+    )
+    assert read_users(workspace) == users
+    assert Roster(workspace).users() == users
+
+
+def test_the_names_that_are_known_are_those_of_users_actors_and_keys(workspace):
+    """Each once, in that order; only what adds a key has a name in it."""
+    ledger = workspace.ledger
+    before = known_names(workspace)
+    write(workspace, row("Ann"), row("Bob"))
+    for name, action, payload in (
+        ("Carl", "alias_moved", {"key": {"name": "Nobody"}}),
+        ("Bob", "key_added", {"key": {"name": "Dora"}}),
+        ("Ann", "key_added", {"key": "Nobody"}),
+        ("Ann", "key_added", {}),
+    ):
+        event = Event(action=action, subject="x", reason="y", payload=payload)
+        append_event(ledger, event, Actor(name=name))
+    assert known_names(workspace) == ("Ann", "Bob", *before, "Carl", "Dora")
+
+
+def test_new_names_are_held_against_each_other_and_against_further_ones(workspace):
+    """Two of one list may look alike too; a name itself is no other."""
+    a = "\N{CYRILLIC SMALL LETTER A}"
+    roster.require_distinct(workspace, "Cate", "Dora", others=["Emil", "Cate"])
+    with pytest.raises(DataError, match="looks like 'Cate'"):
+        roster.require_distinct(workspace, "Cate", f"C{a}te")
+    with pytest.raises(DataError, match="looks like 'Emma'"):
+        roster.require_distinct(workspace, "Cate", f"Emm{a}", others=["Emma"])
+
+
+def test_a_file_that_cannot_be_asked_for_lets_nobody_in(workspace):
+    """A folder that is none any more, as when a disk is gone."""
+    served = Roster(workspace)
+    folder = workspace.private
+    folder.rename(folder.with_name("elsewhere"))
+    folder.write_text("")
+    with pytest.raises(DataError, match=r"cannot read .*users\.yaml: Not a directory"):
+        served.users()
+
+
+def test_a_role_that_is_given_twice_is_held_once(workspace):
+    """In the order of the roles; and without one the user is as before."""
+    add_user(workspace, "Ann", (UserRole.ADMIN,), GOOD)
+    wanted = (UserRole.ADMIN, UserRole.READER, UserRole.ADMIN)
+    changed = set_roles(workspace, "ann", wanted)
+    assert changed.roles == (UserRole.READER, UserRole.ADMIN)
+    with pytest.raises(DataError, match="reader, reviewer, editor, approver, admin"):
+        set_roles(workspace, "ann", ())
+    assert read_users(workspace) == (changed,)
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda w: set_password(w, "zed", GOOD), "there is no user 'zed'"),
+        (lambda w: set_password(w, "Ann", "short"), "Choose another password"),
+        (lambda w: set_roles(w, "zed", (UserRole.READER,)), "there is no user 'zed'"),
+    ],
+)
+def test_a_refused_change_leaves_the_user_as_it_was(workspace, act, why):
+    """And tells what to do."""
+    write(workspace, row("Ann"))
+    before = users_path(workspace).read_bytes()
+    with pytest.raises(DataError, match=why):
+        act(workspace)
+    assert users_path(workspace).read_bytes() == before

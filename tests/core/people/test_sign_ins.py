@@ -278,3 +278,39 @@ def test_a_log_that_cannot_be_written_says_so(workspace):
     entry = SignIn(name="ann", address="1.1.1.1", result=SignInResult.WRONG)
     with pytest.raises(WriteError, match=r"cannot write .*sign-ins\.jsonl"):
         record_sign_in(workspace, entry)
+
+
+def test_a_line_has_letters_as_they_are_and_never_fails_on_one(workspace):
+    """A name is read by people; half a character is spelled out."""
+    for name in ("Zoë", "a\ud800"):
+        entry = SignIn(name=name, address="::1", result=SignInResult.SIGNED_OUT)
+        record_sign_in(workspace, entry, now=noon)
+    assert sign_ins_path(workspace).read_text("utf-8").splitlines() == [
+        f'{{"time": "2026-01-01T12:00:00Z", "name": "{name}", "address": "::1", '
+        '"result": "signed out"}'
+        for name in ("Zoë", "a\\ud800")
+    ]
+
+
+def test_a_quarter_of_an_hour_is_not_over_at_its_last_second(attempts, time):
+    """Failures are forgotten after it, and not with it."""
+    fail(attempts, 4)
+    time.pass_s(900)
+    assert fail(attempts, 2) == [0, 30]
+
+
+def test_an_address_that_is_none_is_taken_as_it_is(attempts):
+    """A proxy may name a socket; one beside it is another."""
+    for n in range(20):
+        attempts.begin(f"user {n}", "unix:a")
+    assert attempts.wait_s("ann", "unix:a") == 30
+    assert attempts.wait_s("ann", "unix:b") == 0
+
+
+def test_networks_of_two_machines_are_two(attempts):
+    """The next network of 64 bits, and the next IPv4 address, are somebody else's."""
+    for first, second in (("2001:db8:1:2::1", "2001:db8:1:3::1"), ("9.1", "9.2")):
+        for n in range(20):
+            attempts.begin(f"user {n} of {first}", first)
+        assert attempts.wait_s("ann", first) == 30
+        assert attempts.wait_s("ann", second) == 0

@@ -165,3 +165,36 @@ def test_names_that_are_one_by_their_letters_are_found_whatever_they_look_like()
     for one, other in (("O0l1I", "00111"), ("ANN", "ann")):
         assert find_look_alike(one, [other]) == other
         assert find_look_alike(other, [one]) == one
+
+
+def test_a_refusal_names_every_role_that_may_and_those_that_one_has():
+    """In the order of the roles, however they were given."""
+    user = User(name="Dr. A", roles=(UserRole.APPROVER, UserRole.READER))
+    assert user.roles == (UserRole.READER, UserRole.APPROVER)
+    with pytest.raises(PermissionRefused) as refused:
+        user.actor(Right.ADJUDICATE)
+    assert str(refused.value) == (
+        "Dr. A may not do this: it takes the role reviewer or editor, and theirs is "
+        "reader, approver. Ask whoever runs ranloop here for `ranloop user roles`."
+    )
+    local = local_person("me")
+    assert (local.name, local.roles) == ("me", tuple(UserRole))
+    assert (local.password_hash, local.disabled, local.created) == ("", False, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("é" * 65, "a name has 1 to 64 characters, not 65"),
+        ("  ", "a name has 1 to 64 characters, not 0"),
+        ("a<b/", r"may not hold the character U\+003C; use letters"),
+        ("a\x07", r"may not hold the character U\+0007; use letters"),
+        ("a  b", "may not hold two spaces in a row"),
+        (". -_@", "needs a letter or a digit"),
+        ("\u00bd", r"may not hold the character U\+00BD"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said(name, why):
+    """The first character of all that may not be there; fractions are no digits."""
+    with pytest.raises(ValueError, match=why):
+        check_name(name)

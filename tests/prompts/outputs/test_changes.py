@@ -113,6 +113,8 @@ def test_curly_quotes_inside_straight_ones_are_words_of_the_report():
     """They stay as they are."""
     data = {**WHOLE, "modified_report": f"{LEFT}Large{RIGHT} left effusion."}
     assert said(data).report == data["modified_report"]
+    fenced = f"```\n{json.dumps(data, ensure_ascii=False)}\n```"
+    assert said(fenced).report == data["modified_report"]
 
 
 def test_keys_may_be_missing_that_decide_nothing():

@@ -286,6 +286,138 @@ def test_another_spelling_says_the_same(name):
     assert SectionStatus.CONFLICTING not in found.status.values()
 
 
+NOTED = {
+    "hashes": (
+        "explanation: heading spelled differently",
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+        "matched: heading spelled differently",
+    ),
+    "bold": (
+        "explanation: heading spelled differently",
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+        "matched: heading spelled differently",
+    ),
+    "bold and brackets": (
+        "explanation: heading spelled differently",
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+        "matched: heading spelled differently",
+    ),
+    "numbered headings": (
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+    ),
+    "capitals": (
+        "explanation: heading spelled differently",
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+        "matched: heading spelled differently",
+        "significant: a category spelled differently",
+    ),
+    "digits": ("significant: a category spelled differently",),
+    "letters without brackets": ("significant: a category spelled differently",),
+    "letters with full stops": ("significant: a category spelled differently",),
+    "bold letters": ("significant: a category spelled differently",),
+    "dashes": ("significant: a category spelled differently",),
+    "bold counts": ("significant: a count spelled differently",),
+    "words": (
+        "significant: a count spelled as a word",
+        "matched: a count spelled as a word",
+    ),
+    "colons": (
+        "significant: a count spelled differently",
+        "matched: a count spelled differently",
+    ),
+    "nouns": (
+        "significant: a count spelled differently",
+        "matched: a count spelled differently",
+    ),
+    "no count": (
+        "significant: what is listed was counted",
+        "matched: what is listed was counted",
+    ),
+    "bullets": (
+        "significant: listed in lines of their own",
+        "matched: listed in lines of their own",
+    ),
+    "numbered list": (
+        "matched: listed in lines of their own",
+        "matched: what is listed was counted",
+    ),
+    "count, then a list": (
+        "matched: a count spelled differently",
+        "matched: listed in lines of their own",
+    ),
+    "counts in brackets": ("significant: a count spelled differently",),
+    "other digits": (
+        "significant: a count spelled as a word",
+        "matched: a count spelled as a word",
+    ),
+    "none in a bullet": (),
+    "none in a sentence": (),
+    "zero": (),
+    "none of a category": ("significant: a count spelled differently",),
+    "none of another category": (
+        "significant: a category that was not asked for ignored",
+    ),
+    "a size": ("significant: what is listed was counted",),
+    "counts in lines of their own": (
+        "significant: listed in lines of their own",
+        "significant: what is listed was counted",
+    ),
+    "no kind of error": ("significant: a category spelled differently",),
+    "a count after a dash": (
+        "significant: a count spelled differently",
+        "significant: a declared count differs from what is listed",
+    ),
+    "no full stop": ("matched: a count spelled differently",),
+    "words before the categories": (
+        "significant: words before the categories ignored",
+    ),
+    "words before the matches": (
+        "matched: listed in lines of their own",
+        "matched: what is listed was counted",
+    ),
+    "code fence": ("code fence removed",),
+    "windows": (),
+    "nested thinking": ("thinking removed",),
+    "thinking that the prompt opened": ("thinking removed",),
+    "a score after": ("score: heading spelled differently",),
+    "Chinese marks": ("significant: a count spelled differently",),
+    "Chinese": (
+        "explanation: heading spelled differently",
+        "significant: heading spelled differently",
+        "insignificant: heading spelled differently",
+        "matched: heading spelled differently",
+        "significant: a count spelled as a word",
+        "significant: a count spelled differently",
+        "matched: a count spelled as a word",
+        "matched: a count spelled differently",
+    ),
+}
+"""What each departure is noted as, besides that not every category is listed."""
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_each_departure_is_noted_as_what_it_is(name):
+    """In the section in which it stands; every count and all words stay the same."""
+    plain = answer(lines([1, 1]), matches(3))
+    found, before = read(SAME[name](plain)), read(plain)
+    unlisted = "significant: categories that are not listed have none"
+    assert before.repairs == (unlisted,)
+    assert unlisted in found.repairs
+    assert tuple(one for one in found.repairs if one != unlisted) == NOTED[name]
+    values = {key: one.value for key, one in before.fields.items()}
+    assert {key: one.value for key, one in found.fields.items()} == values
+    if name in {"a size", "a count after a dash"}:
+        return
+    for key, field in found.fields.items():
+        words = [one.words.lower() for one in field.entries]
+        assert words == [one.words for one in before.fields[key].entries]
+
+
 UNREADABLE = {
     "empty": ("", "there is no answer"),
     "only thinking": ("<think>[Matched Findings]: 3.</think>", "after thinking"),

@@ -344,3 +344,22 @@ def test_a_judge_may_answer_at_length(name):
         None,
         "the answer is longer than 400,000 chars",
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "category"),
+    [
+        *(("a", "false_finding"), ("(A).", "false_finding"), ("(f)", "omitted_change")),
+        *(("g", None), ("z", None), ("`", None), ("{", None), ("aa", None), ("", None)),
+        ("Omitted change", "omitted_change"),
+    ],
+)
+def test_a_category_is_named_by_its_letter_or_its_name(written, category):
+    """The first is (a); a letter beyond the last names none."""
+    found = read(LIST, {**ERRORS, "errors": [{**OMITTED, "category": written}]})
+    if category is None:
+        assert found.problem == "error 1 has no category that was asked for"
+        return
+    counted = {name for name, one in found.fields.items() if one.entries}
+    assert counted == {f"significant.{category}"}
+    assert found.repairs == ("error 1: category spelled differently",)

@@ -564,3 +564,21 @@ def test_two_hundred_corrections_are_read_and_no_more(corrections, is_read, fenc
         assert sum(len(one.entries) for one in found.fields.values()) == corrections
     else:
         assert found.problem == "there are more than 200 corrections"
+
+
+@pytest.mark.parametrize(
+    ("named", "category"),
+    [
+        (["omission", "location"], "omission"),
+        (["style", "Location", "omission"], "location"),
+        ([3, "severity"], "severity"),
+        ([], ""),
+    ],
+)
+@pytest.mark.parametrize("fence", [False, True])
+def test_the_first_category_that_was_asked_for_is_kept(named, category, fence):
+    """As the schema has it, or repaired; no number hangs on it."""
+    text = json.dumps({"0": corrected(**{"error category": named})})
+    found = read("line_corrections", f"```\n{text}\n```" if fence else text, CANDIDATE)
+    (entry,) = found.fields["line_sum"].entries
+    assert (entry.category, found.fields["line_sum"].value) == (category, 3)
