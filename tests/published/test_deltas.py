@@ -30,7 +30,10 @@ def test_differences_that_do_not_hold_are_told_with_what_the_columns_give():
 
 def test_differences_that_hold_are_counted():
     """Nothing is off, and nothing is implied."""
-    rows = [["Label", "F1 pre", "F1 post", "Delta F1"], ["A", "0.500", "0.600", "0.100"]]
+    rows = [
+        ["Label", "F1 pre", "F1 post", "Delta F1"],
+        ["A", "0.500", "0.600", "0.100"],
+    ]
     assert whole(only(audited(rows), "difference")) == (
         "Delta F1",
         "ok",
@@ -42,7 +45,10 @@ def test_differences_that_hold_are_counted():
 @pytest.mark.parametrize("printed", ["0.000", "-0.500"])
 def test_no_change_is_no_copy_of_a_column(printed):
     """Even where a column is 0; and a sign makes another number."""
-    rows = [["Label", "F1 pre", "F1 post", "Delta F1"], ["A", "0.000", "0.500", printed]]
+    rows = [
+        ["Label", "F1 pre", "F1 post", "Delta F1"],
+        ["A", "0.000", "0.500", printed],
+    ]
     found = only(audited(rows), "difference")
     assert (found.numbers["off"], found.numbers["copied"]) == (["A"], {})
 
@@ -129,7 +135,14 @@ def test_differences_that_agree_on_another_value_come_from_another_run():
 
 @pytest.mark.parametrize(
     ("wrong", "agreeing", "told"),
-    [(2, 2, False), (3, 3, True), (3, 2, True), (4, 2, False), (4, 3, True), (0, 0, False)],
+    [
+        (2, 2, False),
+        (3, 3, True),
+        (3, 2, True),
+        (4, 2, False),
+        (4, 3, True),
+        (0, 0, False),
+    ],
 )
 def test_another_run_is_told_from_three_rows_and_by_more_than_half(
     wrong, agreeing, told

@@ -9,7 +9,11 @@ def test_an_f1_that_does_not_follow_is_told_with_what_the_rates_give():
     """2 * 0.8 * 0.6 / 1.4; a row without one of the three is no cell."""
     rows = [["Label", "precision pre", "recall pre", "F1 pre"]]
     rows += [["a", "0.500", "0.500", "0.500"], ["b", "0.800", "0.600", "0.500"]]
-    rows += [["c", "-", "0.5", "0.5"], ["d", "0.5", "-", "0.5"], ["e", "0.5", "0.5", ""]]
+    rows += [
+        ["c", "-", "0.5", "0.5"],
+        ["d", "0.5", "-", "0.5"],
+        ["e", "0.5", "0.5", ""],
+    ]
     line = "b: printed 0.500, from P and R 0.6857"
     assert whole(only(audited(rows), "F1 from P and R")) == (
         "before",
@@ -39,8 +43,7 @@ def test_at_most_eight_wrong_values_are_told_one_by_one():
     assert whole(only(audited(rows), "row mean")) == (
         "Average",
         "broken",
-        "1 of 10 rows are the mean of their 2 values; not so: "
-        f"{'; '.join(lines[:8])}.",
+        f"1 of 10 rows are the mean of their 2 values; not so: {'; '.join(lines[:8])}.",
         {"rows": 10, "wrong": lines},
     )
 

@@ -173,7 +173,9 @@ def test_many_stated_numbers_of_cases_are_told_up_to_six():
     assert "cases (100, 110, 120, 130, 140, 150)." in found.what
 
 
-@pytest.mark.parametrize(("stated", "wider", "times"), [(100, "narrow", 2), (300, "wide", 0)])
+@pytest.mark.parametrize(
+    ("stated", "wider", "times"), [(100, "narrow", 2), (300, "wide", 0)]
+)
 def test_intervals_at_another_number_of_cases_are_told_with_their_width(
     stated, wider, times
 ):
@@ -195,9 +197,9 @@ def test_intervals_at_another_number_of_cases_are_told_with_their_width(
     # Shares of 100 cases are even counts of 200; of 300 there is no such test.
     assert found.numbers.get("divisor", 0) == times
     assert found.numbers.get("counts_that_divide", 0) == 2 * times
-    assert ("of 4 are multiples of 2, as shares of 100 cases are" in found.what) == bool(
-        times
-    )
+    assert (
+        "of 4 are multiples of 2, as shares of 100 cases are" in found.what
+    ) == bool(times)
     for cell, k in zip(found.numbers["correct"], counts, strict=True):
         of = k * stated // 200
         low, high = clopper_pearson(of, stated)
@@ -248,7 +250,11 @@ def test_without_a_stated_number_the_one_that_fits_is_told():
 
 def test_intervals_that_nothing_gives_are_told_with_the_nearest_method():
     """They may be bootstrap intervals: no mistake."""
-    rows = [["Label", "Accuracy (95% CI)"], ["a", exact(20, 100)], ["b", exact(40, 100)]]
+    rows = [
+        ["Label", "Accuracy (95% CI)"],
+        ["a", exact(20, 100)],
+        ["b", exact(40, 100)],
+    ]
     rows += [["c", "0.500 (0.200-0.510)"]]
     found = only(audited(rows, n=100), "interval method")
     assert whole(found)[:3] == (
