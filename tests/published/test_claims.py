@@ -65,8 +65,8 @@ def test_the_highest_is_told_with_every_rival():
         "Theirs F1 is the highest",
         "broken",
         "Of 4 rows: Ours F1: mean 0.9630, 3 at or above 0.9, best or tied in 2; Theirs "
-        "F1: mean 0.9535, 4 at or above 0.9, best or tied in 3. Higher on average: Ours "
-        "F1.",
+        "F1: mean 0.9535, 4 at or above 0.9, best or tied in 3. Higher on average: "
+        "Ours F1.",
     )
 
 
@@ -90,7 +90,7 @@ def test_an_order_is_told_with_the_whole_ranking():
 
 @pytest.mark.parametrize("rows", [["b", "d"], ["d", "b"]])
 def test_an_order_with_a_row_that_has_no_number_does_not_hold(rows):
-    """d has no F1 of ours."""
+    """There is no F1 of ours for d."""
     found = claimed(ROWS, kind="order", column="Ours F1", rows=rows)
     assert found.severity.value == "broken"
     assert found.numbers == {"ranking": ["b", "a", "c"], "skipped": []}
@@ -142,10 +142,9 @@ def test_a_claim_of_significance_takes_the_place_of_the_note_about_it():
     claim = {"kind": "significant", "table": "t", "alpha": 0.1}
     notes = Notes.model_validate({"claims": [claim]})
     found = only(audited(rows, n=100, notes=notes), "attainable significance")
-    assert (found.severity.value, found.numbers["alpha"]) == ("ok", 0.1) or (
-        found.severity.value,
-        found.numbers["cannot"],
-    ) == ("note", [])
+    # Five net cases give 0.0625.
+    assert (found.severity.value, found.numbers["alpha"]) == ("note", 0.1)
+    assert found.numbers["cannot"] == []
     notes = Notes.model_validate({"claims": [{**claim, "alpha": 0.05}]})
     found = only(audited(rows, n=100, notes=notes), "attainable significance")
     assert (found.severity.value, found.numbers["cannot"]) == ("broken", ["A"])

@@ -146,8 +146,8 @@ def test_templates_of_ones_own_are_used(tmp_path, render, name):
         render(audit, [], templates=tmp_path)
     template = (
         "{{ sources|join(';') }}|{{ sections|length }}|{{ sections[0].table.name }}|"
-        "{% for severity, many in counts %}{{ words[severity] }} {{ many }},{% endfor %}"
-        "|{{ version and 1 }}"
+        "{% for severity, many in counts %}{{ words[severity] }} {{ many }},{% endfor "
+        "%}|{{ version and 1 }}"
     )
     (tmp_path / name).write_text(template, "utf-8")
     counts = "".join(f"{word} {audit.count(one)}," for one, word in WORDS.items())

@@ -94,9 +94,9 @@ def test_rows_that_rest_on_other_positives_are_told_with_them():
     assert whole(only(audit, "reference positives")) == (
         "results of one row",
         "broken",
-        "2 of 4 rows can have one number of reference positives in all their results; 2 "
-        "cannot: a 10 / 3; c 2 / none. Fewer cases in a row, down to two thirds, do not "
-        "explain any of them.",
+        "2 of 4 rows can have one number of reference positives in all their results; "
+        "2 cannot: a 10 / 3; c 2 / none. Fewer cases in a row, down to two thirds, do "
+        "not explain any of them.",
         {
             "rows": 4,
             "differ": ["a", "c"],
@@ -154,8 +154,8 @@ def test_only_the_rows_that_fewer_cases_explain_are_named_so():
     found = only(audit, "reference positives")
     assert (found.severity.value, found.numbers["at_any_size"]) == ("broken", ["b"])
     assert found.what == (
-        "0 of 2 rows can have one number of reference positives in all their results; 2 "
-        "cannot: a none / none; b 10 / 3. Fewer cases would explain a."
+        "0 of 2 rows can have one number of reference positives in all their results; "
+        "2 cannot: a none / none; b 10 / 3. Fewer cases would explain a."
     )
 
 

@@ -1,4 +1,4 @@
-"""Shares of whole cases, counts beside them, and intervals: all that is said of them."""
+"""Shares of whole cases, counts beside them, and intervals: all that is said."""
 
 import numpy as np
 import pytest
@@ -225,8 +225,8 @@ def test_intervals_of_rows_with_several_sizes_are_told_without_a_width():
     found = only(audited(rows), "interval method")
     assert found.severity.value == "broken"
     assert found.what == (
-        "5 of 5 intervals are Clopper-Pearson at n = 200; at the stated n = 91, 92, 93, "
-        "94, 95 0 of 5 fit any of the methods."
+        "5 of 5 intervals are Clopper-Pearson at n = 200; at the stated n = 91, 92, "
+        "93, 94, 95 0 of 5 fit any of the methods."
     )
     assert "width_ratio" not in found.numbers and "correct" not in found.numbers
 

@@ -68,15 +68,15 @@ def test_notes_about_no_table_are_refused_with_the_tables_there_are(tmp_path):
 
 
 def test_columns_without_a_measure_are_told():
-    """Those with a number; words, counts beside shares and named ones are understood."""
+    """Those with a number; words, counts beside shares and named ones are known."""
     rows = [["Label", "X", "Y", "Words", "F1", "A (n = 30)"]]
     rows += [["a", "0.5", "-", "good", "0.5", "9 (30.0%)"]]
     rows += [["b", "-", "0.6", "better", "0.5", "-"]]
     assert whole(only(audited(rows), "columns")) == (
         "X, Y",
         "note",
-        "No measure is named for these columns, so they were only compared with others. "
-        "Name it with --measure or in the notes.",
+        "No measure is named for these columns, so they were only compared with "
+        "others. Name it with --measure or in the notes.",
         {"columns": ["X", "Y"]},
     )
     assert audited([["Label", "F1"], ["a", "0.5"]]).about("columns") == []
@@ -112,7 +112,7 @@ def test_at_most_five_odd_rows_are_told():
         (["Label", "Accuracy", "Recall"], ["a", "0.9", "0.9"], {"n": 20}, False),
         (["Label", "Accuracy", "Recall", "n"], ["a", "0.9", "0.9", "20"], {}, False),
         (["Label", "Accuracy (n = 9)", "Recall"], ["a", "0.9", "0.9"], {}, False),
-        # One rate says too little about its confusion table, as do two without P, R, F1.
+        # One rate says too little about its table, as do two without P, R or F1.
         (["Label", "Recall"], ["a", "0.9"], {}, False),
         (["Label", "Accuracy", "Specificity"], ["a", "0.9", "0.9"], {}, False),
         (["Label", "Accuracy", "Recall"], ["a", "0.9", "-"], {}, False),
@@ -178,8 +178,8 @@ def test_equal_columns_are_told_with_what_else_equals_them():
             "F1 = two, F1 pre",
             "note",
             "The two columns hold the same numbers in 5 of 5 rows: they are one "
-            "measurement, or one was copied; they cannot be two. It equals 'F1 post' of "
-            "the same table in 2.",
+            "measurement, or one was copied; they cannot be two. It equals 'F1 post' "
+            "of the same table in 2.",
             {
                 "first": ["one", "F1"],
                 "second": ["two", "F1 pre"],
