@@ -177,3 +177,16 @@ def test_an_average_over_empty_cells_is_told_as_such():
         "Printed 0.500; the mean of 2 rows is 0.75000; it fits if empty cells count "
         "as 0.",
     )
+
+
+def test_each_set_of_results_is_checked_whatever_comes_before_it():
+    """One without a complete row, and a macro average, end nothing."""
+    names = ("precision", "recall", "F1")
+    header = [
+        "Label",
+        *(f"{name} {when}" for when in ("pre", "macro", "post") for name in names),
+    ]
+    rows = [header, ["a", "0.8", "-", "0.5", "0.8", "0.8", "0.1", "0.8", "0.8", "0.5"]]
+    found = audited(rows).about("F1 from P and R")
+    assert [(one.part, one.numbers["cells"]) for one in found] == [("after", 1)]
+    assert found[0].severity.value == "broken"
