@@ -231,3 +231,17 @@ def test_a_difference_to_one_of_three_systems_has_two_ends():
     rows = [["L", "F1 pre", "F1 post", "Recall pre", "Recall post", "Delta"]]
     rows += [["x", "0.500", "0.700", "0.800", "0.900", "0.100"]]
     assert audited(rows).about("difference") == []
+
+
+@pytest.mark.parametrize(("printed", "severity"), [("0.20", "ok"), ("0.21", "broken")])
+def test_averages_of_whole_cases_narrow_their_difference(printed, severity):
+    """0.56 and 0.76 are 0.555 and 0.755 of 100 cases: 0.2 exactly, not up to 0.21."""
+    rows = [["Label", "Accuracy pre", "Accuracy post", "Delta accuracy"]]
+    rows += [["A", "0.50", "0.70", "0.20"], ["B", "0.61", "0.81", "0.20"]]
+    rows += [["average", "0.56", "0.76", printed]]
+    found = only(audited(rows, n=100), "averaged difference")
+    assert found.severity.value == severity
+    # Averages that are none of the rows stand as they are printed.
+    rows[3][1:3] = "0.66", "0.86"
+    found = only(audited(rows, n=100), "averaged difference")
+    assert found.severity.value == "ok"

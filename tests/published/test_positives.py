@@ -1,10 +1,13 @@
 """Whether results rest on one set of reference labels: all that is said of it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from loop.published import positives
+from loop.published.confusions import Solutions
 from loop.published.table_audit import audit_tables
 from tests.published.tables import audited, only, table_of, whole
 
@@ -314,3 +317,17 @@ def test_a_table_whose_notes_share_no_reference_is_not_held_to_one(name, shared)
         "attainable F1": int(shared and not models),
     }
     assert len(audit.about("confusion tables")) == 2
+
+
+@pytest.mark.parametrize(("many", "found"), [(20_000, False), (20_001, True)])
+def test_up_to_20000_tables_of_a_row_are_tried_at_smaller_sizes(
+    monkeypatch, many, found
+):
+    """With more it is left open: they may share their positives."""
+    none = np.zeros(many, dtype=np.int64)
+    tables = Solutions(none, none, np.arange(many, dtype=np.int64) + 1)
+    other = Solutions(*(np.zeros(1, dtype=np.int64) for _ in "abc"))
+    given = iter([tables, other])
+    monkeypatch.setattr(positives, "candidates", lambda *_: next(given))
+    rows = [SimpleNamespace(n=3, rates={}) for _ in range(2)]
+    assert positives._shared_at_any_size(rows) == found

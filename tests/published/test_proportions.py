@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from loop.published import proportions
 from loop.published.printed import Number
 from loop.published.proportions import METHODS, Printed, _search
 from loop.stats.intervals import clopper_pearson
@@ -287,3 +288,112 @@ def test_the_search_finds_every_number_of_cases_up_to_5000(method):
         near &= np.abs(end - shown.value) <= 0.005 + 1e-9
     assert {size for size in found if size < 60} == set(n[near].tolist())
     assert 12 in found
+
+
+@pytest.mark.parametrize(
+    ("limit", "printed", "once", "twice"),
+    [
+        (0.9874, 0.987, True, True),
+        (0.98744, 0.987, True, True),
+        # To four digits it is 0.9875, which is then rounded up again.
+        (0.98745, 0.987, True, False),
+        (0.98745, 0.988, False, True),
+        (0.9875, 0.987, True, False),
+        (0.9875, 0.988, True, True),
+        (0.9885, 0.988, True, False),
+        (0.9886, 0.988, False, False),
+        (0.9864, 0.987, False, False),
+        (1.0, 1.0, True, True),
+        (0.0, 0.0, True, True),
+    ],
+)
+def test_a_limit_prints_rounded_once_or_twice(limit, printed, once, twice):
+    """At half a unit either way is right; twice goes up from 0.45 of a unit on."""
+    shown = Number(printed, 0.001)
+    found = proportions._once(np.array([limit]), shown)
+    again = proportions._twice(np.array([limit]), shown)
+    assert (found.tolist(), again.tolist()) == ([once], [twice])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "away"), [(0, 0, 0), (3, 0, 3), (0, -2, 2), (-4, 5, 5)]
+)
+def test_a_misfit_is_counted_in_units_of_the_last_digit(low, high, away):
+    """Of the limit that is further off, at the count that fits best."""
+    ends = [round(end, 3) for end in clopper_pearson(60, 100)]
+    cell = Printed(
+        row="a", column="c", value=Number(0.6, 0.001), n=100,
+        low=Number(ends[0] + low / 1000, 0.001),
+        high=Number(ends[1] + high / 1000, 0.001),
+    )  # fmt: skip
+    found = proportions._misfit(cell, "Clopper-Pearson", 0.95)
+    assert found == pytest.approx(away, abs=0.5)
+    nothing = cell._replace(value=Number(0.605, 0.001))
+    assert proportions._misfit(nothing, "Clopper-Pearson", 0.95) == float("inf")
+
+
+def test_intervals_of_summaries_are_no_shares_of_cases():
+    """An average has an order of its limits, and no count behind it."""
+    rows = [["Label", "Accuracy"], ["a", exact(20, 100)], ["b", exact(40, 100)]]
+    rows += [["Average", "0.300 (0.290-0.310)"]]
+    audit = audited(rows, n=100)
+    assert only(audit, "interval order").numbers["cells"] == 3
+    shares, other = audit.about("interval method")
+    assert (shares.severity.value, shares.numbers["cells"]) == ("ok", 2)
+    assert other.numbers == {"cells": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "shares"),
+    [("1.001", 3), ("1.002", 2), ("-0.001", 3), ("-0.002", 2)],
+)
+def test_values_beyond_nought_and_one_are_no_shares(value, shares):
+    """But for the rounding of their last digit."""
+    rows = [["Label", "Accuracy"], ["a", exact(20, 100)], ["b", exact(40, 100)]]
+    rows += [["c", f"{value} ({value}-{value})"]]
+    found, *others = audited(rows, n=100).about("interval method")
+    assert found.numbers["cells"] == shares
+    assert [one.numbers["cells"] for one in others] == [3 - shares] * (shares < 3)
+
+
+def test_an_interval_may_stand_in_columns_of_its_own():
+    """One column of both limits, or two; those of another system are not its own."""
+    low, high = clopper_pearson(20, 100)
+    ends = [f"{low:.3f}", f"{high:.3f}"]
+    header = ["Label", "A accuracy", "95% CI", "B accuracy", "B lower", "B upper"]
+    header += ["C accuracy", "D lower", "D upper", "E accuracy", "E lower"]
+    row = ["a", "0.200", f"{ends[0]}-{ends[1]}", "0.200", *ends]
+    rows = [header, [*row, "0.200", "0.9", "0.9", "0.200", "0.9"]]
+    audit = audited(rows, n=100)
+    assert only(audit, "interval order").numbers == {"cells": 2, "outside": []}
+    found = only(audit, "interval method")
+    assert (found.severity.value, found.numbers["cells"]) == ("ok", 2)
+
+
+def test_several_numbers_of_cases_that_fit_are_counted():
+    """Two different cells are too few to conclude one of them."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", exact(k, 50, 2)] for k in (10, 40, 10, 40)]
+    found = only(audited(rows), "interval method")
+    sizes = {one["n"] for one in found.numbers["fitting"]}
+    assert {"method": "Clopper-Pearson", "n": 50} in found.numbers["fitting"]
+    assert len(sizes) > 1
+    assert found.numbers["fitting"] == sorted(
+        found.numbers["fitting"], key=lambda one: one["n"]
+    )
+    assert f" {len(sizes)} numbers of cases would fit. They may be" in found.what
+
+
+def test_one_odd_interval_is_told_with_the_method_of_the_others():
+    """Nine of ten are exact, and one is off by more than two units."""
+    rows = [["Label", "Accuracy"]]
+    rows += [[f"L{k}", exact(k, 100)] for k in range(10, 55, 5)]
+    rows += [["odd", "0.700 (0.690-0.710)"]]
+    found = only(audited(rows, n=100), "interval method")
+    assert whole(found)[1:3] == (
+        "broken",
+        "9 of 10 intervals are Clopper-Pearson at the stated number of cases; not so: "
+        "odd, Accuracy.",
+    )
+    assert found.numbers["odd"] == ["odd, Accuracy"]
+    assert (found.numbers["method"], found.numbers["n"]) == ("Clopper-Pearson", [100])
