@@ -397,3 +397,13 @@ def test_one_odd_interval_is_told_with_the_method_of_the_others():
     )
     assert found.numbers["odd"] == ["odd, Accuracy"]
     assert (found.numbers["method"], found.numbers["n"]) == ("Clopper-Pearson", [100])
+
+
+@pytest.mark.parametrize(("n", "found"), [(5000, True), (5001, False)])
+def test_a_number_of_cases_is_searched_up_to_5000(n, found):
+    """Larger ones leave an interval to too many of them."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", exact(k, n, 5)] for k in (1000, 2501, 4003, 4711)]
+    fitting = only(audited(rows), "interval method").numbers["fitting"]
+    assert ({"method": "Clopper-Pearson", "n": n} in fitting) == found
+    assert all(one["n"] <= 5000 for one in fitting)

@@ -188,3 +188,36 @@ def test_equal_columns_are_told_with_what_else_equals_them():
             },
         )
     ]
+
+
+def test_columns_that_are_equal_by_chance_do_not_end_the_search():
+    """Without common rows, or with one number in all of them; the next pair is told."""
+    names = [f"L{k}" for k in range(5)]
+    other = table_of(
+        [["Label", "F1"], *([f"M{k}", f"0.{k}"] for k in range(5))], name="other"
+    )
+    rows = [["Label", "A F1", "B F1", "A recall", "B recall", "C recall"]]
+    rows += [
+        [name, "0.5", "0.5", f"0.{k + 1}", f"0.{k + 1}", f"0.{k + 2}"]
+        for k, name in enumerate(names)
+    ]
+    found = audit_tables([other, table_of(rows)]).about("equal columns")
+    assert [one.part for one in found] == ["A recall = T, B recall"]
+
+
+def test_siblings_of_either_column_are_told():
+    """After in the first table equals the second's column in three of six rows."""
+    header = ["Label", "F1 pre", "F1 post", "F1 pre again"]
+    values = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6"]
+    after = ["0.1", "0.2", "0.3", "0.9", "0.8", "0.7"]
+    rows = [header, *([f"L{k}", values[k], after[k], "0.9"] for k in range(6))]
+    first = table_of(rows, name="one")
+    second = table_of([["Label", "F1"], *([f"l{k}", values[k]] for k in range(6))])
+    (found,) = audit_tables([first, second]).about("equal columns")
+    assert found.numbers == {
+        "first": ["one", "F1 pre"],
+        "second": ["T", "F1"],
+        "rows": 6,
+        "siblings": {"F1 post": 3},
+    }
+    assert found.what.endswith("It equals 'F1 post' of the same table in 3.")

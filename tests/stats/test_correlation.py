@@ -404,3 +404,17 @@ def test_tau_b_of_fewer_than_two_values_is_undefined(n):
     near = np.array([0.3, 0.1 + 0.2, 0.5])
     expected = stats.kendalltau([1, 1, 2], [1, 2, 3]).statistic
     assert tau_b(near, np.arange(3.0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("apart", "tied"), [(0.0, True), (9e-13, True), (1.1e-12, False), (1.0, False)]
+)
+def test_values_apart_by_more_than_rounding_are_a_preference(apart, tied):
+    """Of scores as of ratings."""
+    near, sure = np.array([[apart, 0.0]]), np.array([[2.0, 1.0]])
+    by_scores = preference_accuracy(near, sure, resamples=5)
+    by_raters = preference_accuracy(sure, near, resamples=5)
+    assert (by_scores.tied, by_scores.right) == (tied, not tied)
+    assert (by_raters.rater_ties, by_raters.right) == (tied, not tied)
+    turned = preference_accuracy(near, sure[:, ::-1], resamples=5)
+    assert (turned.tied, turned.wrong) == (tied, not tied)

@@ -394,3 +394,19 @@ def test_every_exchange_is_counted_once():
     assert exact_p(difference, np.ones(1), 10).tolist() == [0]
     assert len(seen) == len(set(seen)) == 2**9
     assert {one[-1] for one in seen} == {False}
+
+
+def test_differences_within_rounding_of_the_observed_one_are_as_large():
+    """A billionth of a thousandth below it; more is smaller, on either side of 0."""
+    observed = np.array([1e-6])
+    for after, share in (
+        (1e-6, 1.0), (1e-6 - 9e-13, 1.0), (1e-6 - 1.1e-12, 0.0), (-1e-6, 1.0),
+        (-1e-6 + 1.1e-12, 0.0), (np.nan, 1.0), (0.0, 0.0),
+    ):  # fmt: skip
+
+        def difference(swaps, value=after):
+            return np.full((len(swaps), 1), value)
+
+        assert exact_p(difference, observed, 3).tolist() == [share]
+        [p] = sampled_p(difference, observed, 3, permutations=9, seed=0)
+        assert p == pytest.approx((9 * share + 1) / 10)

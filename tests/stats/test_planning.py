@@ -195,3 +195,9 @@ def test_a_supposed_accuracy_is_a_share(accuracy):
     assert certification_power(59, accuracy=1.0, threshold=0.95) == 1.0
     assert certification_power(58, accuracy=1.0, threshold=0.95) == 0.0
     assert certification_power(59, accuracy=0.0, threshold=0.95) == 0.0
+
+
+def test_up_to_ten_million_cases_are_a_plan():
+    """A third of the width takes nine times the cases."""
+    assert cases_for_width(1_250_000, width=0.3, wanted=0.1) == 10_000_000
+    assert cases_for_width(1_250_001, width=0.3, wanted=0.1) is None
