@@ -798,3 +798,33 @@ def test_ticks_are_drawn_with_their_labels_above_the_plot():
         assert [(one.get("x"), one.get("y")) for one in labels] == [
             (x, "20") for x in ("10", "60", "110")
         ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "drawn"),
+    [(-0.5, 1.5, True), (None, 1.5, False), (-0.5, None, False), (None, None, False)],
+)
+def test_a_point_has_an_interval_where_both_its_limits_are_known(low, high, drawn):
+    """One limit alone is none; the axis still holds it."""
+    root = parsed(curve_svg("T", [CurvePoint(1, 0.5, low, high, "one")], ("a", "b")))
+    (mark,) = root.iter(f"{SVG}g")
+    lines = list(mark.iter(f"{SVG}line"))
+    assert len(lines) == drawn
+    level = {
+        one.text: float(one.get("y")) - 4
+        for one in root.iter(f"{SVG}text")
+        if one.get("text-anchor") == "end"
+    }
+    ends = [end for end in (0.5, low, high, 0.0) if end is not None]
+    shown = [float(one.replace("\N{MINUS SIGN}", "-")) for one in level]
+    assert min(shown) <= min(ends) and max(ends) <= max(shown)
+    if drawn:
+        assert [lines[0].get(end) for end in ("x1", "x2")] == [
+            mark.find(f"{SVG}circle").get("cx")
+        ] * 2
+        heights = [level["\N{MINUS SIGN}0.5"], level["+1.5"]]
+        assert [float(lines[0].get(end)) for end in ("y1", "y2")] == heights
+    # A row of a chart of intervals likewise.
+    row = IntervalRow("one", Estimate(0.5, low, high))
+    (mark,) = parsed(interval_rows("T", [row], heads=("v", ""))).iter(f"{SVG}g")
+    assert len(list(mark.iter(f"{SVG}line"))) == drawn
