@@ -507,3 +507,25 @@ def test_a_file_that_cannot_be_looked_at_is_told(tmp_path, monkeypatch):
     path.write_text("a,b\n1," + "x" * 100_001 + "\n", "utf-8")
     with pytest.raises(DataError, match="a cell of more than 100,000 characters"):
         read_grids(path)
+
+
+def test_a_row_set_apart_by_an_empty_line_is_a_row_of_its_table(tmp_path):
+    """An average must not be lost unread, and is checked as any other."""
+    text = "Label,F1\nA,0.5\nB,0.6\n,\nAverage,0.9\n\nMedian,0.6\n"
+    assert written(tmp_path, "t.csv", text) == [
+        grid(
+            "t", "", ["Label", "F1"], ["A", "0.5"], ["B", "0.6"], ["Average", "0.9"],
+            ["Median", "0.6"],
+        )
+    ]  # fmt: skip
+    audit = audit_tables(read_tables([tmp_path / "t.csv"], Notes()))
+    (found,) = audit.about("column mean")
+    assert found.severity is FindingSeverity.BROKEN
+    # With a caption, or without a number, or two rows of them, it is no such row.
+    for rest in ("Table 2\nB,0.1\n", "Label,F1\n", "X,Y\nB,0.1\n"):
+        first, *others = written(tmp_path, "t.csv", f"L,F1\nA,0.5\n\n{rest}")
+        assert first == grid("t", "", ["L", "F1"], ["A", "0.5"])
+        assert others == [grid("t #2", "", ["X", "Y"], ["B", "0.1"])] * ("X" in rest)
+    # Before any table there is none to belong to.
+    (only,) = written(tmp_path, "t.csv", "A,0.5\n\nL,F1\nA,0.5\n")
+    assert only == grid("t", "", ["L", "F1"], ["A", "0.5"])
