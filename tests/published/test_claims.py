@@ -1,6 +1,7 @@
 """Claims of the notes: all that is said of them, and how they name their table."""
 
 import pytest
+from pydantic import ValidationError
 
 from loop.core.errors import DataError
 from loop.published.claims import Notes, beside, read_notes
@@ -215,3 +216,69 @@ def test_notes_are_found_by_the_name_of_their_table_in_any_case(tmp_path):
     assert notes.of("TABLE 2").n == 300
     assert notes.of("table 2").comparable == ("A",)
     assert (notes.of("Table 3").n, notes.of("Table 3").shared_reference) == (None, True)
+
+
+COUNT = {"kind": "count", "table": "T", "column": "c", "at_least": 0.9, "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused"),
+    [
+        (
+            [{"tables": {"T": {"n": n}}} for n in (1, 1_000_000_000)],
+            [{"tables": {"T": {"n": n}}} for n in (0, 1_000_000_001)],
+        ),
+        (
+            [{"tables": {"T": {"measure": "kappa"}}}],
+            [{"tables": {"T": {"measure": "npv"}}}],
+        ),
+        (
+            [{"tables": {"T": {"comparable": ["a" * 500]}}}],
+            [{"tables": {"T": {"comparable": [one]}}} for one in ("", "a" * 501)],
+        ),
+        (
+            [{"claims": [{"kind": "significant", "table": "T", "alpha": 0.01}]}],
+            [
+                {"claims": [{"kind": "significant", "table": "T", "alpha": alpha}]}
+                for alpha in (0, 1)
+            ],
+        ),
+        (
+            [{"claims": [{"kind": "order", "table": "T", "column": "c",
+                          "rows": ["a", "b"]}]}],
+            [{"claims": [{"kind": "order", "table": "T", "column": "c",
+                          "rows": ["a"]}]}],
+        ),
+        (
+            [{"claims": [COUNT]}, {"claims": [{**COUNT, "of": 3}]}, {}],
+            [
+                {"claims": [{**COUNT, "what": 1}]},
+                {"claims": [{**COUNT, "kind": "guess"}]},
+                {"tables": {"T": {"cases": 3}}},
+                {"notes": 1},
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_notes_are_taken_or_refused_at_their_limits(taken, refused):
+    """A field that notes do not have is a slip of the hand."""
+    for one in taken:
+        Notes.model_validate(one)
+    for one in refused:
+        with pytest.raises(ValidationError):
+            Notes.model_validate(one)
+
+
+def test_claims_have_the_usual_limits_where_they_state_none():
+    """0.95 for an accuracy, 0.05 for a p-value."""
+    highest, level = Notes.model_validate(
+        {
+            "claims": [
+                {"kind": "highest", "table": "T", "column": "c"},
+                {"kind": "significant", "table": "T"},
+            ]
+        }
+    ).claims
+    assert (highest.at_least, level.alpha) == (0.95, 0.05)
+    with pytest.raises(ValidationError):
+        highest.at_least = 0.9
