@@ -382,3 +382,15 @@ def test_up_to_a_twentieth_of_the_resamples_is_drawn_again(undefined, limits):
     assert (found.low is not None) == limits
     assert found.redrawn == undefined
     assert found.resamples == (100 if limits else 99)
+
+
+def test_what_is_not_asked_for_is_as_documented():
+    """2,000 resamples from seed 0 at 95 %."""
+    column = np.random.default_rng(0).random((20, 1))
+
+    def mean(sums):
+        return sums[:, 0] / 20
+
+    [found] = bootstrap(column, mean)
+    assert found.resamples == 2000
+    assert [found] == bootstrap(column, mean, resamples=2000, seed=0, confidence=0.95)

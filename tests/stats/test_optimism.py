@@ -303,3 +303,13 @@ def test_a_level_of_its_own_is_that_of_the_limits():
     assert wide.low <= narrow.low < narrow.high <= wide.high
     assert narrow.high - narrow.low < wide.high - wide.low
     assert narrow.corrected == wide.corrected
+
+
+def test_five_hundred_resamples_are_made_unless_asked():
+    """From seed 0 at 95 %."""
+    reference, answers = table(20)
+    found = accuracy_optimism(reference, answers, chosen=0)
+    assert found.resamples == 500
+    assert found == accuracy_optimism(
+        reference, answers, chosen=0, resamples=500, seed=0, confidence=0.95
+    )

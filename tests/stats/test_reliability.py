@@ -147,3 +147,12 @@ def test_cases_that_say_nothing_are_counted_in_the_note(measure, used):
     assert nobody == (None, None, None, "not estimable: no case with enough ratings")
     same = measure(np.ones((4, 2)), resamples=20)
     assert same.note == "not estimable: every rating is the same, or too few cases"
+
+
+@pytest.mark.parametrize(("different", "told"), [(64, True), (65, False)])
+def test_up_to_64_different_points_have_an_ordinal_alpha(different, told):
+    """Beyond that the note says how many are too many."""
+    points = np.arange(different, dtype=float)
+    found = ordinal_alpha(np.stack([points, points], axis=1), resamples=2)
+    assert (found.value == 1) == told
+    assert (found.note == "not estimable: over 64 different points") != told

@@ -352,3 +352,16 @@ def test_resamples_in_which_a_system_has_no_score_do_not_count_for_the_best():
     expected = (top / top.sum(axis=0)).mean(axis=1)
     assert [one.best for one in found] == pytest.approx(expected.tolist())
     assert [one.estimate for one in found] == pytest.approx([0.5, 0.4])
+
+
+@pytest.mark.parametrize(("differing", "exact"), [(13, True), (14, False)])
+def test_ten_thousand_resamples_and_exchanges_are_made_unless_asked(differing, exact):
+    """2^13 exchanges are fewer, 2^14 are more."""
+    truth = np.ones((20, 1), dtype=np.int8)
+    other = truth.copy()
+    other[:differing] = 0
+    [test] = compare_systems(truth, np.stack([truth, other]))
+    assert (test.difference.resamples, test.exact) == (10_000, exact)
+    whole = test.p * (2**13 if exact else 10_001)
+    assert whole == pytest.approx(round(whole))
+    assert not exact or whole == pytest.approx(2)
