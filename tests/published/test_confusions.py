@@ -1,5 +1,7 @@
 """Whole-number tables behind printed rates, against counting them all."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -249,3 +251,16 @@ def test_a_million_candidates_are_listed_and_not_one_more(monkeypatch):
     assert candidates(recall, 6).tp.size == 9
     monkeypatch.setattr("loop.published.confusions._MOST", 8)
     assert candidates(recall, 6) is None
+
+
+@pytest.mark.parametrize(
+    "table", [(14, 0, 0), (7, 0, 0), (1, 0, 0), (0, 14, 0), (0, 0, 14), (0, 3, 4)]
+)
+def test_rates_of_nought_and_one_leave_the_tables_that_print_so(table):
+    """Each two of them, from tables without an error or without a hit."""
+    for names in combinations(("accuracy", "precision", "recall", "f1", "npv"), 2):
+        printed = printed_rates(table, names, N)
+        found = solve(printed, N)
+        listed = list(zip(*(counts.tolist() for counts in found), strict=True))
+        assert set(listed) == {one for one in every() if prints(printed, one, N)}
+        assert table in listed and len(listed) == len(set(listed))
