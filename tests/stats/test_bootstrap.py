@@ -394,3 +394,15 @@ def test_what_is_not_asked_for_is_as_documented():
     [found] = bootstrap(column, mean)
     assert found.resamples == 2000
     assert [found] == bootstrap(column, mean, resamples=2000, seed=0, confidence=0.95)
+
+
+@pytest.mark.parametrize(
+    ("units", "rest"), [([0, 0], (None, None, 0, 0)), ([0, 1], (0.0, 1.0, 50, 0))]
+)
+def test_two_units_have_an_interval_and_one_has_none(units, rest):
+    """Both, or one of them twice: 0, a half and 1."""
+    columns = np.array([[0.0], [1.0]])
+    [found] = bootstrap(
+        columns, lambda sums: sums[:, 0] / 2, units=np.array(units), resamples=50
+    )
+    assert found == (0.5, *rest)

@@ -219,6 +219,8 @@ def test_too_few_cases_give_no_correction(cases, note):
     truth = np.ones((cases, 1), dtype=np.int8)
     one = f1_optimism(truth, np.stack([truth, truth]), chosen=0, resamples=50)
     assert (one.corrected, one.low, one.note) == (None, None, note)
+    assert (one.versions, one.units, one.high) == (2, cases, None)
+    assert one.resamples < 50 and (one.resamples == 0) == (cases < 2)
     assert one.drop is None
 
 
