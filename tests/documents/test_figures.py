@@ -828,3 +828,23 @@ def test_a_point_has_an_interval_where_both_its_limits_are_known(low, high, draw
     row = IntervalRow("one", Estimate(0.5, low, high))
     (mark,) = parsed(interval_rows("T", [row], heads=("v", ""))).iter(f"{SVG}g")
     assert len(list(mark.iter(f"{SVG}line"))) == drawn
+
+
+def test_names_are_cut_to_their_column():
+    """Beside rows at most 150, 198 or 210 pixels; over columns six less than theirs."""
+    long = "a name that is far too long for any of the columns it may stand in"
+    readers = parsed(kappa_heatmap([long, "B"], [pair(0, 1, 0.5)]))
+    cells = ((GridCell("0.5", "x", 0.5),) * 2,)
+    grid = parsed(
+        grid_svg(Grid(title="T", rows=(long,), columns=(long, "c"), cells=cells))
+    )
+    rows = parsed(
+        interval_rows("T", [IntervalRow(long, Estimate(1, 0, 1))], heads=("v", ""))
+    )
+    for root, rooms in ((readers, [150, 56]), (grid, [98, 210]), (rows, [198])):
+        shown = [word for word in words(root) if word.startswith("a na")]
+        assert len(shown) == len(rooms)
+        for name, room in zip(shown, rooms, strict=True):
+            assert name == cut(long, room)
+            # One more character would not fit.
+            assert room - 14 < text_width(name) <= room
