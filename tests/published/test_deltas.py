@@ -245,3 +245,13 @@ def test_averages_of_whole_cases_narrow_their_difference(printed, severity):
     rows[3][1:3] = "0.66", "0.86"
     found = only(audited(rows, n=100), "averaged difference")
     assert found.severity.value == "ok"
+
+
+@pytest.mark.parametrize("values", [("0.964", "0.967"), ("0.900", "0.964")])
+def test_a_row_that_is_no_whole_cases_has_no_significance(values):
+    """Of 30 cases none prints as 0.964: nothing is known of its gain."""
+    rows = [["Label", "Accuracy pre", "Accuracy post"], ["A", *values]]
+    assert audited(rows, n=30).about("attainable significance") == []
+    rows += [["B", "0.500", "0.900"]]
+    found = only(audited(rows, n=30), "attainable significance")
+    assert found.numbers["net_gain"] == {"B": 12}

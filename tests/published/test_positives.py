@@ -331,3 +331,14 @@ def test_up_to_20000_tables_of_a_row_are_tried_at_smaller_sizes(
     monkeypatch.setattr(positives, "candidates", lambda *_: next(given))
     rows = [SimpleNamespace(n=3, rates={}) for _ in range(2)]
     assert positives._shared_at_any_size(rows) == found
+
+
+def test_implied_shares_are_told_to_four_decimals():
+    """As in the example: 0.874, 0.512 and 0.391 are 0.12835; exchanged 0.09802."""
+    row = ["0.874", "0.512", "0.391"]
+    rows = [["Model", *NAMES], ["A", *row], ["B", *row]]
+    found = only(audited(rows), "share of positives")
+    exchanged = (1 - 0.874) / (0.512 * (1 / 0.391 - 1) + 1 - 0.512)
+    assert found.numbers["implied"] == {"A": 0.1284, "B": 0.1284}
+    assert found.numbers["swapped"] == dict.fromkeys("AB", round(exchanged, 4))
+    assert "A 0.1284, B 0.1284" in found.what
