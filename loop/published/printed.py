@@ -210,7 +210,8 @@ def read_grids(path: Path) -> list[TextTable]:
 
     A line of a CSV file with one filled cell before a header is its caption; in
     Markdown it is the last line of text before the table. Several tables in a CSV
-    file are divided by an empty line. Rows of a header are joined.
+    file are divided by an empty line; a single row with a number after one, such as
+    an average, belongs to the table before it. Rows of a header are joined.
 
     Raises
     ------
@@ -271,11 +272,19 @@ def _csv_blocks(text: str, path: Path) -> list[Block]:
             elif filled:
                 rows.append(row)
             elif rows:
-                blocks.append((caption, rows))
+                if blocks and not caption and _is_lone_row(rows):
+                    blocks[-1][1].extend(rows)
+                else:
+                    blocks.append((caption, rows))
                 caption, rows = "", []
     except csv.Error as error:
         raise DataError(f"{path} is not CSV ({error}). Correct it.") from error
     return [block for block in blocks if len(block[1]) > 1]
+
+
+def _is_lone_row(rows: list[list[str]]) -> bool:
+    """Whether all there is between two empty lines is one row with a number."""
+    return len(rows) == 1 and any(read_cell(cell).numeric for cell in rows[0][1:])
 
 
 def _delimiter(text: str) -> str:

@@ -28,11 +28,15 @@ RATES = (*SHARES, "kappa")
 _PHRASES = (
     (r"positive predictive value", "ppv"),
     (r"negative predictive value", "npv"),
+    # Rates before the counts, whose names they begin with.
+    (r"(?:true positive rate|tpr)", "recall"),
+    (r"(?:true negative rate|tnr)", "specificity"),
+    (r"false positive rate", "fpr"),
+    (r"false negative rate", "fnr"),
     (r"true positives?", "tp"),
-    (r"false positives?(?! rate)", "fp"),
+    (r"false positives?", "fp"),
     (r"false negatives?", "fn"),
     (r"true negatives?", "tn"),
-    (r"(?:true positive rate|tpr)", "recall"),
     (r"confidence intervals?", "ci"),
     (r"p[ -]?values?", "pvalue"),
     (r"(?:no\.?|number) of (?:cases|reports|patients|images|samples)", "n"),
@@ -44,14 +48,15 @@ _MEASURES = {
     "precision": r"precision|prec|ppv",
     "recall": r"recall|rec|sensitivity|sens|se",
     "f1": r"f-?1(?:-?scores?)?|dice|f-scores?|f-measure",
-    "specificity": r"specificity|spec|tnr|sp",
+    "specificity": r"specificity|spec|sp",
     "npv": r"npv",
     "kappa": r"kappa|κ",
     "prevalence": r"prevalence",
     "tp": r"tps?", "fp": r"fps?", "fn": r"fns?", "tn": r"tns?",
     "n": r"n|cases|total_n",
     "positives": r"positives?|pos|support",
-    "other": r"pvalue|p|auc|auroc|auprc|bleu\S*|rouge\S*|flips?|time|tokens?|seed",
+    "other": r"pvalue|p|fpr|fnr|auc|auroc|auprc|bleu\S*|rouge\S*|flips?|time|tokens?|"
+    r"seed",
 }  # fmt: skip
 _PARTS = {
     "low": r"low|lower|lcl|ci_low|lo",

@@ -623,6 +623,10 @@ def test_nothing_is_drawn_outside_its_figure(kind):
         assert y >= 0 and y + height <= high
     for one in root.iter(f"{SVG}circle"):
         assert 5 <= float(one.get("cy")) <= high - 5
+    for one in root.iter(f"{SVG}line"):
+        for end in "12":
+            assert 0 <= float(one.get(f"x{end}")) <= wide
+            assert 0 <= float(one.get(f"y{end}")) <= high
 
 
 def test_words_are_level_with_what_they_say():
@@ -690,3 +694,157 @@ def test_each_axis_of_a_curve_has_its_own_caption():
     places = {one.text: float(one.get("y")) for one in root.iter(f"{SVG}text")}
     assert places["side"] == min(places.values())
     assert places["foot"] == max(places.values())
+
+
+def test_lines_run_through_the_whole_plot():
+    """Level ones from its left to its right end, upright ones over all rows."""
+    found = {kind: parsed(one) for kind, one in drawings().items()}
+    for kind, sides in (("bars", {(44, 344)}), ("curve", {(44, 344)})):
+        level = {
+            (float(one.get("x1")), float(one.get("x2")))
+            for one in found[kind].iter(f"{SVG}line")
+            if one.get("y1") == one.get("y2")
+        }
+        assert level == sides
+    rows = found["rows"]
+    upright = {
+        (float(one.get("y1")), float(one.get("y2")))
+        for one in rows.iter(f"{SVG}line")
+        if one.get("x1") == one.get("x2")
+    }
+    # Three rows of 26 pixels below a head of 34.
+    assert upright == {(34, 34 + 3 * 26)}
+    heights = [float(one.get("cy")) for one in rows.iter(f"{SVG}circle")]
+    assert heights == [34 + 26 * (k + 0.5) for k in range(3)]
+    for kind, cells in (("grid", 6), ("pairs", 6)):
+        boxes = list(found[kind].iter(f"{SVG}rect"))
+        assert len(boxes) == cells
+    # A reader with himself is a stroke through the cell, between its corners.
+    boxes = [float(one.get("x")) for one in found["pairs"].iter(f"{SVG}rect")]
+    for place, one in enumerate(found["pairs"].iter(f"{SVG}line")):
+        left = min(boxes) - 1 + 62 * place
+        ends = [float(one.get("x1")), float(one.get("x2"))]
+        assert ends == pytest.approx([left + 10, left + 52])
+        top = 30 + 34 * place
+        assert (float(one.get("y1")), float(one.get("y2"))) == (top + 6, top + 28)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "path"),
+    [(0.25, 0.75, "M50 6v8M150 6v8"), (-1.0, 2.0, "M0 6v8M200 6v8")],
+)
+def test_an_interval_is_a_line_with_a_stop_at_each_end(low, high, path):
+    """Held at the ends of the axis."""
+    axis = Axis(0.0, 1.0, (), 0.0, 200.0)
+    root = parsed(
+        shapes.figure((200, 20), "T", "A.", shapes.draw_interval(axis, 10, low, high))
+    )
+    (line,) = root.iter(f"{SVG}line")
+    (stops,) = root.iter(f"{SVG}path")
+    assert (line.get("y1"), line.get("y2")) == ("10", "10")
+    assert [float(line.get(end)) for end in ("x1", "x2")] == [
+        axis.x(low),
+        axis.x(high),
+    ]
+    assert stops.get("d") == path
+    assert {line.get("stroke"), stops.get("stroke")} == {ink("accent")}
+
+
+def test_shapes_are_what_they_are_called():
+    """Whole elements, with defaults left out."""
+    ink_, line_ = ink("ink"), ink("line")
+    assert shapes.text(1, 2.5, "a < b") == (
+        f'<text x="1" y="2.5" fill="{ink_}">a &lt; b</text>'
+    )
+    assert shapes.text(1, 2, "a", anchor="end", colour="line", weight=600) == (
+        f'<text x="1" y="2" fill="{line_}" text-anchor="end" font-weight="600">a</text>'
+    )
+    assert shapes.line((1, 2), (3, 4)) == (
+        f'<line x1="1" y1="2" x2="3" y2="4" stroke="{line_}" stroke-width="1"/>'
+    )
+    assert shapes.line((1, 2), (3, 4), width=1.5, dashes="2 3") == (
+        f'<line x1="1" y1="2" x2="3" y2="4" stroke="{line_}" stroke-width="1.5" '
+        'stroke-dasharray="2 3"/>'
+    )
+    assert shapes.path("M0 0") == (
+        f'<path d="M0 0" fill="none" stroke="{line_}" stroke-width="1.5"/>'
+    )
+    assert shapes.rect((1, 2), (3, 4), fill="red") == (
+        '<rect x="1" y="2" width="3" height="4" rx="2" fill="red"></rect>'
+    )
+    assert shapes.rect((1, 2), (3, 4), fill="red", stroke="ink", title="a&b") == (
+        f'<rect x="1" y="2" width="3" height="4" rx="2" fill="red" stroke="{ink_}">'
+        "<title>a&amp;b</title></rect>"
+    )
+    assert shapes.group("a\n b", "<p/>", "<q/>") == "<g><title>a b</title><p/><q/></g>"
+
+
+def test_ticks_are_drawn_with_their_labels_above_the_plot():
+    """Zero stands out on an axis of differences alone."""
+    axis = Axis(-1.0, 1.0, (-1.0, 0.0, 1.0), 10.0, 100.0)
+    for sign, colours in (
+        (True, [ink("grid"), ink("line"), ink("grid")]),
+        (False, [ink("grid")] * 3),
+    ):
+        parts = shapes.draw_axis(axis, 30, 80, sign=sign)
+        root = parsed(shapes.figure((120, 90), "T", "A.", *parts))
+        lines = list(root.iter(f"{SVG}line"))
+        assert [one.get("stroke") for one in lines] == colours
+        assert [
+            [one.get(name) for name in ("x1", "y1", "x2", "y2")] for one in lines
+        ] == [[x, "30", x, "80"] for x in ("10", "60", "110")]
+        labels = list(root.iter(f"{SVG}text"))
+        assert [one.text for one in labels] == list(tick_labels(axis.ticks, sign=sign))
+        assert [(one.get("x"), one.get("y")) for one in labels] == [
+            (x, "20") for x in ("10", "60", "110")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "drawn"),
+    [(-0.5, 1.5, True), (None, 1.5, False), (-0.5, None, False), (None, None, False)],
+)
+def test_a_point_has_an_interval_where_both_its_limits_are_known(low, high, drawn):
+    """One limit alone is none; the axis still holds it."""
+    root = parsed(curve_svg("T", [CurvePoint(1, 0.5, low, high, "one")], ("a", "b")))
+    (mark,) = root.iter(f"{SVG}g")
+    lines = list(mark.iter(f"{SVG}line"))
+    assert len(lines) == drawn
+    level = {
+        one.text: float(one.get("y")) - 4
+        for one in root.iter(f"{SVG}text")
+        if one.get("text-anchor") == "end"
+    }
+    ends = [end for end in (0.5, low, high, 0.0) if end is not None]
+    shown = [float(one.replace("\N{MINUS SIGN}", "-")) for one in level]
+    assert min(shown) <= min(ends) and max(ends) <= max(shown)
+    if drawn:
+        assert [lines[0].get(end) for end in ("x1", "x2")] == [
+            mark.find(f"{SVG}circle").get("cx")
+        ] * 2
+        heights = [level["\N{MINUS SIGN}0.5"], level["+1.5"]]
+        assert [float(lines[0].get(end)) for end in ("y1", "y2")] == heights
+    # A row of a chart of intervals likewise.
+    row = IntervalRow("one", Estimate(0.5, low, high))
+    (mark,) = parsed(interval_rows("T", [row], heads=("v", ""))).iter(f"{SVG}g")
+    assert len(list(mark.iter(f"{SVG}line"))) == drawn
+
+
+def test_names_are_cut_to_their_column():
+    """Beside rows at most 150, 198 or 210 pixels; over columns six less than theirs."""
+    long = "a name that is far too long for any of the columns it may stand in"
+    readers = parsed(kappa_heatmap([long, "B"], [pair(0, 1, 0.5)]))
+    cells = ((GridCell("0.5", "x", 0.5),) * 2,)
+    grid = parsed(
+        grid_svg(Grid(title="T", rows=(long,), columns=(long, "c"), cells=cells))
+    )
+    rows = parsed(
+        interval_rows("T", [IntervalRow(long, Estimate(1, 0, 1))], heads=("v", ""))
+    )
+    for root, rooms in ((readers, [150, 56]), (grid, [98, 210]), (rows, [198])):
+        shown = [word for word in words(root) if word.startswith("a na")]
+        assert len(shown) == len(rooms)
+        for name, room in zip(shown, rooms, strict=True):
+            assert name == cut(long, room)
+            # One more character would not fit.
+            assert room - 14 < text_width(name) <= room

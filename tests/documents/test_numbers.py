@@ -146,3 +146,20 @@ def test_a_workspace_may_have_templates_of_its_own(tmp_path):
     own.unlink()
     own.mkdir()
     assert templates.template_folder(paths) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("a|b <i>", "a&#124;b &lt;i>"),
+        ("*a* _b_ `c` [d](e)", "\\*a\\* \\_b\\_ \\`c\\` \\[d\\](e)"),
+        ("a\\|b", "a\\\\&#124;b"),
+        ("a & b &lt;", "a &amp; b &amp;lt;"),
+        ("  two\n lines\t", "two lines"),
+        (0.5, "0.5"),
+        ("", ""),
+    ],
+)
+def test_a_cell_of_markdown_stays_one_cell_of_plain_words(text, cell):
+    """Whatever would be a mark, a tag, a line or a column there."""
+    assert templates.markdown_cell(text) == cell

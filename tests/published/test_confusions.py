@@ -1,5 +1,7 @@
 """Whole-number tables behind printed rates, against counting them all."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, norm
 from sklearn.metrics import cohen_kappa_score
 
-from loop.published.confusions import solve
+from loop.published.confusions import at_size, candidates, solvable, solve
 from loop.published.positives import share_of_positives
 from loop.published.printed import Number
 from loop.published.proportions import METHODS, exact_limits
@@ -144,3 +146,121 @@ def test_no_interval_leaves_zero_and_one(method):
 def test_share_of_positives_inverts_the_rates():
     """From 60 hits, 20 false alarms, 40 misses of 1,000: 100 are positive."""
     assert share_of_positives(0.94, 60 / 80, 60 / 100) == pytest.approx(0.1)
+
+
+def printed_rates(table, names, n):
+    """Return what is printed of a table, 0 where a rate has no denominator."""
+    tp, fp, fn = table
+    tn = n - tp - fp - fn
+    counts = {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "positives": tp + fn}
+    own = {"prevalence": (tp + fn) / n, **rates(*table, n)}
+    return {
+        name: Number(counts[name], 1)
+        if name in counts
+        else Number(round(own.get(name, 0.0), 2), 0.01)
+        for name in names
+    }
+
+
+def prints(printed, table, n):
+    """Whether a table prints so; an F1 that follows from its rates says nothing new."""
+    tp, fp, fn = table
+    tn = n - tp - fp - fn
+    counts = {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "positives": tp + fn}
+    own = {"prevalence": (tp + fn) / n, **rates(*table, n)}
+    checked = dict(printed)
+    if {"precision", "recall", "f1"} <= set(printed):
+        p, r = printed["precision"].value, printed["recall"].value
+        f1 = printed["f1"]
+        if p + r > 0 and f1.low <= 2 * p * r / (p + r) <= f1.high:
+            del checked["f1"]
+    return tn >= 0 and all(
+        counts[name] == number.value
+        if name in counts
+        else number.low <= own[name] <= number.high
+        if name in own
+        else number.low <= 0 or number.high >= 1
+        for name, number in checked.items()
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_count_and_rate_leaves_the_tables_that_print_so(seed):
+    """Any of them together, for tables with empty cells, too; at 14 cases and fewer."""
+    rng = np.random.default_rng(seed)
+    table = (
+        (0, 0, 0)
+        if seed == 0
+        else tuple(rng.multinomial(N, rng.dirichlet([0.5] * 4))[:3])
+    )
+    every_name = [
+        "accuracy", "precision", "recall", "f1", "specificity", "npv", "prevalence",
+        "tp", "fp", "fn", "tn", "positives",
+    ]  # fmt: skip
+    names = rng.choice(every_name, size=rng.integers(1, 6), replace=False).tolist()
+    printed = printed_rates(table, names, N)
+    found = candidates(printed, N, 10)
+    for n in range(10, N + 1):
+        expected = {one for one in every() if prints(printed, one, n)}
+        for some in (at_size(found, printed, n), solve(printed, n)):
+            listed = list(zip(*(counts.tolist() for counts in some), strict=True))
+            assert set(listed) == expected
+            assert len(listed) == len(expected)
+            assert some.positives.tolist() == [tp + fn for tp, _, fn in listed]
+    assert table in {one for one in every() if prints(printed, one, N)}
+
+
+@pytest.mark.parametrize(
+    ("names", "enough"),
+    [
+        ({"accuracy", "precision"}, True),
+        ({"precision", "recall"}, True),
+        ({"specificity", "f1"}, True),
+        ({"accuracy", "specificity"}, False),
+        ({"precision"}, False),
+        ({"precision", "kappa", "tp"}, False),
+        (set(), False),
+    ],
+)
+def test_two_rates_with_hits_among_them_are_enough_to_look(names, enough):
+    """Of accuracy and specificity alone the hits are not told."""
+    assert solvable(dict.fromkeys(names, Number(0.5, 0.01))) == enough
+
+
+def test_kappa_without_a_denominator_fits_every_table():
+    """Where both sides say one thing only, programs differ."""
+    printed = {"kappa": Number(0.5, 0.01), "accuracy": Number(1.0, 0.01)}
+    found = solve({**printed, "recall": Number(1.0, 0.01)}, 5)
+    assert list(zip(*map(np.ndarray.tolist, found), strict=True)) == [
+        (0, 0, 0),
+        (5, 0, 0),
+    ]
+
+
+def test_a_million_candidates_are_listed_and_not_one_more(monkeypatch):
+    """Of hits and misses, and of false alarms with them."""
+    # Recall of 0.5 to 6 positives: none, 1 of 2, 2 of 4, 3 of 6; 0 false alarms.
+    recall = {"recall": Number(0.5, 0.01), "fp": Number(0, 1)}
+    monkeypatch.setattr("loop.published.confusions._MOST", 3)
+    assert candidates(recall, 6).tp.tolist() == [1, 2, 3]
+    monkeypatch.setattr("loop.published.confusions._MOST", 2)
+    assert candidates(recall, 6) is None
+    # With any number of false alarms 5 + 3 + 1 are left of six cases.
+    del recall["fp"]
+    monkeypatch.setattr("loop.published.confusions._MOST", 9)
+    assert candidates(recall, 6).tp.size == 9
+    monkeypatch.setattr("loop.published.confusions._MOST", 8)
+    assert candidates(recall, 6) is None
+
+
+@pytest.mark.parametrize(
+    "table", [(14, 0, 0), (7, 0, 0), (1, 0, 0), (0, 14, 0), (0, 0, 14), (0, 3, 4)]
+)
+def test_rates_of_nought_and_one_leave_the_tables_that_print_so(table):
+    """Each two of them, from tables without an error or without a hit."""
+    for names in combinations(("accuracy", "precision", "recall", "f1", "npv"), 2):
+        printed = printed_rates(table, names, N)
+        found = solve(printed, N)
+        listed = list(zip(*(counts.tolist() for counts in found), strict=True))
+        assert set(listed) == {one for one in every() if prints(printed, one, N)}
+        assert table in listed and len(listed) == len(set(listed))

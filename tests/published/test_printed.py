@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.published.claims import Notes, read_notes
-from loop.published.printed import Number, decimal_commas, read_cell, read_grids
+from loop.published.printed import (
+    Number,
+    PrintedCell,
+    TextTable,
+    decimal_commas,
+    read_cell,
+    read_grids,
+)
 from loop.published.result_table import make_table, read_columns
 from loop.published.table_audit import audit_tables, read_tables
 
@@ -82,8 +89,6 @@ def test_a_header_of_two_rows_is_joined(tmp_path):
 
 def test_a_table_lying_on_its_side_is_turned():
     """Measures in the first column, systems in the header."""
-    from loop.published.printed import TextTable
-
     rows = (("Accuracy", "0.90", "0.80"), ("Recall", "0.50", "0.60"))
     table = make_table(TextTable("T", "", ("Measure", "A", "B"), rows, 0))
     assert [column.measure for column in table.columns] == ["accuracy", "recall"]
@@ -204,8 +209,6 @@ HEADERS = st.sampled_from(
 )
 def test_no_table_breaks_the_auditor(header, rows, n):
     """Whatever cells hold, every check comes to an end with a result."""
-    from loop.published.printed import TextTable
-
     width = len(header)
     body = tuple(tuple((row + [""] * width)[:width]) for row in rows)
     table = make_table(TextTable("T", "", tuple(header), body, 0), n=n)
@@ -327,3 +330,202 @@ def test_a_count_stands_beside_its_share(text, value, cases, of):
     cell = read_cell(text)
     assert (cell.value and cell.value.value) == (value and pytest.approx(value))
     assert (cell.cases, cell.of) == (cases, of)
+
+
+def written(folder, name, text):
+    """Return the tables of a file with this text."""
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return read_grids(path)
+
+
+def grid(name, caption, header, *rows, ragged=0):
+    """Return a table of text."""
+    return TextTable(name, caption, tuple(header), tuple(map(tuple, rows)), ragged)
+
+
+def test_tables_of_a_csv_file_have_their_captions_and_names(tmp_path):
+    """Lines of one cell before a header; a number in the caption is the name."""
+    text = (
+        "Table 2. One\n\nmore words,\nLabel,F1\nA,0.5\n\n\nTable S3b: other\nLabel,F1\n"
+        "B,0.6\n\nlonely\n\nLabel,F1\nC,0.1\n\nLabel,F1\n"
+    )
+    assert written(tmp_path, "two.csv", text) == [
+        grid("Table 2", "Table 2. One more words", ["Label", "F1"], ["A", "0.5"]),
+        grid("Table S3b", "Table S3b: other", ["Label", "F1"], ["B", "0.6"]),
+        grid("two #3", "lonely", ["Label", "F1"], ["C", "0.1"]),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["md", "MARKDOWN"])
+def test_tables_of_a_markdown_file_have_the_line_of_text_before_them(tmp_path, suffix):
+    """A line with a bar is none, nor one more than three lines above."""
+    text = (
+        "# Table 4 **F1**\n\n| a | b |\n|---|---|\n| x | 0.5 |\n| y | 0.6\n\n"
+        "text | with bar\n\nfar\n\n\n\n| c | d |\n|:-:|--|\n| e | f |\n\n"
+        "near\n\n\nc | d\n-|-\ne | f\n\n| g |\n|---|\n"
+    )
+    assert written(tmp_path, f"t.{suffix}", text) == [
+        grid("Table 4", "Table 4 F1", ["a", "b"], ["x", "0.5"], ["y", "0.6"]),
+        grid("t #2", "", ["c", "d"], ["e", "f"]),
+        grid("t #3", "near", ["c", "d"], ["e", "f"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "row"),
+    [
+        ("a,b\n1,2\n", ["a", "b"], ["1", "2"]),
+        ("a;b;c\n1,5;2;3\n", ["a", "b", "c"], ["1,5", "2", "3"]),
+        ("a\tb, c\n1\t2\n", ["a", "b, c"], ["1", "2"]),
+        ("a|b\n1|2\n", ["a", "b"], ["1", "2"]),
+        # Of two in all lines the comma stands behind; of one in more lines it counts.
+        ("a,b;c\n1,5;2\n", ["a,b", "c"], ["1,5", "2"]),
+        ("a,b\n1;2,3\n", ["a", "b"], ["1;2", "3"]),
+        ("\n\n a , b\n1,2\n", ["a", "b"], ["1", "2"]),
+    ],
+)
+def test_the_delimiter_is_what_divides_the_most_lines(tmp_path, text, header, row):
+    """A comma inside of cells is no delimiter where a semicolon divides them."""
+    assert written(tmp_path, "t.csv", text) == [grid("t", "", header, row)]
+
+
+def test_up_to_three_rows_without_a_number_are_the_header(tmp_path):
+    """An empty upper cell takes its left neighbour's; one row stays a row."""
+    text = "Label,A,,B,\n,pre,post,pre,post\nx,0.1,0.2,0.3,0.4\n"
+    assert written(tmp_path, "t.csv", text) == [
+        grid(
+            "t", "", ["Label", "A pre", "A post", "B pre", "B post"],
+            ["x", "0.1", "0.2", "0.3", "0.4"],
+        )
+    ]  # fmt: skip
+    text = "Label,A,A\nk,m,n\nk,o,p\nk,q,r\ns,t,u\n"
+    assert written(tmp_path, "t.csv", text) == [
+        grid("t", "", ["Label k", "A m o", "A n p"], ["k", "q", "r"], ["s", "t", "u"])
+    ]
+    assert written(tmp_path, "t.csv", "L,A\nk,m\n") == [
+        grid("t", "", ["L", "A"], ["k", "m"])
+    ]
+    # Dashes and numbers begin the rows.
+    for first in ("-", "0.5", "0.5 (0.1-0.9)"):
+        assert written(tmp_path, "t.csv", f"L,A\nk,{first}\ns,t\n") == [
+            grid("t", "", ["L", "A"], ["k", first], ["s", "t"])
+        ]
+
+
+def test_rows_are_as_long_as_the_header(tmp_path):
+    """Filled cells beyond it and missing ones are counted, empty ones are not."""
+    text = "L,A,B\nx,1,2,3\ny,1\nz,1,2,\nw,1,2\n"
+    assert written(tmp_path, "t.csv", text) == [
+        grid(
+            "t", "", ["L", "A", "B"], ["x", "1", "2"], ["y", "1", ""], ["z", "1", "2"],
+            ["w", "1", "2"], ragged=2,
+        )
+    ]  # fmt: skip
+    text = "| L | A |\n|---|---|\n| x | 1 |\n|  |  |\n| y | 2 |\n"
+    assert written(tmp_path, "t.md", text) == [
+        grid("t", "", ["L", "A"], ["x", "1"], ["y", "2"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "comma"),
+    [
+        ("0,5", True),
+        ("12,5", True),
+        ("1,2345", True),
+        ("1,50 (1,20-1,80)", True),
+        ("1,000", False),
+        ("10,000", False),
+        ("0.5", False),
+        ("3,14,15", False),
+        ("words, words", False),
+    ],
+)
+def test_a_comma_is_decimal_where_it_divides_no_thousands(text, comma):
+    """One such cell is enough; a point anywhere is enough against it."""
+    assert decimal_commas(["1,000", text]) == comma
+    assert not decimal_commas([text, "0.5"])
+
+
+@pytest.mark.parametrize(
+    ("text", "comma", "cell"),
+    [
+        ("1,234", False, PrintedCell("1,234", Number(1234, 1))),
+        ("1,234", True, PrintedCell("1,234", Number(1.234, 0.001))),
+        ("98.7%", False, PrintedCell("98.7%", Number(0.987, 0.001))),
+        ("4 (4.9%)", False, PrintedCell("4 (4.9%)", Number(0.049, 0.001), None, 4)),
+        ("3/4", False, PrintedCell("3/4", Number(0.75, 1e-12), None, 3, 4)),
+        ("0/0", False, PrintedCell("0/0", None, None, 0, 0)),
+        ("good", False, PrintedCell("good")),
+        ("5" * 200, False, PrintedCell("5" * 200, Number(float("5" * 200), 1))),
+        ("5" * 201, False, PrintedCell("5" * 201)),
+        (
+            "98.7% (96.7-99)",
+            False,
+            PrintedCell(
+                "98.7% (96.7-99)",
+                Number(0.987, 0.001),
+                (Number(0.967, 0.001), Number(0.99, 0.01)),
+            ),
+        ),
+        (
+            "[0.1; 0.25]",
+            False,
+            PrintedCell("[0.1; 0.25]", None, (Number(0.1, 0.1), Number(0.25, 0.01))),
+        ),
+    ],
+)  # fmt: skip
+def test_a_cell_is_read_whole(text, comma, cell):
+    """Each number with the unit of its last digit, and nothing beside it."""
+    found = read_cell(text, comma=comma)
+    assert (found.text, found.cases, found.of) == (cell.text, cell.cases, cell.of)
+    for mine, other in (
+        (found.value, cell.value),
+        *zip(found.limits or (), cell.limits or (), strict=True),
+    ):
+        assert (mine is None) == (other is None)
+        assert mine is None or mine == pytest.approx(other)
+
+
+def test_a_file_that_cannot_be_looked_at_is_told(tmp_path, monkeypatch):
+    """With what the system says; and a quote that is never closed."""
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n", "utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.is_file", refuse)
+        with pytest.raises(
+            DataError, match=r"cannot read .*t\.csv: Permission denied\."
+        ):
+            read_grids(path)
+    path.write_text("a,b\n1," + "x" * 100_000 + "\n", "utf-8")
+    assert len(read_grids(path)[0].rows) == 1
+    path.write_text("a,b\n1," + "x" * 100_001 + "\n", "utf-8")
+    with pytest.raises(DataError, match="a cell of more than 100,000 characters"):
+        read_grids(path)
+
+
+def test_a_row_set_apart_by_an_empty_line_is_a_row_of_its_table(tmp_path):
+    """An average must not be lost unread, and is checked as any other."""
+    text = "Label,F1\nA,0.5\nB,0.6\n,\nAverage,0.9\n\nMedian,0.6\n"
+    assert written(tmp_path, "t.csv", text) == [
+        grid(
+            "t", "", ["Label", "F1"], ["A", "0.5"], ["B", "0.6"], ["Average", "0.9"],
+            ["Median", "0.6"],
+        )
+    ]  # fmt: skip
+    audit = audit_tables(read_tables([tmp_path / "t.csv"], Notes()))
+    (found,) = audit.about("column mean")
+    assert found.severity is FindingSeverity.BROKEN
+    # With a caption, or without a number, or two rows of them, it is no such row.
+    for rest in ("Table 2\nB,0.1\n", "Label,F1\n", "X,Y\nB,0.1\n"):
+        first, *others = written(tmp_path, "t.csv", f"L,F1\nA,0.5\n\n{rest}")
+        assert first == grid("t", "", ["L", "F1"], ["A", "0.5"])
+        assert others == [grid("t #2", "", ["X", "Y"], ["B", "0.1"])] * ("X" in rest)
+    # Before any table there is none to belong to.
+    (only,) = written(tmp_path, "t.csv", "A,0.5\n\nL,F1\nA,0.5\n")
+    assert only == grid("t", "", ["L", "F1"], ["A", "0.5"])

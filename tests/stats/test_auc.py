@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from loop.stats.auc import grouped_auc, within_units
+from loop.stats.resampling import draw_units
 
 
 def scene(seed=0, units=40, each=6, step=0.5):
@@ -106,3 +107,43 @@ def test_within_units_without_a_pair_is_undefined():
         np.array([1.0, 2.0]), np.array([True, False]), np.array([0, 1]), resamples=5
     )
     assert (found.estimate, count) == (None, 0)
+
+
+def test_intervals_are_those_of_the_plain_loop():
+    """The units drawn, all their pairs taken along, and counted one by one."""
+    scores, groups, units = scene(units=12)
+    drawn = np.concatenate(list(draw_units(12, 60, np.random.default_rng(4))))
+    values = []
+    for names in drawn:
+        rows = np.concatenate([np.flatnonzero(units == one) for one in names])
+        score, group = scores[rows], groups[rows]
+        areas = []
+        for own in (group >= 0, group == 0, group == 1, group == 2):
+            low, high = score[own][:, None], score[group < 0]
+            areas.append((low < high).mean() + (low == high).mean() / 2)
+        values.append(areas)
+    limits = np.quantile(values, [0.1, 0.9], axis=0).T
+    found = grouped_auc(scores, groups, units, 3, resamples=60, seed=4, confidence=0.8)
+    for one, (low, high) in zip((found.whole, *found.groups), limits, strict=True):
+        assert (one.low, one.high) == pytest.approx((low, high))
+        assert one[3:] == (60, 0)
+
+
+def test_within_units_intervals_are_over_units_with_both():
+    """The share of wins of each unit, drawn as a whole; gaps are no pairs."""
+    scores, groups, units = scene(units=9)
+    scores = np.where(np.arange(scores.size) % 7 == 0, np.nan, scores)
+    first = groups == 0
+    shares = []
+    for one in range(9):
+        low = scores[(units == one) & first & ~np.isnan(scores)]
+        high = scores[(units == one) & ~first & ~np.isnan(scores)]
+        if low.size and high.size:
+            wins = (low[:, None] < high).mean() + (low[:, None] == high).mean() / 2
+            shares.append(wins)
+    found, count = within_units(scores, first, units, resamples=50, seed=2)
+    assert count == len(shares) < 9
+    assert found.estimate == pytest.approx(np.mean(shares))
+    drawn = np.concatenate(list(draw_units(count, 50, np.random.default_rng(2))))
+    limits = np.quantile(np.array(shares)[drawn].mean(axis=1), [0.025, 0.975])
+    assert (found.low, found.high) == pytest.approx(tuple(limits))

@@ -292,3 +292,117 @@ def test_wrong_options_are_refused():
         bootstrap_f1(*pair, units=np.arange(3))
     with pytest.raises(ValueError, match="got 2"):
         bootstrap_f1(pair[0], pair[1] + np.int8(2))
+
+
+@pytest.mark.parametrize(
+    ("n_units", "resamples", "rows", "kind"),
+    [
+        (1000, 1300, [600, 600, 100], np.uint16),
+        (100_000, 20, [16, 4], np.uint32),
+        (2**16, 3, [3], np.uint16),
+        (2**16 + 1, 3, [3], np.uint32),
+    ],
+)
+def test_units_are_drawn_in_blocks_that_depend_on_their_number_alone(
+    n_units, resamples, rows, kind
+):
+    """A recorded seed gives the same resamples on every machine."""
+    blocks = list(draw_units(n_units, resamples, np.random.default_rng(1)))
+    rng = np.random.default_rng(1)
+    assert [len(one) for one in blocks] == rows
+    for one in blocks:
+        expected = rng.integers(n_units, size=one.shape, dtype=kind)
+        assert one.dtype == kind and np.array_equal(one, expected)
+
+
+@pytest.mark.parametrize("n_units", [2, 5, 100, 20_000])
+def test_weights_count_the_units_that_are_drawn(n_units):
+    """Row by row, whatever is counted at once."""
+    drawn = np.concatenate(list(draw_units(n_units, 40, np.random.default_rng(3))))
+    weights = np.concatenate(
+        list(resample_weights(n_units, 40, np.random.default_rng(3)))
+    )
+    counted = [np.bincount(row, minlength=n_units) for row in drawn]
+    assert np.array_equal(weights, counted)
+
+
+@pytest.mark.parametrize(
+    ("result", "note", "expected"),
+    [
+        ((None, None, None, 0, 0), "", (None, None, None, "not estimable")),
+        ((None, None, None, 0, 0), "why", (None, None, None, "why")),
+        (
+            (0.5, 0.4, 0.6, 9, 0), "interval not estimable: x",
+            (0.5, None, None, "interval not estimable: x"),
+        ),
+        (
+            (0.5, None, None, 3, 9), "",
+            (0.5, None, None,
+             "interval not estimable: too few units or defined resamples"),
+        ),
+        (
+            (0.5, None, None, 3, 9), "x",
+            (0.5, None, None,
+             "interval not estimable: too few units or defined resamples; x"),
+        ),
+        (
+            (0.5, 0.5, 0.5, 9, 0), "",
+            (0.5, None, None,
+             "interval not estimable: every resample gives the same value"),
+        ),
+        (
+            (0.5, 0.5, 0.5 + 1e-13, 9, 2), "x",
+            (0.5, None, None,
+             "interval not estimable: every resample gives the same value; x"),
+        ),
+        ((0.5, 0.5, 0.5 + 1e-11, 9, 0), "", (0.5, 0.5, 0.5 + 1e-11, "")),
+        ((0.5, 0.4, 0.6, 9, 2), "", (0.5, 0.4, 0.6, "2 undefined resamples redrawn")),
+        ((0.5, 0.4, 0.6, 9, 2), "x", (0.5, 0.4, 0.6, "x")),
+        ((0.5, 0.4, 0.6, 9, 0), "", (0.5, 0.4, 0.6, "")),
+    ],
+)  # fmt: skip
+def test_a_result_is_told_with_what_limits_it(result, note, expected):
+    """Why a limit is missing stands before what else is known."""
+    assert to_estimate(Bootstrap(*result), note) == expected
+
+
+@pytest.mark.parametrize(("undefined", "limits"), [(0, True), (5, True), (6, False)])
+def test_up_to_a_twentieth_of_the_resamples_is_drawn_again(undefined, limits):
+    """Five of a hundred: the spare ones take their place, and are counted."""
+    calls = iter(range(9))
+
+    def statistic(sums):
+        values = sums[:, 0] / 30
+        if next(calls) == 1:
+            values[:undefined] = np.nan
+        return values
+
+    rng = np.random.default_rng(0)
+    [found] = bootstrap(rng.random((30, 1)), statistic, resamples=100)
+    assert (found.low is not None) == limits
+    assert found.redrawn == undefined
+    assert found.resamples == (100 if limits else 99)
+
+
+def test_what_is_not_asked_for_is_as_documented():
+    """2,000 resamples from seed 0 at 95 %."""
+    column = np.random.default_rng(0).random((20, 1))
+
+    def mean(sums):
+        return sums[:, 0] / 20
+
+    [found] = bootstrap(column, mean)
+    assert found.resamples == 2000
+    assert [found] == bootstrap(column, mean, resamples=2000, seed=0, confidence=0.95)
+
+
+@pytest.mark.parametrize(
+    ("units", "rest"), [([0, 0], (None, None, 0, 0)), ([0, 1], (0.0, 1.0, 50, 0))]
+)
+def test_two_units_have_an_interval_and_one_has_none(units, rest):
+    """Both, or one of them twice: 0, a half and 1."""
+    columns = np.array([[0.0], [1.0]])
+    [found] = bootstrap(
+        columns, lambda sums: sums[:, 0] / 2, units=np.array(units), resamples=50
+    )
+    assert found == (0.5, *rest)

@@ -1,5 +1,7 @@
 """Confusion counts and rates against scikit-learn, closed forms and symmetries."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,11 @@ from sklearn.metrics import cohen_kappa_score, f1_score, multilabel_confusion_ma
 from loop.stats.confusion import (
     Confusion,
     average_f1,
+    chance_agreement,
     count_confusions,
     effective_labels,
     f1_columns,
+    kappa_note,
     kappas,
     mean_f1,
     micro_f1,
@@ -165,3 +169,27 @@ def test_columns_of_several_tables_are_those_of_each(pair):
     together = f1_columns(pair[0], np.stack(pair))
     alone = [f1_columns(pair[0], one) for one in pair]
     assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize(
+    "table", [Confusion(*one) for one in product(range(3), repeat=4)]
+)
+def test_kappa_has_a_reason_exactly_where_a_side_is_constant(table):
+    """Every table of up to two cases in each cell, told by its margins."""
+    tp, fp, fn, tn = table
+    sides = {"present": (tp + fp, tp + fn), "absent": (fn + tn, fp + tn)}
+    never = [said for said, counts in sides.items() if 0 in counts]
+    note = kappa_note(table)
+    if not sum(table):
+        assert note == "not estimable: no cases"
+    elif sides["present"] == (0, 0):
+        assert note == "not estimable: no positives"
+    elif sides["absent"] == (0, 0):
+        assert note == "not estimable: no negatives"
+    elif never:
+        assert note == f"interval not estimable: one side never says {never[0]}"
+    else:
+        assert note == ""
+        expected = sum(a * b for a, b in sides.values()) / sum(table) ** 2
+        assert chance_agreement(table) == pytest.approx(expected)
+    assert np.isnan(kappas(np.array(table))) == note.startswith("not estimable")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.stats.bootstrap import bootstrap_f1
-from loop.stats.confusion import Confusion
+from loop.stats.confusion import Confusion, count_confusions
 from loop.stats.correction import corrected_macro_f1, rogan_gladen_f1
 
 PERFECT = Confusion(100, 0, 0, 100)
@@ -234,3 +234,46 @@ def test_an_estimate_at_the_end_of_its_interval_is_inside():
     [found] = corrected_macro_f1(reference, candidate[None], errors, resamples=200)
     assert found.estimate.value == found.estimate.high == 1
     assert found.estimate.note == ""
+
+
+@pytest.mark.parametrize(
+    ("cells", "shares", "clipped"),
+    [
+        # What a perfect copy looks like after errors of a tenth on each side.
+        ((41, 9, 9, 41), (0.5, 0, 0, 0.5), False),
+        # The candidate says present more often than the labeller finds it: 1.125.
+        ((50, 50, 0, 0), (0.5, 0.5, 0, 0), True),
+        ((50, 0, 50, 0), (0.5, 0, 0.5, 0), True),
+        # Less often than the labeller invents it: -0.125.
+        ((0, 0, 50, 50), (0, 0, 0.5, 0.5), True),
+        ((0, 50, 0, 50), (0, 0.5, 0, 0.5), True),
+        # Never both, and never apart.
+        ((0, 50, 50, 0), (0, 0.5, 0.5, 0), True),
+        ((50, 0, 0, 50), (0.5, 0, 0, 0.5), True),
+        ((0, 0, 0, 90), (0, 0, 0, 1), True),
+        ((90, 0, 0, 0), (1, 0, 0, 0), True),
+    ],
+)
+def test_what_no_truth_explains_is_moved_to_the_nearest_limit(cells, shares, clipped):
+    """With sensitivity and specificity of 0.9, by hand."""
+    found = rogan_gladen_f1(Confusion(*cells), 0.9, 0.9)
+    assert found.shares == pytest.approx(shares, abs=1e-12)
+    assert found.clipped == clipped
+
+
+def test_a_labeller_just_better_than_chance_is_corrected():
+    """A sum of 1.1 is enough, one of 1.09 is not."""
+    assert rogan_gladen_f1(Confusion(5, 2, 3, 10), 0.6, 0.5) is not None
+    assert rogan_gladen_f1(Confusion(5, 2, 3, 10), 0.59, 0.5) is None
+    reference, candidate = (1 - one for one in truth_of(50, 2, 0)[:2])
+    errors = [Confusion(60, 50, 40, 50), Confusion(59, 50, 41, 50)]
+    [found] = corrected_macro_f1(reference, candidate[None], errors, resamples=20)
+    assert found.corrected == (True, False)
+    observed = bootstrap_f1(reference[:, 1:], candidate[:, 1:], resamples=1).estimate
+    assert found.labels[1] == pytest.approx(observed)
+    alone = rogan_gladen_f1(
+        Confusion(*count_confusions(reference, candidate)[0].tolist()), 0.6, 0.5
+    )
+    assert found.labels[0] == pytest.approx(alone.f1)
+    assert found.clipped == alone.clipped
+    assert found.estimate.value == pytest.approx((alone.f1 + observed) / 2)

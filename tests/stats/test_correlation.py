@@ -15,6 +15,7 @@ from loop.stats.correlation import (
     partial_tau,
     preference_accuracies,
     preference_accuracy,
+    tau_b,
 )
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import draw_units
@@ -382,3 +383,38 @@ def test_many_candidates_of_one_case_show_nothing():
     assert kendall_p(x, x) < 0.001
     assert not is_shown(correlate(x, x, np.zeros(8)), kendall_p(x, x))
     assert is_shown(correlate(x, x), kendall_p(x, x))
+
+
+def test_nobody_rated_has_no_p():
+    """Nor has a single candidate; two of them have one."""
+    nothing = np.full(3, np.nan)
+    assert kendall_p(nothing, np.arange(3.0)) is None
+    assert kendall_p(np.array([1.0, np.nan]), np.array([2.0, 1.0])) is None
+    assert kendall_p(np.array([1.0, 2.0]), np.array([2.0, 3.0])) == 1.0
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tau_b_of_fewer_than_two_values_is_undefined(n):
+    """NaN, as where a side is constant."""
+    assert np.isnan(tau_b(np.arange(float(n)), np.arange(float(n))))
+    assert np.isnan(tau_b(np.ones(4), np.arange(4.0)))
+    assert np.isnan(tau_b(np.arange(4.0), np.ones(4)))
+    assert tau_b(np.arange(2.0), -np.arange(2.0)) == -1
+    # The last digit of a float is no order.
+    near = np.array([0.3, 0.1 + 0.2, 0.5])
+    expected = stats.kendalltau([1, 1, 2], [1, 2, 3]).statistic
+    assert tau_b(near, np.arange(3.0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("apart", "tied"), [(0.0, True), (9e-13, True), (1.1e-12, False), (1.0, False)]
+)
+def test_values_apart_by_more_than_rounding_are_a_preference(apart, tied):
+    """Of scores as of ratings."""
+    near, sure = np.array([[apart, 0.0]]), np.array([[2.0, 1.0]])
+    by_scores = preference_accuracy(near, sure, resamples=5)
+    by_raters = preference_accuracy(sure, near, resamples=5)
+    assert (by_scores.tied, by_scores.right) == (tied, not tied)
+    assert (by_raters.rater_ties, by_raters.right) == (tied, not tied)
+    turned = preference_accuracy(near, sure[:, ::-1], resamples=5)
+    assert (turned.tied, turned.wrong) == (tied, not tied)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
+from scipy.stats import t as student
 
 from loop.stats.dependent import MetricTest, compare_metrics, williams
 
@@ -265,3 +266,32 @@ def test_a_sampled_test_equals_the_plain_loop():
         first, second = np.where(swap, ranks[::-1], ranks)
         larger += abs(tau(first, rating) - tau(second, rating)) > observed - 1e-12
     assert not found.exact and found.p == pytest.approx((larger + 1) / 61)
+
+
+@pytest.mark.parametrize("n", [4, 5, 30])
+@pytest.mark.parametrize("seed", range(4))
+def test_williams_is_his_formula_for_any_three_correlations(n, seed):
+    """With the determinant of the matrix, and t from scipy; from one degree on."""
+    rng = np.random.default_rng(seed)
+    matrix = np.corrcoef(rng.normal(size=(3, 8)))
+    r12, r13, r23 = matrix[0, 1], matrix[0, 2], matrix[1, 2]
+    mean = (r12 + r13) / 2
+    spread = 2 * np.linalg.det(matrix) * (n - 1) / (n - 3) + mean**2 * (1 - r23) ** 3
+    expected = (r12 - r13) * np.sqrt((n - 1) * (1 + r23) / spread)
+    found = williams(r12, r13, r23, n)
+    assert found == (
+        pytest.approx(expected),
+        n - 3,
+        pytest.approx(2 * student.sf(abs(expected), n - 3)),
+    )
+
+
+def test_a_pair_that_cannot_be_compared_ends_nothing():
+    """A constant metric comes first; the pair after it is as if alone."""
+    one, two, rating = metrics(30)
+    table = np.stack([np.ones(30), one, two], axis=1)
+    pairs = [(0, 1), (1, 2), (2, 0)]
+    found = compare_metrics(table, rating, pairs=pairs, permutations=200)
+    alone = compare(one, two, rating, permutations=200)
+    nothing = (None, None, False, 30, 30)
+    assert found == [nothing, alone, nothing]

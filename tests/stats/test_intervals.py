@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from statsmodels.stats.proportion import proportion_confint
 
-from loop.stats.intervals import clopper_pearson, clustered_interval, lower_limit
+from loop.stats.intervals import (
+    clopper_pearson,
+    clustered_interval,
+    f1_limits,
+    kappa_limits,
+    lower_limit,
+)
 
 
 def test_matches_a_published_table():
@@ -118,3 +124,51 @@ def test_impossible_units_are_refused(right, trials):
     """Instead of an interval."""
     with pytest.raises(ValueError, match="need"):
         clustered_interval(right, trials)
+
+
+def test_limits_of_f1_hold_for_all_labels_together():
+    """Two labels share the error: 3 of 3 and 0 of 7, by hand."""
+    tail = 0.1 / 2 / 2
+    low, high = tail ** (1 / 3), 1 - tail ** (1 / 7)
+    expected = (
+        (2 * low / (1 + low) + 0) / 2,
+        (1 + 2 * high / (1 + high)) / 2,
+    )
+    assert f1_limits([3, 0], [3, 7], confidence=0.9) == pytest.approx(expected)
+
+
+def test_limits_of_kappa_are_those_of_the_agreement_beyond_chance():
+    """2 of 4 at a chance of 0.3; what is below -1 is held there."""
+    low, high = clopper_pearson(2, 4, confidence=0.8)
+    expected = ((low - 0.3) / 0.7, (high - 0.3) / 0.7)
+    assert kappa_limits(2, 4, 0.3, confidence=0.8) == pytest.approx(expected)
+    assert kappa_limits(0, 50, 0.9) == (-1.0, -1.0)
+
+
+def test_several_draws_of_a_case_are_one_trial():
+    """27 of 30 answers of ten cases are 9 of 10."""
+    assert clopper_pearson(27, 30, draws=3) == clopper_pearson(9, 10)
+    assert lower_limit(27, 30, draws=3) == lower_limit(9, 10)
+    low, high = clopper_pearson(28, 30, draws=3)
+    right = 28 / 3
+    assert low == pytest.approx(beta.ppf(0.025, right, 11 - right))
+    assert high == pytest.approx(beta.ppf(0.975, right + 1, 10 - right))
+
+
+def test_units_of_any_sizes_are_worth_what_their_variance_says():
+    """Cochran's variance of a share over four units of 3, 1, 4 and 2 trials."""
+    right, trials = [3, 0, 1, 2], [3, 1, 4, 2]
+    share = 6 / 10
+    spread = sum((k - share * n) ** 2 for k, n in zip(right, trials, strict=True))
+    variance = 4 / 3 * spread / 10**2
+    worth = 10 * (share * 0.4 / 9) / variance
+    assert worth < 10
+    found = clustered_interval(right, trials, confidence=0.9)
+    x = share * worth
+    assert found == pytest.approx(
+        (beta.ppf(0.05, x, worth - x + 1), beta.ppf(0.95, x + 1, worth - x))
+    )
+    # One unit alone tells nothing of how alike its trials are.
+    assert clustered_interval([3], [10]) == pytest.approx(
+        (beta.ppf(0.025, 0.3, 1.7), beta.ppf(0.975, 1.3, 0.7))
+    )

@@ -308,3 +308,76 @@ def test_kappa_by_distance_of_a_constant_is_zero_or_undefined():
         columns = distance_columns(np.zeros(4, dtype=np.intp), others, distances)
         found = distance_kappas(columns.sum(axis=0, keepdims=True), distances)
         assert found == pytest.approx([expected], nan_ok=True)
+
+
+def test_readers_who_never_agree_get_exact_limits():
+    """None of ten: kappa is -1, and at most as for the limit 1 - 0.025^(1/10)."""
+    found = bounded_kappa(Confusion(0, 5, 5, 0))
+    limit = 1 - 0.025 ** (1 / 10)
+    assert found == (
+        pytest.approx(-1), -1, pytest.approx(2 * limit - 1),
+        "exact limits: no pair agrees",
+    )  # fmt: skip
+    narrow = bounded_kappa(Confusion(0, 5, 5, 0), confidence=0.8)
+    assert narrow.high == pytest.approx(1 - 2 * 0.1 ** (1 / 10))
+    assert (
+        bounded_kappa(Confusion(3, 0, 0, 3)).note == "exact limits: every pair agrees"
+    )
+
+
+def test_several_draws_of_a_model_widen_kappa_by_their_root():
+    """Three answers of a case are one; the value stays."""
+    table = Confusion(tp=60, fp=20, fn=20, tn=290)
+    one, three = cohen_kappa(table), cohen_kappa(table, draws=3)
+    assert three.value == one.value
+    assert three.high - three.value == pytest.approx(3**0.5 * (one.high - one.value))
+
+
+@pytest.mark.parametrize(("units", "worth"), [(None, 4), ([0, 0, 1, 1], 2)])
+@pytest.mark.parametrize("agree", [True, False])
+def test_readers_who_never_vary_have_exact_limits_over_units(units, worth, agree):
+    """All right or none: of as many cases, or patients, as hold a comparison."""
+    first = np.array([1, 0, 1, 0], dtype=np.int8)
+    ratings = np.stack([first, first if agree else 1 - first], axis=1)
+    options = {} if units is None else {"units": np.array(units)}
+    found = leave_one_out(ratings, resamples=50, confidence=0.8, **options)
+    tail = 0.1 ** (1 / worth)
+    limits = (1.0, tail, 1.0) if agree else (0.0, 0.0, 1 - tail)
+    assert found.accuracy == (*map(pytest.approx, limits), "exact limits")
+    # Each reader for itself is held to cases.
+    alone = 0.1 ** (1 / 4)
+    limits = (1.0, alone, 1.0) if agree else (0.0, 0.0, 1 - alone)
+    for reader in found.readers:
+        assert reader.accuracy == (*map(pytest.approx, limits), "")
+
+
+def test_readers_without_a_common_case_are_counted_in_the_note():
+    """The mean is over the others."""
+    ratings = readers(60, 3)
+    ratings[:30, 2], ratings[30:, 0] = -1, -1
+    found = mean_pairwise_kappa(ratings, **FEW)
+    pairs = pairwise_kappas(ratings)
+    assert [pair.n for pair in pairs] == [30, 0, 30]
+    assert pairs[1].kappa == (None, None, None, "not estimable: no cases")
+    known = [pair.kappa.value for pair in pairs if pair.n]
+    assert found.value == pytest.approx(np.mean(known))
+    assert found.note == "1 of 3 pairs not estimable"
+    nobody = np.array([[1, -1, -1], [-1, 0, -1]], dtype=np.int8)
+    among = leave_one_out(nobody, **FEW)
+    assert among.readers[0] == (
+        0, 0, 1, (None, None, None, "not estimable: no cases"),
+        (None, None, None, "not estimable: no cases"),
+    )  # fmt: skip
+    assert among.accuracy.value is None
+
+
+def test_pairs_of_readers_have_the_confidence_that_is_asked_for():
+    """Narrower at 0.8."""
+    for wide, narrow in zip(
+        pairwise_kappas(readers()),
+        pairwise_kappas(readers(), confidence=0.8),
+        strict=True,
+    ):
+        ratio = float(ndtri(0.9) / ndtri(0.975))
+        reach = wide.kappa.high - wide.kappa.value
+        assert narrow.kappa.high - narrow.kappa.value == pytest.approx(ratio * reach)

@@ -219,6 +219,8 @@ def test_too_few_cases_give_no_correction(cases, note):
     truth = np.ones((cases, 1), dtype=np.int8)
     one = f1_optimism(truth, np.stack([truth, truth]), chosen=0, resamples=50)
     assert (one.corrected, one.low, one.note) == (None, None, note)
+    assert (one.versions, one.units, one.high) == (2, cases, None)
+    assert one.resamples < 50 and (one.resamples == 0) == (cases < 2)
     assert one.drop is None
 
 
@@ -251,3 +253,65 @@ def test_wrong_arguments_are_named(call, words):
     """The message says what was wanted."""
     with pytest.raises(ValueError, match=words):
         call(*table(12))
+
+
+@pytest.mark.parametrize(
+    ("versions", "note"),
+    [
+        (1, "nothing was selected: one version"),
+        (3, "no limits: every resample gives the same value"),
+    ],
+)
+def test_versions_without_an_error_have_no_limits(versions, note):
+    """Nothing is taken off, and one value in every resample is no certainty."""
+    truth = np.tile(np.array([[1], [0]], dtype=np.int8), (20, 1))
+    one = f1_optimism(truth, np.stack([truth] * versions), chosen=0, resamples=30)
+    assert one == (versions, 1.0, 1.0, None, None, 40, 30, note)
+    assert one.drop == 0
+
+
+@pytest.mark.parametrize(
+    ("resamples", "undefined", "enough"), [(20, 1, True), (20, 2, False)]
+)
+def test_up_to_a_twentieth_of_the_resamples_may_be_undefined(
+    resamples, undefined, enough
+):
+    """Spare ones stand in for them; beyond that there is no correction."""
+    columns = np.ones((2, 30, 1), dtype=np.int64)
+    columns[0, 0] = 0
+    calls = iter(range(100))
+
+    def statistic(sums):
+        values = sums[:, 0] / 30
+        # The sums of all cases, then those drawn, then those left out.
+        if next(calls) == 2:
+            values[:undefined] = np.nan
+        return values
+
+    one = optimism(columns, statistic, chosen=1, resamples=resamples)
+    assert (one.corrected is not None) == enough
+    assert one.resamples == (20 if enough else 19)
+    assert ("leave the score undefined" in one.note) != enough
+
+
+def test_a_level_of_its_own_is_that_of_the_limits():
+    """The percentiles of the plain loop, at 0.8."""
+    reference, answers = table(40, 1, 2)
+    first = int(np.argmax((answers == reference).mean(axis=(1, 2))))
+    wide = accuracy_optimism(reference, answers, chosen=first, resamples=60)
+    narrow = accuracy_optimism(
+        reference, answers, chosen=first, resamples=60, confidence=0.8
+    )
+    assert wide.low <= narrow.low < narrow.high <= wide.high
+    assert narrow.high - narrow.low < wide.high - wide.low
+    assert narrow.corrected == wide.corrected
+
+
+def test_five_hundred_resamples_are_made_unless_asked():
+    """From seed 0 at 95 %."""
+    reference, answers = table(20)
+    found = accuracy_optimism(reference, answers, chosen=0)
+    assert found.resamples == 500
+    assert found == accuracy_optimism(
+        reference, answers, chosen=0, resamples=500, seed=0, confidence=0.95
+    )

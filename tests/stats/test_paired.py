@@ -352,3 +352,61 @@ def test_at_least_one_exchange_is_needed():
     """The message names the value."""
     with pytest.raises(ValueError, match="got 0"):
         check_permutations(0)
+
+
+@pytest.mark.parametrize(
+    ("n_units", "permutations", "rows"),
+    [
+        (3, 600, [256, 256, 88]),
+        (3, 256, [256]),
+        (0, 300, [256, 44]),
+        (3000, 450, [200, 200, 50]),
+        (100_000, 20, [16, 4]),
+    ],
+)
+def test_exchanges_are_drawn_in_blocks_that_depend_on_the_units_alone(
+    n_units, permutations, rows
+):
+    """A recorded seed gives the same numbers on every machine."""
+    drawn = []
+
+    def difference(swaps):
+        drawn.append(swaps)
+        return np.zeros((len(swaps), 1))
+
+    [p] = sampled_p(difference, np.ones(1), n_units, permutations=permutations, seed=4)
+    assert p == 1 / (permutations + 1)
+    rng = np.random.default_rng([4, 1])
+    assert [len(one) for one in drawn] == rows
+    for one in drawn:
+        expected = rng.integers(2, size=(len(one), n_units), dtype=np.bool_)
+        assert np.array_equal(one, expected)
+
+
+def test_every_exchange_is_counted_once():
+    """Of ten units, all ways but for which of the two is called first."""
+    seen = []
+
+    def difference(swaps):
+        seen.extend(map(tuple, swaps.tolist()))
+        return np.zeros((len(swaps), 1))
+
+    assert exact_p(difference, np.ones(1), 10).tolist() == [0]
+    assert len(seen) == len(set(seen)) == 2**9
+    assert {one[-1] for one in seen} == {False}
+
+
+def test_differences_within_rounding_of_the_observed_one_are_as_large():
+    """A billionth of a thousandth below it; more is smaller, on either side of 0."""
+    observed = np.array([1e-6])
+    for after, share in (
+        (1e-6, 1.0), (1e-6 - 9e-13, 1.0), (1e-6 - 1.1e-12, 0.0), (-1e-6, 1.0),
+        (-1e-6 + 1.1e-12, 0.0), (np.nan, 1.0), (0.0, 0.0),
+    ):  # fmt: skip
+
+        def difference(swaps, value=after):
+            return np.full((len(swaps), 1), value)
+
+        assert exact_p(difference, observed, 3).tolist() == [share]
+        [p] = sampled_p(difference, observed, 3, permutations=9, seed=0)
+        assert p == pytest.approx((9 * share + 1) / 10)

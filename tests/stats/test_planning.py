@@ -185,3 +185,19 @@ def test_no_case_and_no_width_need_nothing():
     assert cases_for_width(0, width=0.1, wanted=0.05) == 0
     assert cases_for_width(50, width=0.0, wanted=0.05) == 0
     assert cases_for_width(1, width=0.1, wanted=0.05) == 3
+
+
+@pytest.mark.parametrize("accuracy", [-0.1, 1.1])
+def test_a_supposed_accuracy_is_a_share(accuracy):
+    """0 and 1 are; at 1 what can be certified is, and at 0 nothing."""
+    with pytest.raises(ValueError, match=f"got {accuracy}"):
+        certification_power(100, accuracy=accuracy, threshold=0.95)
+    assert certification_power(59, accuracy=1.0, threshold=0.95) == 1.0
+    assert certification_power(58, accuracy=1.0, threshold=0.95) == 0.0
+    assert certification_power(59, accuracy=0.0, threshold=0.95) == 0.0
+
+
+def test_up_to_ten_million_cases_are_a_plan():
+    """A third of the width takes nine times the cases."""
+    assert cases_for_width(1_250_000, width=0.3, wanted=0.1) == 10_000_000
+    assert cases_for_width(1_250_001, width=0.3, wanted=0.1) is None

@@ -199,3 +199,11 @@ def test_impossible_input_is_refused(call, words):
     """Messages name the offending value."""
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("bar", [Bar(0.5, 0.51), Bar(0.05), Bar(0.95), Bar(0.99)])
+@pytest.mark.parametrize("most", [1, 2, 63, 64, 65, 512])
+def test_least_cases_are_complete_up_to_the_largest_number(bar, most):
+    """Also where it is a power of two: as many errors as that number bears."""
+    bearable = max_errors(most, *bar)
+    assert len(least_cases(bar, most)) == (0 if bearable is None else bearable + 1)

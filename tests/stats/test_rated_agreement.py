@@ -115,3 +115,8 @@ def test_an_infinite_score_is_refused():
     """It would be a rank to tau-b, and to alpha everything."""
     with pytest.raises(ValueError, match="finite"):
         measure_agreement(TAU, np.array([1, np.inf]), np.array([1.0, 2]))
+
+
+def test_measures_are_called_as_people_read_them():
+    """The name of tau-b has a hyphen there."""
+    assert [one.words for one in AgreementMeasure] == ["tau-b", "alpha"]

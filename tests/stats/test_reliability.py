@@ -128,3 +128,31 @@ def test_two_candidates_of_a_case_are_drawn_together(measure):
     width = [one.high - one.low for one in (once, both, apart)]
     assert width[1] == pytest.approx(width[0], rel=0.15)
     assert width[2] < 0.9 * width[1]
+
+
+@pytest.mark.parametrize(
+    ("measure", "used"), [(ordinal_alpha, 4), (interval_alpha, 4), (icc_agreement, 3)]
+)
+def test_cases_that_say_nothing_are_counted_in_the_note(measure, used):
+    """Alpha takes two ratings of three, an ICC all; the value is that of the rest."""
+    nan = np.nan
+    points = np.array(
+        [[1, 2, 1], [3, nan, nan], [4, 5, 4], [2, 2, nan], [5, 5, 4], [nan, nan, nan]]
+    )
+    found = measure(points, resamples=20)
+    assert found.note.endswith(f"{used} of 6 cases used")
+    kept = (~np.isnan(points)).sum(axis=1) >= (3 if measure is icc_agreement else 2)
+    assert found.value == pytest.approx(measure(points[kept], resamples=20).value)
+    nobody = measure(np.full((3, 2), nan), resamples=20)
+    assert nobody == (None, None, None, "not estimable: no case with enough ratings")
+    same = measure(np.ones((4, 2)), resamples=20)
+    assert same.note == "not estimable: every rating is the same, or too few cases"
+
+
+@pytest.mark.parametrize(("different", "told"), [(64, True), (65, False)])
+def test_up_to_64_different_points_have_an_ordinal_alpha(different, told):
+    """Beyond that the note says how many are too many."""
+    points = np.arange(different, dtype=float)
+    found = ordinal_alpha(np.stack([points, points], axis=1), resamples=2)
+    assert (found.value == 1) == told
+    assert (found.note == "not estimable: over 64 different points") != told

@@ -297,3 +297,71 @@ def test_wrong_input_is_refused():
         compare_systems(reference, np.where(candidates == 0, -2, candidates))
     with pytest.raises(ValueError, match="equal shapes"):
         compare_systems(reference[1:], candidates)
+
+
+@pytest.mark.parametrize(("permutations", "exact"), [(31, False), (32, True)])
+def test_as_many_exchanges_as_allowed_are_counted(permutations, exact):
+    """Five units that differ have 32; with one fewer they are sampled."""
+    reference, candidates = table(2, 60)
+    other = candidates[0].copy()
+    other[:5, 0] ^= 1
+    pair = np.stack([candidates[0], other])
+    [test] = compare_systems(reference, pair, resamples=5, permutations=permutations)
+    assert test.exact == exact
+    whole = test.p * (32 if exact else permutations + 1)
+    assert whole == pytest.approx(round(whole))
+
+
+@pytest.mark.parametrize("at_once", [1, 8_000_000])
+def test_a_sampled_test_equals_the_plain_loop(at_once, monkeypatch):
+    """The same exchanges, each scored from the exchanged codes; undefined is large."""
+    monkeypatch.setattr("loop.stats.systems._AT_ONCE", at_once)
+    reference, candidates = table(3, 40, 3, seed=2, excluded=0.2)
+    units = np.arange(40) // 2
+    tests = compare_systems(
+        reference, candidates, units=units, resamples=5, permutations=70, seed=3
+    )
+    rng = np.random.default_rng([3, 1])
+    swaps = rng.integers(2, size=(70, 20), dtype=np.bool_)[:, units, None]
+    for test in tests:
+        first, second = candidates[test.first], candidates[test.second]
+        decided = (first != -1) & (second != -1)
+        common = np.where(decided, reference, np.int8(-1))
+        observed = abs(macro(common, first) - macro(common, second))
+        larger = 0
+        for swap in swaps:
+            one, two = np.where(swap, second, first), np.where(swap, first, second)
+            difference = abs(macro(common, one) - macro(common, two))
+            larger += not difference < observed - 1e-12
+        assert not test.exact and test.p == pytest.approx((larger + 1) / 71)
+
+
+def test_resamples_in_which_a_system_has_no_score_do_not_count_for_the_best():
+    """The others are counted as they are, whatever was drawn again."""
+    columns = np.zeros((2, 6, 2), dtype=np.int64)
+    columns[:, :, 1] = 2
+    columns[0, :3, 0], columns[1, 3:5, 0] = 2, 2
+    columns[1, 5] = 0
+    found = rank_systems(columns, resamples=200, seed=1)
+    drawn = np.concatenate(list(draw_units(6, 210, np.random.default_rng(1))))
+    sums = columns[:, drawn].sum(axis=2)
+    with np.errstate(invalid="ignore"):
+        scores = sums[..., 0] / sums[..., 1]
+    kept = scores[:, ~np.isnan(scores).any(axis=0)][:, :200]
+    top = kept >= kept.max(axis=0) - 1e-12
+    expected = (top / top.sum(axis=0)).mean(axis=1)
+    assert [one.best for one in found] == pytest.approx(expected.tolist())
+    assert [one.estimate for one in found] == pytest.approx([0.5, 0.4])
+
+
+@pytest.mark.parametrize(("differing", "exact"), [(13, True), (14, False)])
+def test_ten_thousand_resamples_and_exchanges_are_made_unless_asked(differing, exact):
+    """2^13 exchanges are fewer, 2^14 are more."""
+    truth = np.ones((20, 1), dtype=np.int8)
+    other = truth.copy()
+    other[:differing] = 0
+    [test] = compare_systems(truth, np.stack([truth, other]))
+    assert (test.difference.resamples, test.exact) == (10_000, exact)
+    whole = test.p * (2**13 if exact else 10_001)
+    assert whole == pytest.approx(round(whole))
+    assert not exact or whole == pytest.approx(2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from loop.stats.bootstrap import bootstrap_f1
 from loop.stats.intervals import Estimate, clopper_pearson
@@ -275,3 +276,41 @@ def test_patients_without_variance_and_single_ones_have_limits():
     hits, chances = np.array([1, 0, 0, 0]), np.full(4, 0.5)
     alone = design_share(hits, chances, units=np.zeros(4))
     assert alone[:3] == pytest.approx((0.25, *clopper_pearson(1, 4)))
+
+
+def test_a_weighted_share_is_that_of_the_population():
+    """By hand: two of weight 2 and 4, of which the first is hit."""
+    found = weighted_share(np.array([True, False]), np.array([0.5, 0.25]))
+    n = 6**2 / (2**2 + 4**2)
+    x = n / 3
+    assert found[:3] == pytest.approx(
+        (1 / 3, beta.ppf(0.025, x, n - x + 1), beta.ppf(0.975, x + 1, n - x))
+    )
+
+
+def test_the_variance_of_a_design_is_that_of_its_linearised_ratio():
+    """Written out for six members of two chances, alone and as three patients."""
+    hits = np.array([1, 0, 1, 0, 0, 1])
+    chances = np.array([0.5, 0.5, 0.2, 0.2, 0.5, 0.2])
+    weights = 1 / chances
+    share = (weights * hits).sum() / weights.sum()
+    parts = weights * (hits - share) / weights.sum()
+    for units in (np.arange(6), np.array([0, 0, 1, 1, 2, 2])):
+        sums = np.bincount(units, parts)
+        count = len(sums)
+        variance = (sums**2).sum() * count / (count - 1)
+        n = min(6, share * (1 - share) / variance)
+        x = share * n
+        found = design_share(hits, chances, units=units, confidence=0.9)
+        assert found[:3] == pytest.approx(
+            (share, beta.ppf(0.05, x, n - x + 1), beta.ppf(0.95, x + 1, n - x))
+        )
+
+
+def test_sizes_that_are_all_nought_are_all_equal():
+    """And what would exceed 1 is drawn for certain, the rest in proportion."""
+    assert inclusion_chances(np.zeros(4), 2, even=0.5).tolist() == [0.5] * 4
+    found = inclusion_chances(np.array([0.0, 1.0, 1.0, 98.0]), 2, even=0.4)
+    # Shares 0.4, 0.424, 0.424, 2.752 of 4; the last one is certain, 1 is left.
+    rest = np.array([0.4, 0.424, 0.424])
+    assert found == pytest.approx([*(rest / rest.sum()), 1.0])
