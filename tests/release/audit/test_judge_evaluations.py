@@ -273,7 +273,7 @@ def test_an_evaluation_without_rows_is_counted_apart(judged):
 
 def test_answers_are_held_against_every_run_of_an_evaluation(judged):
     """Those of all draws, where there are several; the run itself without a list."""
-    workspace, entries = judged
+    _, entries = judged
     (first, second) = (one for one in entries if one.action == "judge_evaluated")
     both = [first.payload["run"], second.payload["run"]]
 
