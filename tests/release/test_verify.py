@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from loop.core.check_findings import Finding
-from loop.core.digests import canonical_json
+from loop.core.digests import canonical_json, digest_json
 from loop.core.errors import DataError, WriteError
 from loop.core.ledger import make_entry
 from loop.core.signing import Envelope, format_envelope, parse_envelope
@@ -25,6 +25,7 @@ from loop.release.verify import (
     _age,
     _history_problems,
     _judge_problems,
+    _left_out_as_recorded,
     check_chain,
     check_files,
     check_name,
@@ -33,6 +34,7 @@ from loop.release.verify import (
     verify_contents,
     verify_folder,
 )
+from tests.release.audit.scenes import entries_of
 from tests.release.small import (
     APPROVER,
     AUTHOR,
@@ -967,3 +969,96 @@ def test_a_judges_evaluation_is_the_recorded_one(payloads, problem):
     assert found == [one for one in (alone, away) if one]
     whole = judge_entries(*made, ("judge_evaluated", other))
     assert list(_judge_problems(whole, facts)) == ([alone] if alone else [])
+
+
+def left_out(*entries, reasons=None, out=("mass",)):
+    """Return whether labels that nobody can judge were recorded before the gate."""
+    evaluation = SimpleNamespace(
+        run="r1",
+        cohort="dev",
+        labels=[
+            SimpleNamespace(label=name, comparable=name not in out)
+            for name in ("edema", "mass")
+        ],
+    )
+    why = {"mass": "not coded"} if reasons is None else reasons
+    cohorts = [
+        SimpleNamespace(name="other", not_comparable={"edema": "x"}),
+        SimpleNamespace(name="dev", not_comparable=why),
+    ]
+    facts = SimpleNamespace(cohorts=cohorts)
+    return _left_out_as_recorded(entries_of(*entries), facts, evaluation)
+
+
+IMPORT = ("cohort_added", "dev", {"not_comparable": "mass"})
+PLAIN = ("cohort_added", "dev", {})
+GATE = (
+    "gate_decided",
+    "tiny@v1",
+    {"run": "r1", "labels": {"edema": "PASS", "mass": "NOT COMPARABLE"}},
+)
+
+
+def gate(**changes):
+    """Return what is recorded of another gate."""
+    return (*GATE[:2], GATE[2] | changes)
+
+
+@pytest.mark.parametrize(
+    ("entries", "recorded"),
+    [
+        ([IMPORT, GATE], True),
+        ([GATE], False),
+        ([GATE, IMPORT], False),
+        ([PLAIN, GATE], False),
+        ([IMPORT, PLAIN, GATE], False),
+        ([("cohort_added", "other", {"not_comparable": "mass"}), GATE], False),
+        ([IMPORT], False),
+        ([IMPORT, gate(run="r2")], False),
+        ([IMPORT, ("evaluated", *GATE[1:])], False),
+        # A gate that judged the label all the same.
+        ([IMPORT, gate(labels={"edema": "PASS", "mass": "FAIL"})], False),
+        # One gate of the run that fits is enough.
+        ([PLAIN, GATE, IMPORT, gate(run="r2"), GATE], True),
+        ([IMPORT, gate(labels={"mass": "FAIL"}), GATE], True),
+        # An early entry says nothing of single labels.
+        ([IMPORT, gate(labels="none")], True),
+    ],
+)
+def test_labels_are_left_out_for_reasons_that_were_given_before(entries, recorded):
+    """By the import of the cohort that the gate was on."""
+    assert left_out(*entries) is recorded
+
+
+def test_the_very_reasons_of_the_import_count():
+    """Where it recorded them; without any, nothing is left out."""
+    said = {"not_comparable": "mass"}
+    said["not_comparable_sha256"] = digest_json({"mass": "not coded"})
+    told = ("cohort_added", "dev", said)
+    assert left_out(told, GATE)
+    assert not left_out(told, GATE, reasons={"mass": "too rare"})
+    assert not left_out(IMPORT, GATE, reasons={"mass": "x", "edema": "y"})
+    assert left_out(reasons={})
+
+
+def test_an_ensemble_is_released_as_it_was_fitted():
+    """By its name, its number and its digest."""
+
+    def said(ref, digest, *payloads):
+        fitted = entries_of(*(("ensemble_fitted", "-", one) for one in payloads))
+        facts = SimpleNamespace(
+            cohorts=[],
+            evaluations=[],
+            score=SimpleNamespace(name="own"),
+            ensembles=[SimpleNamespace(ref=ref, digest=digest)],
+        )
+        return list(_judge_problems(fitted, facts))
+
+    one = {"name": "both", "number": 1, "digest": "a"}
+    two = {"name": "both", "number": 2, "digest": "b"}
+    away = "the ensemble {} is not in the ledger"
+    assert said("both@v1", "a", one, two) == []
+    assert said("both@v2", "b", one, two) == []
+    for ref, digest in (("both@v1", "b"), ("both@v3", "a"), ("x@v1", "a"), ("y", "a")):
+        assert said(ref, digest, one, two) == [away.format(ref)]
+    assert said("both@v1", "a") == [away.format("both@v1")]
