@@ -8,6 +8,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from loop.core.errors import DataError
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import JudgingRules
 from loop.judge.rated_rows import (
     RatedRow,
     digest_error_counts,
@@ -22,9 +23,11 @@ from loop.release.judge_consistency import (
     _gate_problems,
     _whole_problems,
     agree_again,
+    check_ensembles,
     check_judge_claim,
     check_judge_numbers,
     check_rows,
+    decide_again,
     parse_rows,
     rows_table,
 )
@@ -560,3 +563,117 @@ def test_a_claim_is_of_its_cohort_and_its_gate():
         "a holdout was evaluated, and it is not about the holdout; it is about a "
         "cohort without an evaluation",
     )
+
+
+def ensembles_said(files, *refs):
+    """Return what is said of ensembles by the files that are there."""
+    named = [SimpleNamespace(ref=ref) for ref in refs]
+    found = check_ensembles(files, SimpleNamespace(ensembles=named))
+    return [(one.check, one.holds, one.what) for one in found]
+
+
+def test_files_of_ensembles_are_those_that_are_named(monkeypatch):
+    """Each of them there, read, and of no more rows than are fitted again."""
+    monkeypatch.setattr("loop.release.judge_consistency.MOST_ROWS", 2)
+    assert ensembles_said({"card.md": b""}) == []
+    stray = {"ensembles/x-v1.csv": b"", "ensembles/a-v1.csv": b"", "card.md": b""}
+    assert ensembles_said(stray) == [
+        (
+            "ensembles",
+            False,
+            "ensembles/a-v1.csv is not named in release.json; ensembles/x-v1.csv is "
+            "not named in release.json",
+        )
+    ]
+    both = {"ensembles/a-v1.yaml": b"[", "ensembles/a-v1.csv": b"x\ny\n"}
+    for gone in both:
+        less = {name: raw for name, raw in both.items() if name != gone}
+        assert ensembles_said(less, "a@v1") == [
+            ("ensembles", False, "a@v1: a file of it is missing")
+        ]
+    unread = "a@v1: its files cannot be read, or are not of one ensemble"
+    assert ensembles_said(both, "a@v1") == [("ensembles", False, unread)]
+    many = both | {"ensembles/a-v1.csv": b"x\ny\nz\n"}
+    assert ensembles_said(many, "a@v1") == [
+        ("ensembles", False, "a@v1: it has more than 2 rows")
+    ]
+
+
+def decided(**changes):
+    """Return the gate of six rows, decided again, aspect by aspect."""
+    rows = tuple(RatedRow(n, n / 6, float(n)) for n in range(1, 7))
+    told = {
+        "statuses": {"answered": 6, "unparsed": 2},
+        "cases": 8,
+        "copies": SimpleNamespace(pairs=4, best=3, unanswered=0),
+        "gate": [],
+        "floors": [FloorFacts(group="omission", f1=estimate(0.5, 0.3, 0.7))],
+        "resamples": 20,
+        "seed": 0,
+    } | changes
+    rules = JudgingRules(
+        score="own",
+        threshold=0.5,
+        min_units=6,
+        max_unanswered=0.25,
+        f1_floors={"omission": 0.4},
+    )
+    gate = decide_again(SimpleNamespace(**told), rows, rules, 0.95)
+    return {one.aspect.value: one for one in gate.checks}
+
+
+def test_a_gate_is_decided_again_from_all_that_is_shipped():
+    """What was answered, how many units there are, the copies and the floors."""
+    found = decided()
+    assert list(found) == ["answers", "units", "agreement", "F1", "copy test"]
+    # Two of eight were not answered, which is just as many as may be.
+    assert (found["answers"].observed, found["answers"].verdict) == (
+        0.25,
+        GateVerdict.PASS,
+    )
+    assert (found["units"].observed, found["units"].verdict) == (6, GateVerdict.PASS)
+    assert found["agreement"].observed == pytest.approx(1.0)
+    assert found["F1"].observed == 0.5
+    assert found["copy test"].observed == pytest.approx(3 / 4)
+    assert found["copy test"].verdict is GateVerdict.FAIL
+    more = decided(statuses={"answered": 5, "unparsed": 3})
+    assert more["answers"].observed == pytest.approx(3 / 8)
+    assert more["answers"].verdict is not GateVerdict.PASS
+    none = decided(statuses={}, cases=0)["answers"]
+    assert none.observed == 1.0
+    one = decided(statuses={"answered": 1}, cases=1)["answers"]
+    assert one.observed == 0.0
+    silent = SimpleNamespace(pairs=4, best=3, unanswered=1)
+    assert decided(copies=silent)["copy test"].verdict is GateVerdict.INSUFFICIENT
+    nothing = SimpleNamespace(pairs=0, best=0, unanswered=0)
+    assert decided(copies=nothing).get("copy test") != found["copy test"]
+
+
+def numbers_said(content, score="own", raw=b"cohort,unit,score,points\r\n"):
+    """Return what stops the numbers from being made again."""
+    facts = SimpleNamespace(
+        protocol=SimpleNamespace(content=content),
+        score=SimpleNamespace(name=score),
+        evaluations=[],
+    )
+    return [(one.check, one.what) for one in check_judge_numbers(facts, raw)]
+
+
+def test_numbers_that_cannot_be_made_again_say_why():
+    """No protocol, no table, no claim, or another score than is claimed."""
+    claim = {"judging": {"score": "own", "threshold": 0.5}}
+    assert numbers_said(claim) == []
+    assert numbers_said({}) == [
+        ("numbers", "the protocol claims nothing of judges"),
+    ]
+    assert numbers_said(claim, score="green") == [
+        ("numbers", "its score is not the one of the protocol"),
+    ]
+    assert numbers_said(claim, score="zebra") == [
+        ("numbers", "its score is not one that ranloop knows"),
+    ]
+    ((check, said),) = numbers_said({"judging": 3})
+    assert check == "numbers" and "protocol.content of release.json" in said
+    for raw in (None, b"", b"\xff"):
+        ((check, said),) = numbers_said(claim, raw=raw)
+        assert check == "numbers" and "is not a table as ranloop writes it" in said
