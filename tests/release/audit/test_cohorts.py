@@ -142,11 +142,12 @@ def test_a_revision_that_is_on_record_is_no_fault(place):
         basis_changed(2, 2, "1, 3")
     ]
     # The last revision did not lead to what is there.
-    assert told(evaluated(A), revised(A, now), revised(now, B)) == [
+    steps = [revised(C, A), revised(A, now), revised(now, B)]
+    assert told(evaluated(A), *steps) == [
         basis_changed(1, 1, "1"),
         warning(
             "taxonomy",
-            f"entry 3 revised {TAXONOMY}, and the file is as it was before: the "
+            f"entry 4 revised {TAXONOMY}, and the file is as it was before: the "
             "command was stopped, or the file put back",
             where=TAXONOMY,
             todo="Give the draft to `ranloop discover --take` again.",
