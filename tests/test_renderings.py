@@ -49,6 +49,11 @@ from tests.evaluate import test_plan_text as plans
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.evaluate.scenes import inputs, random_run
 from tests.release.documents.example import full_facts, minimal_facts
+from tests.release.documents.judge_example import (
+    APPROVALS,
+    first_judge,
+    full_judge,
+)
 from tests.release.small import typed
 from tests.score.documents.score_scenes import document_of
 from tests.score.experts import test_documents as experts
@@ -67,6 +72,16 @@ def release() -> Documents:
 def first_release() -> Documents:
     """Return what a release is shown as of which next to nothing is known."""
     return render_documents(typed(minimal_facts()))
+
+
+def judge_release() -> Documents:
+    """Return what a release of a judge with everything is shown as."""
+    return render_documents(full_judge(), APPROVALS)
+
+
+def first_judge_release() -> Documents:
+    """Return what a judge is shown as that follows no other, and has no holdout."""
+    return render_documents(first_judge())
 
 
 def evaluation() -> Documents:
@@ -160,6 +175,8 @@ def _verbs(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]
 EXAMPLES: tuple[Callable[[], Documents], ...] = (
     release,
     first_release,
+    judge_release,
+    first_judge_release,
     evaluation,
     matrix,
     plan,

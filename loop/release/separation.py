@@ -93,11 +93,10 @@ def measure_separation(
     pairs, unread = _pairs(workspace, cohort)
     objections += unread
     for pair in pairs:
-        other = pair.second if pair.first == holdout else pair.first
         no_patients = [one for one in pair.not_checked if one.startswith(_PATIENTS)]
         checked.append(
             f"Cases{'' if no_patients else ', patients'} and texts of {holdout} were "
-            f"compared with those of {other}; texts are near-duplicates when four "
+            f"compared with those of {pair.first}; texts are near-duplicates when four "
             f"fifths of their runs of {SHINGLE} words are the same."
         )
         objections += [_shared(pair, one) for one in pair.shared]
@@ -105,7 +104,7 @@ def measure_separation(
         remarks += filter(None, [describe_candidates(pair)])
         for reason in pair.not_checked:
             known = remarks if reason in no_patients else objections
-            known.append(f"{holdout} and {other} were not compared by {reason}")
+            known.append(f"{holdout} and {pair.first} were not compared by {reason}")
     return Separation(tuple(checked), tuple(objections), tuple(remarks))
 
 
@@ -197,7 +196,7 @@ def _alike(
 def _pairs(
     workspace: WorkspacePaths, cohort: Cohort
 ) -> tuple[list[PairReport], list[str]]:
-    """Return what the holdout shares with other roles, and what could not be read."""
+    """Return what other roles, each named first, share with it, and what is unread."""
     pairs: list[PairReport] = []
     unread: list[str] = []
     for name in list_cohorts(workspace):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +21,16 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.release import ensemble_scoring, graders
 from loop.release.ensemble_scoring import (
     EnsembleOptions,
+    EnsembleScores,
+    JoinedScores,
+    SystemScores,
+    _refuse,
+    _require_pinned,
+    ensemble_scores_data,
     fit_cohort_ensemble,
     score_ensemble,
     score_joined,
+    write_scores,
 )
 from loop.release.graders import (
     GradedTexts,
@@ -576,3 +584,129 @@ def test_a_patient_of_the_shots_is_in_no_ensemble(rated, tmp_path):
     assert done.exit_code == 0, done.output
     with pytest.raises(OverlapError, match="1 by the patient"):
         fit_cohort_ensemble(rated, "owned", ("shown", "rouge_1"), ANN)
+
+
+def joined_scores():
+    """Return scores of four pairs of two systems, with a member that says little."""
+    nan = float("nan")
+    version = SimpleNamespace(
+        ref="both@v1",
+        name="both",
+        digest="d",
+        signature="s",
+        ensemble=SimpleNamespace(unit="points"),
+    )
+    members = {"a": np.array([1.0, nan, 3.0, 4.0]), "b": np.array([nan, nan, 0.5, 2.0])}
+    scores = np.array([nan, nan, 2.5, 0.25])
+    found = EnsembleScores(
+        version=version,
+        ids=("0", "1", "2", "3"),
+        scores=scores,
+        members=members,
+        not_checked=("patients: x",),
+    )
+    keys = (("c1", "one"), ("c2", "two"), ("c1", "two"), ("=c3", "two"))
+    return JoinedScores(scores=found, keys=keys)
+
+
+def test_each_system_is_summed_up_over_the_pairs_that_have_a_score():
+    """In the order of the pairs; without a score there is no mean."""
+    assert joined_scores().systems == (
+        SystemScores("one", 1, 0, None, None, None),
+        SystemScores("two", 3, 2, 1.375, 0.25, 2.5),
+    )
+    assert joined_scores().scores.missing == {"a": 1, "b": 2}
+
+
+def test_scores_are_told_with_their_members(tmp_path):
+    """As data and as a table: nothing stands where there is no number."""
+    found = joined_scores()
+    assert ensemble_scores_data(found) == {
+        "ensemble": "both@v1",
+        "digest": "d",
+        "signature": "s",
+        "unit": "points",
+        "systems": [one._asdict() for one in found.systems],
+        "missing": {"a": 1, "b": 2},
+        "not_checked": ["patients: x"],
+        "pairs": [
+            {
+                "id": "c1",
+                "system": "one",
+                "score": None,
+                "members": {"a": 1.0, "b": None},
+            },
+            {
+                "id": "c2",
+                "system": "two",
+                "score": None,
+                "members": {"a": None, "b": None},
+            },
+            {
+                "id": "c1",
+                "system": "two",
+                "score": 2.5,
+                "members": {"a": 3.0, "b": 0.5},
+            },
+            {
+                "id": "=c3",
+                "system": "two",
+                "score": 0.25,
+                "members": {"a": 4.0, "b": 2.0},
+            },
+        ],
+    }
+    write_scores(found, tmp_path / "scores.csv")
+    # A cell that begins like a formula is written as text.
+    assert (tmp_path / "scores.csv").read_text("utf-8").splitlines() == [
+        "id,system,both,a,b",
+        "c1,one,,1.0,",
+        "c2,two,,,",
+        "c1,two,2.5,3.0,0.5",
+        "'=c3,two,0.25,4.0,2.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "examples", "said"),
+    [
+        (1, ["c1"], "1 case of the pairs is among those that both@v1 was fitted on"),
+        (2, ["c1", "c2"], "2 cases of the pairs are among those that both@v1 was fit"),
+        (5, list("abcde"), r"\(rp\): a, b, c, d, e\. Its scores would be too good"),
+        (6, list("abcdef"), r"\(rp\): a, b, c, d, e \.\.\.\. Its scores would be too"),
+    ],
+)
+def test_an_overlap_is_refused_with_five_examples(number, examples, said):
+    """And how many there are."""
+    about = SimpleNamespace(fitted_on=SimpleNamespace(cohort="rp"))
+    version = SimpleNamespace(ref="both@v1", ensemble=about)
+    with pytest.raises(OverlapError, match=said):
+        _refuse(version, number, "case", iter(examples))
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("judge", "the version is 'x' now and was 'judge'"),
+        ("score", "the score is 'x' now and was 'score'"),
+        ("metric", "the metric is 'x' now and was 'metric'"),
+        ("labels_by", "the version that reads labels is 'x' now and was 'labels_by'"),
+        ("digest", "the digest of the prompt is 'x' now and was 'dddddddddddd'"),
+        ("engine", "the engine is 'x' now and was 'engine'"),
+        ("identity", "with its parameters, is 'x' now and was nothing"),
+        ("conventions", "the signature is 'x' now and was 'conventions'"),
+    ],
+)
+def test_a_member_is_today_what_it_was(what, words):
+    """In all that its coefficient rests on; the last is held like the first."""
+    names = ("judge", "score", "metric", "labels_by", "engine", "conventions")
+    pin = {name: name for name in names} | {"digest": "d" * 64, "identity": ""}
+    members = [
+        SimpleNamespace(name=name, pin=SimpleNamespace(**pin)) for name in ("a", "b")
+    ]
+    version = SimpleNamespace(ref="both@v1", ensemble=SimpleNamespace(members=members))
+    same = SimpleNamespace(pin=SimpleNamespace(**pin))
+    _require_pinned(version, {"a": same, "b": same})
+    other = SimpleNamespace(pin=SimpleNamespace(**pin | {what: "x"}))
+    with pytest.raises(DataError, match=f"member b of both@v1: .*{words} when the"):
+        _require_pinned(version, {"a": same, "b": other})

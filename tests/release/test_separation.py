@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.errors import LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.labels.cohort import texts_path
@@ -202,10 +203,10 @@ def test_the_user_message_is_looked_for_too(place):
     assert any("user.jinja" in one for one in objections(place, quoting, "held"))
 
 
-def measured_on(place, cohort):
+def measured_on(place, cohort, action="evaluated"):
     """Write into the ledger that a version was measured on a cohort."""
     event = Event(
-        action="evaluated", subject="tiny@v1", reason="-", payload={"cohort": cohort}
+        action=action, subject="tiny@v1", reason="-", payload={"cohort": cohort}
     )
     append_event(place.ledger, event, ACTOR)
 
@@ -246,3 +247,186 @@ def test_a_source_that_cases_were_taken_from_before_is_told_of(place, add):
     shutil.rmtree(place.cohorts / "open")
     (found,) = find_earlier_looks(place, "late")
     assert found.startswith("open (entry 5 of the ledger) was an open cohort")
+
+
+def test_all_that_was_compared_is_said_in_full(place, add):
+    """How many wordings, with whom, and by what; each cohort of another role."""
+    add("more", "external", [("m1", "The trachea is in the middle.")])
+    full = Guide(
+        label="edema",
+        name="Edema",
+        definition="Fluid.",
+        counts=("water", "congestion"),
+        does_not_count=("effusion",),
+        uncertain_when=("vessels are wide",),
+        terms=("edema", "oedema"),
+        exclusions=("no edema",),
+        clarifications=(
+            Clarification(phrase="wet lung", value=Value.PRESENT, note="as said"),
+        ),
+        exemplars=(
+            Exemplar(text="Wet.", value=Value.PRESENT, evidence="Wet", why="said"),
+            Exemplar(text="Dry.", value=Value.ABSENT, evidence="Dry", why="denied"),
+        ),
+    )
+    bare = Guide(label="mass", name="Mass", definition="A lump.")
+    found = measure_separation(place, replace(version(), guides=(full, bare)), "held")
+    # 1 + 2 + 1 + 1 + 2 + 1 + 2 + 3 * 2, the other definition, and two templates.
+    alike = "texts are near-duplicates when four fifths of their runs of 5 words are"
+    assert found == (
+        (
+            "2 exemplars and 19 wordings of tiny@v1 were compared with the texts of "
+            "held: no 6 consecutive words may be the same.",
+            f"Cases, patients and texts of held were compared with those of dev; "
+            f"{alike} the same.",
+            f"Cases and texts of held were compared with those of more; {alike} the "
+            "same.",
+        ),
+        (),
+        (
+            "held and more were not compared by patients: not named for every case of "
+            "more",
+        ),
+    )
+
+
+def test_every_objection_names_its_place_and_its_case(place, add):
+    """Several at once: each is said, in the order in which it was looked for."""
+    add("zeta", "external", [("h1", "Heart size is normal.", "P2")])
+    worked = [
+        Exemplar(text=text, value=Value.PRESENT, evidence="", why="")
+        for text in ("Own.", "Heart size is normal!", "!", LONG.replace("film", "one"))
+    ]
+    guide = replace(version().guides[0], exemplars=tuple(worked))
+    found = objections(place, replace(version(), guides=(guide,)), "held")
+    assert found == (
+        "edema, exemplar: 6 or more consecutive words also occur in case h1 of holdout "
+        "held",
+        "edema, exemplar 2: its text is that of case h2 of holdout held, or nearly so",
+        "edema, exemplar 4: its text is that of case h1 of holdout held, or nearly so",
+        "zeta and held share 1 case: h1",
+        "zeta and held share 1 patient: h1 = h2",
+        "zeta and held share 1 text: h1 = h2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [("a small effusion on the", False), ("a small effusion on the left", True)],
+)
+def test_six_words_in_a_row_are_too_many(place, words, refused):
+    """Five may be the same in any two reports."""
+    found = objections(place, version(definition=f"{words} lung"), "held")
+    assert bool(found) is refused
+
+
+def test_five_of_what_is_shared_are_named(place, add):
+    """The number is of all of them."""
+    ids = [f"h{n}" for n in range(3, 9)]
+    rows = [(one, f"Report {n} of all.", f"Q{n}") for n, one in enumerate(ids)]
+    add("held", "holdout", [*HELD, *rows], replace=True)
+    add(
+        "zeta",
+        "dev",
+        [(one, f"Quite other text {one}.", f"R{one}") for one in ids[::-1]],
+    )
+    assert objections(place, version(), "held") == (
+        "zeta and held share 6 cases: h8, h7, h6, h5, h4",
+    )
+
+
+def test_without_its_texts_a_holdout_is_not_held_against_wording(place):
+    """Each comparison that could not be made stands against the release."""
+    texts_path(place, "held").unlink()
+    found = measure_separation(place, version(definition=LONG), "held")
+    assert found.objections == (
+        "the wording of tiny@v1 could not be compared with holdout held: its texts are "
+        "not on this machine",
+        "held and dev were not compared by similar texts: the texts of held are not on "
+        "this machine (equal ones were compared by digest)",
+    )
+    assert found.remarks == ()
+
+
+def test_a_broken_ledger_is_no_cohort_that_could_not_be_compared(place):
+    """Nothing said of the cohorts would rest on anything."""
+    with place.ledger.open("a", encoding="utf-8") as stream:
+        stream.write("{}\n")
+    with pytest.raises(LedgerError):
+        measure_separation(place, version(), "held")
+
+
+def test_a_damaged_cohort_does_not_hide_the_next(place, add):
+    """Nor is a cohort that is here told of as gone."""
+    add("aaa", "dev", [("a1", "Nothing of note.", "P20")])
+    add("zeta", "dev", [("h1", "Something else altogether here.", "P21")])
+    (place.cohorts / "aaa" / "cases.csv").write_text("case_id,patient,sha256\n")
+    (place.cohorts / "aaa" / "cohort.yaml").write_text("name: [")
+    found = measure_separation(place, version(), "held")
+    assert found.objections == (
+        "held and aaa could not be compared: aaa is not as recorded",
+        "zeta and held share 1 case: h1",
+    )
+    assert found.remarks == (
+        "cases that are not here any more were not compared: aaa (entry 4)",
+    )
+
+
+def test_who_had_the_cases_open_is_named(place, add):
+    """Every entry that says so, and no cohort of other cases."""
+    add("first", "dev", HELD)
+    add("second", "external", HELD)
+    add("third", "dev", HELD)
+    for name in ("first", "second", "third"):
+        shutil.rmtree(place.cohorts / name)
+    said = "the cases of holdout held were open before: entry"
+    assert objections(place, version(), "held") == (
+        f"{said} 4 of the ledger has them as first, dev",
+        f"{said} 6 of the ledger has them as third, dev",
+    )
+    (found,) = find_earlier_looks(place, "held")
+    assert found == (
+        "the cases of held are no longer unseen: they were an open cohort before "
+        "(first, entry 4, second, entry 5, third, entry 6 of the ledger), and versions "
+        "were measured on them 0 times"
+    )
+
+
+def test_a_look_counts_by_its_cohort_its_kind_and_its_time(place, add):
+    """An evaluation of a judge is one too; a search or another cohort is none."""
+    shutil.rmtree(place.cohorts / "held")
+    add("shown", "dev", HELD)
+    measured_on(place, "shown")
+    measured_on(place, "shown", "judge_evaluated")
+    measured_on(place, "shown", "searched")
+    measured_on(place, "dev")
+    add("shown", "holdout", HELD, replace=True)
+    measured_on(place, "shown")
+    (found,) = find_earlier_looks(place, "shown")
+    assert found == (
+        "the cases of shown are no longer unseen: they were an open cohort before "
+        "(shown, entry 4 of the ledger), and versions were measured on them 2 times"
+    )
+
+
+def test_every_open_cohort_of_the_same_source_is_told_of(place, add):
+    """One that is here does not hide those that are gone; other files say nothing."""
+    rows = [(f"n{n}", f"Case number {n} of them.", f"Q{n}") for n in range(4)]
+    for name, role, kept in (
+        ("here", "dev", 0),
+        ("shut", "holdout", 1),
+        ("gone", "dev", 1),
+        ("lost", "external", 2),
+        ("late", "holdout", 3),
+    ):
+        ids = [one[0] for n, one in enumerate(rows) if n != kept]
+        add(name, role, rows, exclude=tuple(ids))
+    add("other", "dev", [("o1", "Of another file.", "Q9")])
+    for name in ("shut", "gone", "lost", "other"):
+        shutil.rmtree(place.cohorts / name)
+    assert find_earlier_looks(place, "late") == tuple(
+        f"{name} (entry {seq} of the ledger) was an open cohort from a source file "
+        "that late comes from too; it is not here any more, so the cases they share "
+        "are unknown"
+        for name, seq in (("gone", 6), ("lost", 7))
+    )

@@ -3,12 +3,14 @@
 import dataclasses
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 import yaml
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError
-from loop.core.ledger import Actor, read_ledger
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest, register_protocol
 from loop.labels.cohort import read_cohort, read_record
@@ -19,6 +21,7 @@ from loop.prompts.catalog import read_version
 from loop.release import vault
 from loop.release.vault import (
     Claimant,
+    OpeningFacts,
     find_openings,
     keep_result,
     open_holdout,
@@ -306,3 +309,99 @@ def test_whoever_keeps_a_result_is_named_with_it(place):
     opening = open_holdout(place, candidate(place), ACTOR, "release")
     keep_result(place, opening, {"accuracy": 0.5}, Actor(name="Dr. Other"))
     assert read_ledger(place.ledger)[-1].actor == "Dr. Other"
+
+
+def test_an_opening_and_its_end_are_told_in_full(place):
+    """By whom, when, why, for what, which one of how many, and with which result."""
+    wanted = candidate(place)
+    when = {"now": lambda: datetime(2031, 5, 1, 9, tzinfo=UTC)}
+    opening = open_holdout(place, wanted, ACTOR, "  release of v1 ", **when)
+    entry = read_ledger(place.ledger)[-1]
+    facts = OpeningFacts(
+        seq=entry.seq,
+        hash=entry.hash,
+        time="2031-05-01T09:00:00Z",
+        actor="Dr. Approver",
+        why="release of v1",
+        candidate=wanted.key,
+        prompt="tiny@v1",
+        number=1,
+        budget=3,
+        result_digest="",
+    )
+    assert find_openings(place, "held") == (facts,)
+    assert entry.payload == {
+        **dataclasses.asdict(wanted),
+        "candidate": wanted.key,
+        "number": 1,
+        "budget": 3,
+    }
+    said = (opening.cohort, opening.seq, opening.hash, opening.candidate)
+    assert said == ("held", entry.seq, entry.hash, wanted.key)
+    later = open_holdout(place, candidate(place, 2), ACTOR, "another", **when)
+    keep_result(place, opening, {"b": 1, "a": [0.5]}, **when)
+    raw = (place.private / "openings" / f"{wanted.key}.json").read_bytes()
+    assert raw == b'{"a":[0.5],"b":1}\n'
+    end = read_ledger(place.ledger)[-1]
+    assert (end.action, end.subject, end.actor, end.role, end.time) == (
+        *("holdout_sealed", "held", "Dr. Approver", "approver"),
+        "2031-05-01T09:00:00Z",
+    )
+    assert end.reason == f"closed again: opening {entry.seq} has its result"
+    assert end.payload == {
+        "cohort": "held",
+        "cohort_digest": wanted.cohort_digest,
+        "opening": entry.seq,
+        "candidate": wanted.key,
+        "result_digest": digest_bytes(raw),
+    }
+    first, second = find_openings(place, "held")
+    assert first == facts._replace(result_digest=digest_bytes(raw))
+    assert (second.seq, second.number, second.result_digest) == (later.seq, 2, "")
+    # The other candidate has no result of its own.
+    assert read_result(place, candidate(place, 2)) is None
+    assert read_result(place, wanted) == {"a": [0.5], "b": 1}
+
+
+def test_the_least_budget_that_ever_stood_counts(place):
+    """Between two openings, it can only become less."""
+    set_budget(place, 2)
+    open_holdout(place, candidate(place), ACTOR, "one")
+    set_budget(place, 3)
+    open_holdout(place, candidate(place, 2), ACTOR, "two")
+    assert [one.budget for one in find_openings(place, "held")] == [2, 2]
+    with pytest.raises(SealedError, match="opened 2 times, and 2 are allowed"):
+        open_holdout(place, candidate(place, 3), ACTOR, "three")
+
+
+@pytest.mark.parametrize(
+    ("roles", "seen", "opens"),
+    [
+        (["external"], False, False),
+        (["external"], True, True),
+        (["dev"], True, False),
+        (["external", "dev"], True, False),
+        (["dev", "external"], True, False),
+    ],
+)
+def test_cases_that_were_only_measured_on_open_for_who_knows(place, roles, seen, opens):
+    """Cases for development never do, whatever else they were."""
+    wanted = candidate(place)
+    for role in roles:
+        payload = {"role": role, "cohort_digest": wanted.cohort_digest}
+        event = Event(action="cohort_added", subject="x", reason="-", payload=payload)
+        append_event(place.ledger, event, ACTOR)
+    if opens:
+        open_holdout(place, wanted, ACTOR, "known", seen=seen)
+        assert len(openings(place)) == 1
+        return
+    at = next(
+        one.seq
+        for one in read_ledger(place.ledger)
+        if one.subject == "x" and (one.payload["role"] == "dev" or not seen)
+    )
+    with pytest.raises(
+        SealedError, match=f"'held' were open before: see entry {at} of"
+    ):
+        open_holdout(place, wanted, ACTOR, "known", seen=seen)
+    assert openings(place) == []

@@ -1,26 +1,40 @@
 """A release holds as it was signed, and no change of it goes unnoticed."""
 
+import json
 import os
 import resource
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from loop.core.digests import canonical_json
+from loop.core.check_findings import Finding
+from loop.core.digests import canonical_json, digest_json
 from loop.core.errors import DataError, WriteError
+from loop.core.ledger import make_entry
 from loop.core.signing import Envelope, format_envelope, parse_envelope
+from loop.evaluate.gates import GateVerdict
 from loop.release import folder as folders
 from loop.release.folder import Contents, read_contents, unpacked
 from loop.release.release_json import predicate_of
 from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import (
+    _age,
+    _history_problems,
+    _judge_problems,
+    _left_out_as_recorded,
+    check_chain,
     check_files,
+    check_name,
     check_signatures,
     read_signed,
     verify_contents,
     verify_folder,
 )
+from tests.release.audit.scenes import entries_of
 from tests.release.small import (
     APPROVER,
     AUTHOR,
@@ -475,3 +489,576 @@ def test_a_folder_that_cannot_be_read_is_a_problem(tmp_path):
     problems: list[str] = []
     assert folders._entries(tmp_path / "gone", problems) == []
     assert problems == ["gone cannot be read: No such file or directory"]
+
+
+def test_all_that_is_checked_of_an_honest_release_is_said(small):
+    """Check by check, with what was counted."""
+    found = verify_folder(small.folder, small.trusted)
+    files = len(read_contents(small.folder).files)
+    who, other = (one[0].keyid[:16] for one in (AUTHOR, APPROVER))
+    said = [(one.check, one.what) for one in found.findings]
+    assert said[:8] == [
+        ("names", f"{files} files, no other"),
+        ("envelope", "signatures: 2"),
+        ("statement", f"names {files - 1} files"),
+        ("signatures", "2, each listed"),
+        ("vouched for", "2 of 2 keys are trusted"),
+        (
+            f"approval {who}",
+            "A. Author (author), authorship, 2026-03-01T12:00:00Z, with a key made 59 "
+            "days before",
+        ),
+        (
+            f"approval {other}",
+            "B. Approver (approver), approval, 2026-03-01T12:00:00Z, with a key made "
+            "59 days before",
+        ),
+        ("files", f"{files - 1} files have their digests"),
+    ]
+    assert ("ledger", "5 entries, unbroken up to the head named") in said
+    assert ("history", "the ledger holds what release.json says of it") in said
+    assert said[-1] == ("name", "it is tiny-v1, as its folder is called")
+    # Only one of them is known: that is said, too.
+    found = verify_folder(small.folder, {AUTHOR[0].keyid: public_key(AUTHOR)})
+    said = {one.check: one.what for one in found.findings}
+    assert said["vouched for"] == "1 of 2 keys are trusted"
+    assert said[f"approval {other}"] == (
+        f"B. Approver (approver): the key {other} is not one that you trust"
+    )
+    found = verify_folder(small.folder, {})
+    assert {one.check: one.what for one in found.findings}["vouched for"] == (
+        f"by nobody you trust; name a public key with --key (it says {who}, {other})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "age"),
+    [
+        (0, "0 seconds"),
+        (1, "1 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7_199, "119 minutes"),
+        (7_200, "2 hours"),
+        (172_799, "47 hours"),
+        (172_800, "2 days"),
+        (172_800 + 86_399, "2 days"),
+    ],
+)
+def test_the_age_of_a_key_is_told_in_its_largest_unit(seconds, age):
+    """From two of it on, and never rounded up."""
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    signed = made + timedelta(seconds=seconds)
+    assert _age(made.isoformat(), signed.isoformat()) == age
+
+
+def test_a_time_that_is_none_has_no_age():
+    """Nor has one without a zone beside one with."""
+    assert _age("soon", "2026-01-01T00:00:00Z") == ""
+    assert _age("2026-01-01T00:00:00", "2026-01-01T00:00:00Z") == ""
+
+
+def test_every_fault_of_a_key_is_said(small):
+    """One does not hide the others."""
+    keyid = APPROVER[0].keyid
+    key = small.trusted[keyid]._replace(
+        name="C. Other",
+        public=public_key(STRANGER).public,
+        revoked="2026-02-01T00:00:00Z",
+        created="2026-03-01T12:00:01Z",
+        valid_to="2026-03-01T12:00:00Z",
+    )
+    found = verify_folder(small.folder, {**small.trusted, keyid: key})
+    (one,) = found.broken
+    problems = (
+        "the trusted key has another id than it is listed under",
+        "the key is that of C. Other (approver)",
+        "the key was revoked, at 2026-02-01T00:00:00Z; whether the release is older, "
+        "only the ledger of its workspace can tell",
+        "the key was made after it, at 2026-03-01T12:00:01Z",
+        "the key had run out, at 2026-03-01T12:00:00Z",
+    )
+    told = "; ".join(f"B. Approver (approver): {problem}" for problem in problems)
+    assert one.what == f"{told}; and 1 more"
+
+
+def test_each_file_that_differs_is_named(small):
+    """Missing first, then changed, by name; the envelope is not among them."""
+    signed, _ = read_signed(read_contents(small.folder).files)
+    files = dict(read_contents(small.folder).files)
+    del files["schema.json"], files["card.html"]
+    files["card.md"] += b"x"
+    files["extra.txt"] = b"x"
+    files["prompt/user.jinja"] = files["prompt/user.jinja"].replace(b"\n", b"\r\n")
+    assert check_files(signed.statement, files) == Finding(
+        check="files",
+        severity="broken",
+        what="card.html is named in the statement and missing; schema.json is named in "
+        "the statement and missing; card.md was changed after it was signed; extra.txt "
+        "is not named in the statement; prompt/user.jinja was changed after it was "
+        "signed, but only its line ends",
+    )
+    assert check_files(None, files).what == (
+        "not checked: there is no statement to go by"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expect", "folder", "holds", "what"),
+    [
+        ("tiny-v1", "other-v1", True, "it is tiny-v1, as expected"),
+        ("tiny-v2", "tiny-v1", False, "it is tiny-v1, not the tiny-v2 expected"),
+        (None, "tiny-v1", True, "it is tiny-v1, as its folder is called"),
+        (None, "Download", True, "it is tiny-v1; the folder is called otherwise"),
+        (
+            None,
+            "tiny-v2",
+            False,
+            "it is tiny-v1, in a folder called tiny-v2. Ask whoever gave it to you for "
+            "tiny-v2; if it is tiny-v1 that you want, say --expect tiny-v1",
+        ),
+    ],
+)
+def test_the_release_is_the_one_asked_for(small, expect, folder, holds, what):
+    """By name, or by the folder where nobody gave a name."""
+    found = check_name(typed(small.facts), expect, folder)
+    assert (found.check, found.holds, found.what) == ("name", holds, what)
+    unread = check_name(None, expect, folder)
+    assert (unread.holds, unread.what) == (
+        False,
+        "not checked: release.json cannot be read",
+    )
+
+
+def test_without_facts_every_check_that_needs_them_is_told(small):
+    """The table too, by the name of the file that is there."""
+    files = dict(read_contents(small.folder).files)
+    files["release.json"] = b"x"
+    unsure = "not checked: release.json cannot be read"
+    rest = ("agreement", "prompt", "rendered", "ledger", "history", "numbers")
+    for table, given in (
+        ("evaluation.csv", files),
+        ("rows.csv", {**files, "rows.csv": b""}),
+    ):
+        found = verify_contents(Contents(given, ()), small.trusted)
+        assert found.facts is None
+        said = [(one.check, one.what) for one in found.findings[9:]]
+        assert said == [(check, unsure) for check in (*rest, table)]
+
+
+def test_without_an_envelope_nobody_vouches(small):
+    """And what is not signed is said to be nowhere."""
+    files = dict(read_contents(small.folder).files)
+    del files[ENVELOPE]
+    found = verify_contents(Contents(files, ()), small.trusted)
+    assert [(one.check, one.what) for one in found.findings[1:5]] == [
+        ("envelope", "release.dsse.json is missing: nothing is signed"),
+        ("signatures", "not checked: there is no statement"),
+        ("vouched for", "by nobody"),
+        ("files", "not checked: there is no statement to go by"),
+    ]
+    assert (found.approvals, found.statement) == ((), None)
+
+
+def chain_of(small, raw, **parts):
+    """Return what is said of another ledger in the release."""
+    facts = typed({**small.facts, **parts})
+    found = check_chain({"ledger.jsonl": raw}, facts, small.trusted)
+    return [(one.check, one.holds, one.what) for one in found]
+
+
+def test_a_ledger_ends_where_the_release_says(small):
+    """Cut off, empty, or with another head: each is said."""
+    raw = (small.folder / "ledger.jsonl").read_bytes()
+    lines = raw.splitlines(keepends=True)
+    head, before = (json.loads(one) for one in (lines[-1], lines[-2]))
+    assert chain_of(small, raw)[0] == (
+        "ledger",
+        True,
+        "5 entries, unbroken up to the head named",
+    )
+    assert chain_of(small, b"".join(lines[:-1]))[0] == (
+        "ledger",
+        False,
+        f"it ends with entry 4 ({before['hash'][:12]}), the release names entry 5 "
+        f"({head['hash'][:12]})",
+    )
+    gone = ("ledger", False, "it is missing, empty or cut off")
+    assert chain_of(small, b"")[0] == gone
+    assert chain_of(small, b"not a line\n")[1] == (
+        "history",
+        False,
+        "not checked: the ledger cannot be read",
+    )
+    other = {"seq": 5, "head": "f" * 64}
+    assert chain_of(small, raw, ledger=other)[0] == (
+        "ledger",
+        False,
+        f"it ends with entry 5 ({head['hash'][:12]}), the release names entry 5 "
+        f"({'f' * 12})",
+    )
+
+
+def history_of(small, change, **parts):
+    """Return what of the history is not as told, after `change` of its entries."""
+    facts = typed({**small.facts, **parts})
+    lines = (small.folder / "ledger.jsonl").read_bytes().splitlines()
+    entries = change([make_entry(json.loads(one)) for one in lines])
+    return list(_history_problems(entries, facts, read_contents(small.folder).files))
+
+
+def with_payload(action, **payload):
+    """Return a change of the payload of all entries with an action."""
+
+    def change(entries):
+        return [
+            replace(one, payload={**one.payload, **payload})
+            if one.action == action
+            else one
+            for one in entries
+        ]
+
+    return change
+
+
+def without(*actions):
+    """Return a change that takes entries out."""
+    return lambda entries: [one for one in entries if one.action not in actions]
+
+
+@pytest.mark.parametrize(
+    ("change", "problems"),
+    [
+        (lambda entries: entries, []),
+        (without("protocol_set"), ["the protocol is not registered in the ledger"]),
+        (
+            with_payload("protocol_set", digest="f" * 64),
+            ["the protocol is not registered in the ledger"],
+        ),
+        (
+            with_payload("protocol_set", rule="other", kappa="0.1", accuracy="0.2"),
+            [
+                f"the protocol was registered with another {name}"
+                for name in ("rule", "accuracy", "kappa")
+            ],
+        ),
+        (
+            with_payload("protocol_set", no_finding="x", uncertain_answers="wrong"),
+            [
+                "the ledger registers another policy for uncertain answers",
+                "the protocol was registered with another no_finding",
+            ],
+        ),
+        (
+            with_payload("protocol_set", judging="None None (None)"),
+            [],
+        ),
+        (
+            with_payload("protocol_set", judging="tau-b 0.5 (lower)"),
+            ["the protocol was registered with another claim of judges"],
+        ),
+        (without("draft_committed"), ["tiny@v1 was not committed with this digest"]),
+        (
+            with_payload("draft_committed", digest="f" * 64),
+            ["tiny@v1 was not committed with this digest"],
+        ),
+        (
+            with_payload(
+                "draft_committed",
+                files={"user.jinja": "f" * 64, "prompt.yaml": "e" * 64, "x": "f"},
+            ),
+            [
+                "prompt/prompt.yaml is not the file that was committed",
+                "prompt/user.jinja is not the file that was committed",
+            ],
+        ),
+        (with_payload("draft_committed", files={}), []),
+        (
+            without("gate_decided"),
+            [
+                "the evaluation on dev is not in the ledger",
+                "the evaluation on locked is not in the ledger",
+            ],
+        ),
+        (
+            lambda entries: [one for one in entries if one.seq != 3],
+            ["the evaluation on dev is not in the ledger"],
+        ),
+        (
+            with_payload("gate_decided", verdict="FAIL", counts_digest="f" * 64),
+            [
+                f"the evaluation on {name} has other counts or another verdict in the "
+                "ledger"
+                for name in ("dev", "locked")
+            ],
+        ),
+        (
+            with_payload("gate_decided", counts_digest="f" * 64),
+            [
+                f"the evaluation on {name} has other counts or another verdict in the "
+                "ledger"
+                for name in ("dev", "locked")
+            ],
+        ),
+        # One entry that says so is enough, wherever it stands.
+        (
+            lambda entries: [
+                *with_payload("gate_decided", verdict="FAIL")(entries),
+                *entries,
+            ],
+            ["the ledger holds 2 openings of the holdout, 1 are listed, or others"],
+        ),
+        (
+            without("holdout_opened"),
+            ["the ledger holds 0 openings of the holdout, 1 are listed, or others"],
+        ),
+        (
+            lambda entries: [
+                replace(one, reason="other") if one.action == "holdout_opened" else one
+                for one in entries
+            ],
+            ["the ledger holds 1 openings of the holdout, 1 are listed, or others"],
+        ),
+        (
+            with_payload("holdout_opened", cohort="dev", cohort_digest="f" * 64),
+            ["the ledger holds 0 openings of the holdout, 1 are listed, or others"],
+        ),
+        (
+            lambda entries: [
+                replace(one, time="2026-01-01T00:00:00Z")
+                if one.action == "protocol_set"
+                else one
+                for one in entries
+            ],
+            [
+                "the protocol was registered at 2026-01-01T00:00:00Z, not when it is "
+                "said to be"
+            ],
+        ),
+    ],
+)
+def test_the_ledger_holds_what_the_release_says(small, change, problems):
+    """Protocol, commit, gates and openings, each on its own."""
+    assert history_of(small, change) == problems
+
+
+def test_the_first_registration_of_a_protocol_is_its_time(small):
+    """A later one changes nothing, whatever it says."""
+
+    def again(entries):
+        later = replace(entries[0], time="2026-02-01T00:00:00Z", seq=9)
+        other = replace(entries[0], payload={"digest": "f" * 64}, seq=0)
+        return [other, *entries, later]
+
+    assert history_of(small, again) == []
+
+
+def test_past_versions_are_held_against_their_commits(small):
+    """Those that the ledger knows; a draft stands in no commit."""
+    past = {
+        **dict.fromkeys(("time", "author", "why"), ""),
+        "verdicts": 2,
+        "status": "committed",
+        "macro_f1": None,
+    }
+    told = [
+        {**past, "ref": "tiny@draft:x", "digest": "e" * 64},
+        {**past, "ref": VERSION.ref, "digest": "f" * 64},
+        {
+            **past,
+            "ref": VERSION.ref,
+            "digest": VERSION.digest,
+            "verdict_roles": {"editor": 1},
+        },
+        {
+            **past,
+            "ref": "tiny@v9",
+            "digest": "e" * 64,
+            "verdict_roles": {"editor": 1},
+        },
+    ]
+    roles = "the roles of those who gave the verdicts of {} are not those in the ledger"
+    assert history_of(small, lambda entries: entries, history=told) == [
+        "tiny@v1 was committed with another digest",
+        roles.format("tiny@v1"),
+        roles.format("tiny@v9"),
+    ]
+    known = with_payload(
+        "draft_committed", verdicts=["a", "b"], verdict_roles={"editor": 1}
+    )
+    assert history_of(small, known, history=[told[0], told[2]]) == []
+
+
+def test_what_it_supersedes_was_frozen_before(small):
+    """By the digest of its statement; any other entry with it is none."""
+    older = {"name": "tiny-v0", "statement_sha256": "a" * 64, "ref": "tiny@v0"}
+    said = ["the release it supersedes is not in the ledger"]
+
+    def add(action, statement):
+        return lambda entries: [
+            *entries,
+            replace(entries[0], action=action, payload={"statement_sha256": statement}),
+        ]
+
+    assert history_of(small, add("frozen", "a" * 64), supersedes=older) == []
+    assert history_of(small, add("frozen", "b" * 64), supersedes=older) == said
+    assert history_of(small, add("withdrawn", "a" * 64), supersedes=older) == said
+
+
+def judge_entries(*payloads):
+    """Return entries of evaluations of a judge, and one of something else."""
+    told = {
+        "run": "r1",
+        "cohort": "rp",
+        "ratings_digest": "a",
+        "rows_digest": "b",
+        "counts_digest": "c",
+        "score": "own",
+        "verdict": "PASS",
+        "more": 1,
+    }
+    return [
+        SimpleNamespace(action=action, payload={**told, **payload})
+        for action, payload in payloads
+    ]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "problem"),
+    [
+        ([{}], ""),
+        ([], "is not in the ledger"),
+        ([{"run": "r2"}], "is not in the ledger"),
+        ([{"action": "evaluated"}], "is not in the ledger"),
+        *(
+            ([{name: "x"}], "has other rows, counts or another verdict in the ledger")
+            for name in (
+                *("cohort", "ratings_digest", "rows_digest"),
+                *("counts_digest", "score", "verdict"),
+            )
+        ),
+        ([{"verdict": "FAIL"}, {}, {"score": "x"}], ""),
+    ],
+)
+def test_a_judges_evaluation_is_the_recorded_one(payloads, problem):
+    """In all that it rests on; another run of it says nothing."""
+    made = [(one.pop("action", "judge_evaluated"), one) for one in map(dict, payloads)]
+    other = {"run": "r9", "cohort": "held", "ratings_digest": "z"}
+    evaluations = [
+        SimpleNamespace(
+            cohort=cohort,
+            run=run,
+            rows_digest="b",
+            counts_digest="c",
+            verdict=GateVerdict.PASS,
+        )
+        for cohort, run in (("rp", "r1"), ("held", "r9"))
+    ]
+    facts = SimpleNamespace(
+        cohorts=[
+            SimpleNamespace(name="held", ratings_digest="z"),
+            SimpleNamespace(name="rp", ratings_digest="a"),
+        ],
+        evaluations=evaluations,
+        score=SimpleNamespace(name="own"),
+        ensembles=[],
+    )
+    found = list(_judge_problems(judge_entries(*made), facts))
+    alone = f"the evaluation on rp {problem}" if problem else ""
+    away = "the evaluation on held is not in the ledger"
+    assert found == [one for one in (alone, away) if one]
+    whole = judge_entries(*made, ("judge_evaluated", other))
+    assert list(_judge_problems(whole, facts)) == ([alone] if alone else [])
+
+
+def left_out(*entries, reasons=None, out=("mass",)):
+    """Return whether labels that nobody can judge were recorded before the gate."""
+    evaluation = SimpleNamespace(
+        run="r1",
+        cohort="dev",
+        labels=[
+            SimpleNamespace(label=name, comparable=name not in out)
+            for name in ("edema", "mass")
+        ],
+    )
+    why = {"mass": "not coded"} if reasons is None else reasons
+    cohorts = [
+        SimpleNamespace(name="other", not_comparable={"edema": "x"}),
+        SimpleNamespace(name="dev", not_comparable=why),
+    ]
+    facts = SimpleNamespace(cohorts=cohorts)
+    return _left_out_as_recorded(entries_of(*entries), facts, evaluation)
+
+
+IMPORT = ("cohort_added", "dev", {"not_comparable": "mass"})
+PLAIN = ("cohort_added", "dev", {})
+GATE = (
+    "gate_decided",
+    "tiny@v1",
+    {"run": "r1", "labels": {"edema": "PASS", "mass": "NOT COMPARABLE"}},
+)
+
+
+def gate(**changes):
+    """Return what is recorded of another gate."""
+    return (*GATE[:2], GATE[2] | changes)
+
+
+@pytest.mark.parametrize(
+    ("entries", "recorded"),
+    [
+        ([IMPORT, GATE], True),
+        ([GATE], False),
+        ([GATE, IMPORT], False),
+        ([PLAIN, GATE], False),
+        ([IMPORT, PLAIN, GATE], False),
+        ([("cohort_added", "other", {"not_comparable": "mass"}), GATE], False),
+        ([IMPORT], False),
+        ([IMPORT, gate(run="r2")], False),
+        ([IMPORT, ("evaluated", *GATE[1:])], False),
+        # A gate that judged the label all the same.
+        ([IMPORT, gate(labels={"edema": "PASS", "mass": "FAIL"})], False),
+        # One gate of the run that fits is enough.
+        ([PLAIN, GATE, IMPORT, gate(run="r2"), GATE], True),
+        ([IMPORT, gate(labels={"mass": "FAIL"}), GATE], True),
+        # An early entry says nothing of single labels.
+        ([IMPORT, gate(labels="none")], True),
+    ],
+)
+def test_labels_are_left_out_for_reasons_that_were_given_before(entries, recorded):
+    """By the import of the cohort that the gate was on."""
+    assert left_out(*entries) is recorded
+
+
+def test_the_very_reasons_of_the_import_count():
+    """Where it recorded them; without any, nothing is left out."""
+    said = {"not_comparable": "mass"}
+    said["not_comparable_sha256"] = digest_json({"mass": "not coded"})
+    told = ("cohort_added", "dev", said)
+    assert left_out(told, GATE)
+    assert not left_out(told, GATE, reasons={"mass": "too rare"})
+    assert not left_out(IMPORT, GATE, reasons={"mass": "x", "edema": "y"})
+    assert left_out(reasons={})
+
+
+def test_an_ensemble_is_released_as_it_was_fitted():
+    """By its name, its number and its digest."""
+
+    def said(ref, digest, *payloads):
+        fitted = entries_of(*(("ensemble_fitted", "-", one) for one in payloads))
+        facts = SimpleNamespace(
+            cohorts=[],
+            evaluations=[],
+            score=SimpleNamespace(name="own"),
+            ensembles=[SimpleNamespace(ref=ref, digest=digest)],
+        )
+        return list(_judge_problems(fitted, facts))
+
+    one = {"name": "both", "number": 1, "digest": "a"}
+    two = {"name": "both", "number": 2, "digest": "b"}
+    away = "the ensemble {} is not in the ledger"
+    assert said("both@v1", "a", one, two) == []
+    assert said("both@v2", "b", one, two) == []
+    for ref, digest in (("both@v1", "b"), ("both@v3", "a"), ("x@v1", "a"), ("y", "a")):
+        assert said(ref, digest, one, two) == [away.format(ref)]
+    assert said("both@v1", "a") == [away.format("both@v1")]

@@ -310,7 +310,7 @@ def _bias_table(found: Sequence[BiasFacts]) -> tuple[DocumentTable, ...]:
             _BIAS[one.by],
             f"{signed(one.scores.value)} {_limits(one.scores)}",
             signed(one.ratings),
-            "" if one.difference is None else signed(one.difference.value),
+            signed(None if one.difference is None else one.difference.value),
             NOT_ESTIMABLE if one.difference is None else _limits(one.difference),
         )
         for one in found

@@ -130,3 +130,23 @@ def rehashed(entries, start):
         prev = entry.hash
         out.append(format_entry(entry))
     return out
+
+
+def entries_of(*told):
+    """Return entries (action, subject, payload), numbered from 1, in no chain."""
+    return tuple(
+        LedgerEntry(
+            seq=seq,
+            time="2026-01-05T09:00:00Z",
+            actor=ACTOR.name,
+            role=ACTOR.role,
+            action=action,
+            subject=subject,
+            reason="why",
+            meaning="",
+            payload=payload,
+            prev="",
+            hash=f"{seq}",
+        )
+        for seq, (action, subject, payload) in enumerate(told, 1)
+    )

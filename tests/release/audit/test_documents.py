@@ -3,16 +3,29 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from shutil import rmtree
 
 import pytest
 
+from loop.core.check_findings import broken, warning
+from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.paths import WorkspacePaths
+from loop.prompts.catalog import read_folder, write_version
+from loop.prompts.version import CallPlan
+from loop.release.audit.audit import LedgerAudit
+from loop.release.audit.chain import Ledger, LedgerLine, Trouble
 from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
-from loop.release.audit.prompt_changes import list_audited, read_changes
+from loop.release.audit.prompt_changes import (
+    LedgerChange,
+    concerns,
+    list_audited,
+    read_changes,
+)
 from loop.release.keys import make_key, signer_for
 from tests.evaluate.test_evaluation_html import outline
-from tests.release.audit.scenes import ACTOR, clock, make_history
+from tests.release.audit.scenes import ACTOR, clock, entries_of, make_history
 
 HOSTILE = "<script>alert(1)</script> {{ 7 * 7 }} =cmd|' /C calc'!A0"
 
@@ -200,3 +213,357 @@ def test_a_row_of_the_table_is_its_entry(history):
         assert row["hash"] == entry.hash
         assert {n: row[n] for n in names} == {n: getattr(entry, n) for n in names}
         assert json.loads(row["payload"]) == entry.payload
+
+
+def told_by(tmp_path, *entries, prompt="tiny"):
+    """Return the changes of a prompt by entries in no chain, with no version here."""
+    lines = [LedgerLine(e.seq, e, e.hash, Trouble.NONE, True) for e in entries]
+    ledger = Ledger(tmp_path / "ledger.jsonl", tuple(lines), True)
+    audit = LedgerAudit(ledger=ledger, findings=(), time="2026-01-05T09:00:00Z")
+    return read_changes(WorkspacePaths(tmp_path), audit, prompt)
+
+
+FIRST = ("draft_committed", "tiny@v1", {"digest": "a"})
+
+
+def change_of(tmp_path, action, payload, *before, subject="tiny@v1"):
+    """Return how the last of some entries is told."""
+    told = entries_of(FIRST, *before, (action, subject, payload))
+    changes = told_by(tmp_path, *told).changes
+    assert changes[-1].entry.action == action
+    return changes[-1]
+
+
+@pytest.mark.parametrize(
+    ("action", "act", "tone", "payload", "facts"),
+    [
+        ("searched", "Searched by an optimizer", "plain", {}, ()),
+        ("override", "Decided against objections", "stop", {}, ()),
+        ("key_added", "key_added", "plain", {}, ()),
+        (
+            "discrimination_measured",
+            "Held against injected errors",
+            "plain",
+            {"rule": "x"},
+            (),
+        ),
+        (
+            "holdout_opened",
+            "Holdout opened",
+            "open",
+            {"cohort": "held", "number": 2, "budget": 3},
+            ("held, opening 2 of 3",),
+        ),
+        ("holdout_opened", "Holdout opened", "open", {"cohort": "held"}, ("held",)),
+        (
+            "holdout_opened",
+            "Holdout opened",
+            "open",
+            {"cohort": "held", "number": 2},
+            ("held",),
+        ),
+        ("frozen", "Released", "release", {}, ("release tiny-v1",)),
+        (
+            "withdrawn",
+            "Release withdrawn",
+            "stop",
+            {"release": "tiny-v9"},
+            ("release tiny-v9",),
+        ),
+        (
+            "exported",
+            "Exported",
+            "plain",
+            {"target": "jinja", "files": 3, "digest": "d"},
+            ("target: jinja, digest: d",),
+        ),
+        (
+            "protocol_set",
+            "Protocol registered",
+            "plain",
+            {
+                "kappa": 0.6,
+                "accuracy": 0.9,
+                "rule": "lower",
+                "no_finding": "derived",
+                "uncertain_answers": "wrong",
+                "digest": "d",
+            },
+            (
+                "rule lower, accuracy 0.9, kappa 0.6, uncertain_answers wrong, "
+                "no_finding derived",
+            ),
+        ),
+        ("protocol_set", "Protocol registered", "plain", {}, ()),
+    ],
+)
+def test_an_entry_that_changes_no_wording_is_told(
+    tmp_path, action, act, tone, payload, facts
+):
+    """Its act, its tone, and what it names."""
+    found = change_of(tmp_path, action, payload)
+    assert found == LedgerChange(
+        entry=found.entry, act=act, tone=tone, after="tiny@v1", facts=facts
+    )
+
+
+def test_a_kept_draft_is_told_with_its_parent(tmp_path):
+    """And what stood against it, wherever that was written down."""
+    payload = {"parent_ref": "tiny@v1", "objections": ["one", "two"]}
+    found = change_of(tmp_path, "draft_rejected", payload, subject="tiny@draft:d")
+    assert found == LedgerChange(
+        entry=found.entry,
+        act="Draft kept back",
+        tone="kept",
+        before="tiny@v1",
+        after="tiny@draft:d",
+        objections=("one", "two"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("payload", "objections"),
+    [
+        ({"override": {"overridden": ["a"]}, "objections": ["b"]}, ("a",)),
+        ({"override": {"overridden": []}, "objections": ["b"]}, ("b",)),
+        ({"override": "because", "overridden": ["c", 1]}, ("c", "1")),
+        ({"objections": [], "overridden": ["c"]}, ("c",)),
+        ({"objections": "none"}, ()),
+        ({}, ()),
+    ],
+)
+def test_objections_are_read_from_where_they_were_written(
+    tmp_path, payload, objections
+):
+    """Overridden ones before those that were found."""
+    assert change_of(tmp_path, "frozen", payload).objections == objections
+
+
+@pytest.mark.parametrize(
+    ("payload", "facts"),
+    [
+        ({}, ("first version",)),
+        ({"verdicts": []}, ("first version",)),
+        ({"verdicts": ["x"]}, ("first version", "1 verdict")),
+        (
+            {"verdicts": ["x", "y"], "verdict_roles": {"editor": 2}},
+            ("first version", "2 verdicts (editor 2)"),
+        ),
+        ({"verdicts": 3, "check": {"cohort": "dev"}}, ("first version",)),
+        (
+            {"check": {"cohort": "dev", "cases": 9, "runs": [1, 2], "form": 1}},
+            (
+                "first version",
+                "checked on dev, 9 cases: None gained, None lost",
+                "runs 1, 2",
+            ),
+        ),
+        (
+            {
+                "check": {
+                    "cohort": "dev",
+                    "cases": 9,
+                    "runs": ["r"],
+                    "form": 2,
+                    "draws": 3,
+                    "harmed": ["edema", "mass"],
+                    "surplus": {"before": 1, "after": 4, "readings": 6},
+                }
+            },
+            (
+                "first version",
+                "checked on dev, 9 cases, 3 draws: targeted cases right in 4 of 6 "
+                "readings, with the parent in 1; evidence of harm: edema, mass",
+                "runs r",
+            ),
+        ),
+        (
+            {"check": {"cohort": "dev", "cases": 9, "runs": ["r"], "form": 2}},
+            (
+                "first version",
+                "checked on dev, 9 cases, None draws: evidence of harm: none",
+                "runs r",
+            ),
+        ),
+    ],
+)
+def test_a_commit_is_told_with_its_evidence(tmp_path, payload, facts):
+    """Verdicts by role, and what the check of the draft found."""
+    digest = {"digest": "z", "parent": None}
+    found = change_of(tmp_path, "draft_committed", digest | payload, subject="tiny@v2")
+    assert found == LedgerChange(
+        entry=found.entry,
+        act="Version committed",
+        tone="commit",
+        after="tiny@v2",
+        facts=facts,
+    )
+
+
+def test_a_parent_is_the_last_version_before_with_its_digest(tmp_path):
+    """Of the same prompt; not the version itself, nor one that came later."""
+    told = entries_of(
+        FIRST,
+        ("draft_committed", "tiny@v2", {"digest": "a", "parent": "a"}),
+        ("draft_committed", "other@v1", {"digest": "a", "parent": "a"}),
+        ("draft_committed", "tiny@v3", {"digest": "b", "parent": "a"}),
+        ("draft_committed", "tiny@v4", {"digest": "c", "parent": "d"}),
+        ("draft_committed", "tiny@v5", {"digest": "d", "parent": "d"}),
+    )
+    found = told_by(tmp_path, *told)
+    assert [one.before for one in found.changes] == ["", "tiny@v1", "tiny@v2", "", ""]
+    assert (found.prompt, found.versions, found.releases) == ("tiny", 5, 0)
+
+
+def test_scores_and_gates_are_held_against_the_last_on_the_cohort(tmp_path):
+    """Each cohort has its own; the first has nothing before it."""
+
+    def scored(cohort, score, run, subject="tiny@v1"):
+        told = {"cohort": cohort, "cases": 20, "reference": 2, "run": run}
+        return ("evaluated", subject, told | ({"macro_f1": score} if score else {}))
+
+    def gated(cohort, **labels):
+        told = {"cohort": cohort, "labels": labels, "verdict": "FAIL"}
+        return ("gate_decided", "tiny@v1", told)
+
+    told = entries_of(
+        FIRST,
+        scored("dev", "0.5", "r1"),
+        scored("held", None, "r2"),
+        scored("dev", "0.7", "r3", "tiny@v2"),
+        scored("dev", "0.6", "r4"),
+        gated("dev", a="PASS", b="FAIL", c="FAIL"),
+        gated("held", a="FAIL"),
+        gated("dev", a="FAIL", b="PASS", c="PASS", d="PASS"),
+        ("gate_decided", "tiny@v1", {"cohort": "dev", "labels": 3, "verdict": "X"}),
+    )
+    found = told_by(tmp_path, *told).changes[1:]
+    assert [(one.before, one.after, one.facts) for one in found] == [
+        ("", "macro-F1 0.5", ("dev, 20 cases, reference v2", "run r1")),
+        ("", "macro-F1 not recorded", ("held, 20 cases, reference v2", "run r2")),
+        (
+            "macro-F1 0.5",
+            "macro-F1 0.7",
+            ("dev, 20 cases, reference v2", "run r3", "before: tiny@v1"),
+        ),
+        (
+            "macro-F1 0.7",
+            "macro-F1 0.6",
+            ("dev, 20 cases, reference v2", "run r4", "before: tiny@v2"),
+        ),
+        ("", "1 of 3 pass", ("FAIL on dev",)),
+        ("", "0 of 1 pass", ("FAIL on held",)),
+        (
+            "1 of 3 pass",
+            "3 of 4 pass",
+            ("FAIL on dev", "PASS to FAIL: a", "FAIL to PASS: b, c"),
+        ),
+        ("3 of 4 pass", "0 of 0 pass", ("X on dev",)),
+    ]
+    assert {(one.act, one.tone) for one in found} == {
+        ("Evaluated", "plain"),
+        ("Gates decided", "plain"),
+    }
+
+
+def test_aliases_are_told_from_where_to_where(tmp_path):
+    """Each by its name, and where all are in the end."""
+    told = entries_of(
+        FIRST,
+        ("alias_moved", "tiny@v1", {"alias": "live"}),
+        ("alias_moved", "tiny@v2", {"alias": "test"}),
+        ("alias_moved", "other@v9", {"alias": "live"}),
+        ("alias_moved", "tiny@v3", {"alias": "live"}),
+    )
+    found = told_by(tmp_path, *told)
+    assert [(one.before, one.after, one.facts) for one in found.changes[1:]] == [
+        ("", "v1", ("alias live",)),
+        ("", "v2", ("alias test",)),
+        ("v1", "v3", ("alias live",)),
+    ]
+    assert found.aliases == {"live": "v3", "test": "v2"}
+    assert told_by(tmp_path, *entries_of(FIRST)).aliases == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "subject", "payload", "belongs"),
+    [
+        ("protocol_set", "labels/protocol.yaml", {}, True),
+        ("evaluated", "tiny@v1", {}, True),
+        ("evaluated", "tiny2@v1", {}, False),
+        ("holdout_opened", "held", {"prompt": "tiny@v1"}, True),
+        ("holdout_opened", "held", {"prompt": "other@v1"}, False),
+        ("frozen", "x", {"release": "tiny-v1"}, True),
+        ("withdrawn", "x", {"release": "tiny-v1"}, True),
+        ("exported", "x", {"release": "tiny-v1"}, False),
+        ("frozen", "x", {"release": "tiny-v1-v2"}, False),
+    ],
+)
+def test_an_entry_belongs_to_the_prompt_it_speaks_of(action, subject, payload, belongs):
+    """By its subject, its prompt or its release; a protocol belongs to all."""
+    (entry,) = entries_of((action, subject, payload))
+    assert concerns(entry, "tiny") is belongs
+
+
+def test_a_prompt_that_the_ledger_never_heard_of_is_refused(tmp_path):
+    """With those it knows, each once; a draft alone makes none known."""
+    told = entries_of(
+        ("draft_committed", "zeta@v1", {}),
+        FIRST,
+        FIRST,
+        ("draft_rejected", "draft@draft:x", {}),
+    )
+    with pytest.raises(DataError, match=r"'draft' \(known: tiny, zeta\)\. Correct"):
+        told_by(tmp_path, *told, prompt="draft")
+    with pytest.raises(DataError, match=r"'tiny' \(known: none\)\. Correct the name"):
+        told_by(tmp_path)
+
+
+def test_a_fact_that_the_reason_says_is_not_repeated(tmp_path):
+    """The reason stands beside it; empty facts are left out."""
+    (entry,) = entries_of(("frozen", "tiny@v1", {}))
+    said = replace(entry, seq=2, reason="as release tiny-v1, after all", hash="x")
+    found = told_by(tmp_path, *entries_of(FIRST), said)
+    assert found.changes[-1].facts == ()
+    assert found.releases == 1
+
+
+def test_only_what_is_broken_about_an_entry_is_a_doubt(tmp_path):
+    """Each finding stands beside its entry, in the order in which it was found."""
+    told = entries_of(FIRST, ("evaluated", "tiny@v1", {}))
+    lines = [LedgerLine(e.seq, e, e.hash, Trouble.NONE, True) for e in told]
+    audit = LedgerAudit(
+        ledger=Ledger(tmp_path / "ledger.jsonl", tuple(lines), True),
+        findings=(
+            broken("x", "of the whole"),
+            broken("x", "first", seq=2),
+            warning("x", "a warning", seq=2),
+            broken("y", "second", seq=2),
+        ),
+        time="2026-01-05T09:00:00Z",
+    )
+    changes = read_changes(WorkspacePaths(tmp_path), audit, "tiny").changes
+    assert [one.doubts for one in changes] == [(), ("first", "second")]
+
+
+def test_versions_that_differ_are_told_by_kind(tmp_path):
+    """Counts with their signs; a setting by what it became; the same wording so."""
+    made = make_history(tmp_path / "ws")
+    last, _ = read_folder(made.workspace.prompts / "tiny" / "v3")
+    same = replace(last, number=4, parent=last.digest, why="the same")
+    other = replace(
+        same,
+        number=5,
+        system="Look.\nRead.\n",
+        guides=(replace(last.guides[0], terms=("effusion",), exclusions=("no",)),),
+        plan=CallPlan.PER_LABEL,
+    )
+    for one in (same, other):
+        digest = write_version(made.workspace, one).digest
+        payload = {"digest": digest, "parent": one.parent}
+        made.record("draft_committed", one.ref, payload)
+    facts = [one.facts for one in told(made).changes if one.act == "Version committed"]
+    assert facts[3] == ("the same wording",)
+    assert facts[4] == (
+        f"plan {CallPlan.PER_LABEL.value}, -2 terms, +1 exclusion, +1 instruction line",
+    )
