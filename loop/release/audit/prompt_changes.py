@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -187,7 +188,7 @@ class _Teller:
             tone=_WORDS.get(entry.action, "plain"),
             before=before,
             after=after,
-            facts=tuple(one for one in facts if one and one not in entry.reason),
+            facts=tuple(one for one in facts if one and not _says(entry.reason, one)),
             objections=_objections(entry),
             signed=held.name if held else "",
             doubts=tuple(self.doubts.get(entry.seq, ())),
@@ -283,6 +284,11 @@ class _Teller:
             _tally(now),
             [f"{entry.payload.get('verdict')} on {cohort}", *facts],
         )
+
+
+def _says(reason: str, fact: str) -> bool:
+    """Whether a reason holds a fact, as whole words: "dev" is not in "developed"."""
+    return re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", reason) is not None
 
 
 def _counted(key: str, count: int) -> str:

@@ -526,6 +526,9 @@ def test_a_fact_that_the_reason_says_is_not_repeated(tmp_path):
     found = told_by(tmp_path, *entries_of(FIRST), said)
     assert found.changes[-1].facts == ()
     assert found.releases == 1
+    longer = replace(said, reason="as release tiny-v10, or prerelease tiny-v1")
+    found = told_by(tmp_path, *entries_of(FIRST), longer)
+    assert found.changes[-1].facts == ("release tiny-v1",)
 
 
 def test_only_what_is_broken_about_an_entry_is_a_doubt(tmp_path):
