@@ -29,7 +29,7 @@ from loop.judge.judge_evaluation import (
     version_of,
 )
 from loop.judge.meta_text import judge_meta_data, judge_meta_said
-from loop.judge.rated_rows import RatedRow, digest_rows
+from loop.judge.rated_rows import RatedRow, digest_rows, number_units
 from loop.judge.score_bins import bins_data
 from loop.labels.expert_ratings import Judgements, MarkedError, read_ratings_of
 from loop.prompts.catalog import read_version
@@ -37,6 +37,8 @@ from loop.run.manifest import find_run
 from loop.run.store import open_store
 from loop.score.experts.error_tables import ErrorTable
 from loop.score.experts.ratings import Ratings
+from loop.stats.rated_agreement import AgreementMeasure, compare_agreement
+from loop.stats.resampling import to_estimate
 from tests.judge.scenes import MARKED, POINTS, TEXTS, call, errors, rate, tell
 
 RULES = """
@@ -312,32 +314,97 @@ def test_a_tau_of_0_is_above_one_below_0():
     ]  # fmt: skip
 
 
-def test_two_runs_are_compared_on_the_pairs_that_both_answer(rated, monkeypatch):
-    """An answer that one of them lost is in no number of the other, either."""
+OMITTED = {
+    "early": [4, 2, 4, 3, 4, 2, 0, 4],
+    "late": [None, 0, 4, 3, 4, 2, 0, 4],
+}
+"""Omissions that each of two runs counts in each pair; None: no readable answer."""
+
+
+@pytest.fixture
+def two_runs(rated, monkeypatch):
+    """Return a workspace and two runs, of which the later one lost an answer."""
     call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
-    given = {texts[1]: 5 - one for texts, one in zip(TEXTS, POINTS, strict=True)}
-    given[TEXTS[0][1]] = 4
-    worse = {**given, TEXTS[1][1]: 0}
     runs = []
-    for model, numbers in (("early", given), ("late", worse)):
+    for model, numbers in OMITTED.items():
         answers = {
-            text: errors(*[("omission", True)] * n, matched=3)
-            for text, n in numbers.items()
+            text: "I cannot."
+            if number is None
+            else errors(*[("omission", True)] * number, ("location", False), matched=3)
+            for (_, text), number in zip(TEXTS, numbers, strict=True)
         }
-        if model == "late":
-            answers[TEXTS[0][1]] = "I cannot."
         tell(monkeypatch, answers)
         call(rated, "run", "listed", "--cohort", "rp", "-e", f"told:{model}")
         runs.append(find_run(rated, "latest:listed").id)
+    return rated, runs
+
+
+def test_two_runs_are_compared_on_the_pairs_that_both_answer(two_runs):
+    """An answer that one of them lost is in no number of the other, either."""
+    workspace, runs = two_runs
     rules = JudgingRules(score="errors", threshold=0.5)
-    found = compare_judge_runs(rated, *runs, rules, confidence=0.95)
-    mean = [(one + min(5, one + 1)) / 2 for one in POINTS[1:]]
-    before, after = (
-        kendalltau([-one[text] for _, text in TEXTS[1:]], mean).statistic
-        for one in (given, worse)
+    found = compare_judge_runs(workspace, *runs, rules, confidence=0.95)
+    mean = np.array(MEANS)
+    early, late = (
+        np.array([np.nan if n is None else -n for n in numbers])
+        for numbers in OMITTED.values()
     )
-    assert found.agreement[1:] == pytest.approx((before, after))
+    before, after = (kendalltau(one[1:], mean[1:]).statistic for one in (early, late))
+    assert found.agreement == (
+        "tau-b of GREEN-EC", pytest.approx(before), pytest.approx(after),
+    )  # fmt: skip
+    units = number_units(np.array([one for one, _ in TEXTS]), mean, late, early)
+    limits = compare_agreement(
+        AgreementMeasure.TAU_B,
+        *(late, early, mean),
+        units=units,
+        resamples=2000,
+        confidence=0.9,
+    )
+    assert found.difference == to_estimate(limits.value)
     assert found.difference.value == pytest.approx(after - before)
+    # Experts mark one omission each in two of the seven pairs.
+    assert found.f1 == (
+        ("false predictions", 0, 0),
+        ("omissions", pytest.approx(4 / 21), pytest.approx(4 / 19)),
+        ("attributes", 0, 0),
+    )
+
+
+def test_two_runs_are_compared_by_the_measure_of_the_protocol(two_runs):
+    """Alpha is of the numbers as they are, and GREEN grows with quality."""
+    workspace, runs = two_runs
+    rules = JudgingRules(score="errors", measure="alpha", threshold=0.5)
+    found = compare_judge_runs(workspace, *runs, rules, confidence=0.95)
+    wanted = []
+    for numbers in OMITTED.values():
+        both = np.array([numbers[1:], MEANS[1:]], dtype=float)
+        every = both.ravel()
+        expected = ((every[:, None] - every) ** 2).sum() / (14 * 13)
+        observed = ((both[0] - both[1]) ** 2).mean()
+        wanted.append(pytest.approx(1 - observed / expected))
+    assert found.agreement == ("alpha of GREEN-EC", *wanted)
+    green = compare_judge_runs(
+        workspace, *runs, JudgingRules(threshold=0.5), confidence=0.95
+    )
+    shares = [3 / (3 + n) for n in OMITTED["late"][1:]]
+    assert green.agreement.name == "tau-b of GREEN"
+    assert green.agreement.after == pytest.approx(kendalltau(shares, MEANS[1:])[0])
+
+
+def test_two_runs_of_a_judge_without_counts_have_no_f1(rated):
+    """Its categories are none, and nothing is 0 for that."""
+    call(rated, "prompt", "new", "own", "--from", "rubric")
+    call(rated, "run", "own", "--cohort", "rp")
+    run = find_run(rated, "latest:own").id
+    rules = JudgingRules(score="own", threshold=0.5)
+    found = compare_judge_runs(rated, run, run, rules, confidence=0.95)
+    assert found.f1 == () and found.difference.value == 0
+    assert found.agreement.before == found.agreement.after > 0.5
+
+
+MEANS = [(one + min(5, one + 1)) / 2 for one in POINTS]
+"""Mean of the two raters for each pair."""
 
 
 @pytest.fixture
@@ -358,7 +425,6 @@ def told_of(rated, monkeypatch):
     return rated
 
 
-MEANS = [(one + min(5, one + 1)) / 2 for one in POINTS]
 GREEN = [1, 1 / 2, None, 1 / 2, 2 / 3, 1 / 3, 1, 2 / 3]
 SIGNIFICANT = [0, 1, None, 1, 1, 2, 0, 1]
 
