@@ -312,6 +312,27 @@ def test_f1_of_a_group_must_reach_its_floor(found, rule, verdict):
     assert bool(floor.reason) is (verdict is not PASS)
 
 
+def test_every_group_with_a_floor_has_a_check_of_its_own():
+    """In the order of the groups, whichever of them raters counted."""
+    floors = F1Floors(false_prediction=0.4, omission=0.5, attribute=0.6)
+    seen = evidence(
+        f1={
+            ErrorGroup.FALSE_PREDICTION: Estimate(0.45, 0.3, 0.6),
+            ErrorGroup.ATTRIBUTE: Estimate(0.55, 0.4, 0.7),
+        }
+    )
+    gate = decide(seen, f1_floors=floors)
+    checks = [one for one in gate.checks if one.aspect is JudgeAspect.F1]
+    assert [(one.what, one.verdict, one.observed, one.threshold) for one in checks] == [
+        ("F1 of false predictions", PASS, 0.45, 0.4),
+        ("F1 of omissions", OPEN, None, 0.5),
+        ("F1 of wrong attributes", FAIL, 0.55, 0.6),
+    ]
+    assert checks[1].reason == "no rater counted such errors"
+    assert checks[1].needs == "add the errors that raters found, by category"
+    assert checks[2].reason == "F1 of wrong attributes 0.550 < 0.6"
+
+
 def test_units_needed_for_a_floor_follow_from_the_interval():
     """Half the distance to the limit is wanted: four times the units."""
     seen = evidence(f1={ErrorGroup.OMISSION: Estimate(0.9, 0.7, 0.95)})
