@@ -1,5 +1,7 @@
 """Discrimination in words and data: each number in its cell, field and note."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,7 @@ from loop.judge.marked_judges import MarkedAnswers
 from loop.judge.meta_evaluation import JudgeCost
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.stats.intervals import Estimate, Interval
+from tests.documents.figures_scenes import SVG
 from tests.judge.test_discrimination import pairs, scores
 
 NONE = Estimate(None, None, None, "not estimable")
@@ -360,3 +363,38 @@ def test_how_many_references_are_shared_is_said(number):
         f"{words} would be chosen on, so that the numbers would be too good. Choose "
         "them on variants of other reports."
     )
+
+
+def test_each_metric_is_drawn_where_its_numbers_are(found):
+    """R to the right, D upwards, a cross of limits; the diagonal is where both are 0.
+
+    The square is 320 wide, its lower left corner at (56, 350).
+    """
+    tree = ElementTree.fromstring(discrimination_svg(found[:1]))
+
+    def numbers(one, *names):
+        return tuple(round(float(one.get(name)), 6) for name in names)
+
+    ends = ("x1", "y1", "x2", "y2")
+    lines = [numbers(one, *ends) for one in tree.iter(f"{SVG}line")]
+    grid = []
+    for place in (0, 0.2, 0.4, 0.6, 0.8, 1):
+        at = 320 * place
+        grid += [(56 + at, 30, 56 + at, 350), (56, 350 - at, 376, 350 - at)]
+    right, up = 56 + 320 * 0.5, 350 - 320 * 0.75
+    cross = [
+        (56 + 320 * 0.4, up, 56 + 320 * 0.6, up),
+        (right, 350 - 320 * 0.65, right, 350 - 320 * 0.85),
+    ]
+    wanted = [*grid, (56, 350, 376, 30), *cross]
+    assert lines == [pytest.approx(one) for one in wanted]
+    (circle,) = tree.iter(f"{SVG}circle")
+    assert numbers(circle, "cx", "cy") == pytest.approx((right, up))
+    said = [one.text for one in tree.iter(f"{SVG}text")]
+    assert said == [
+        *(f"{tick / 10:.1f}" for tick in (0, 2, 4, 6, 8, 10) for _ in range(2)),
+        "D, flagged of the significant pairs",
+        "R, unflagged of the harmless pairs",
+        "1",
+        "1 JUDGE: D 0.750, R 0.500",
+    ]
