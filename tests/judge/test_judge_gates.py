@@ -252,6 +252,43 @@ def test_without_evidence_nothing_passes_and_nothing_fails(short, aspect, reason
         assert (held.units_needed, held.needs) == (None, "")
 
 
+def test_what_is_lacking_is_said_with_its_shares():
+    """Missing answers, pairs without a score, and too few units: each by itself."""
+    scores = evidence().scores.copy()
+    scores[:6] = np.nan
+    short = evidence(unanswered=0.025, units=np.arange(60) % 7, scores=scores)
+    gate = decide(short, max_unanswered=0.015)
+    answers, units, agreed = gate.checks[:3]
+    assert answers.observed == 0.1 and answers.threshold == 0.015
+    assert answers.reason == (
+        "2.5 % of the answers are missing or cannot be read (at most 1.5 % allowed); "
+        "10.0 % of the rated pairs have no score (at most 1.5 % allowed)"
+    )
+    assert answers.needs == (
+        "run the same command with --again unparsed, or look at these pairs"
+    )
+    assert (units.observed, units.threshold) == (7, 20)
+    assert agreed.reason == (
+        "not decided, since answers are missing and units are too few"
+    )
+    one = decide(evidence(unanswered=0.025), max_unanswered=0.015)
+    assert one.checks[2].reason == "not decided, since answers are missing"
+    few = decide(evidence(units=np.arange(60) % 19))
+    assert few.checks[1].needs == "needs about 1 more unit"
+    assert few.checks[2].reason == "not decided, since units are too few"
+    assert few.checks[3].verdict is PASS
+
+
+def test_a_parent_that_orders_nothing_cannot_be_compared_with():
+    """Neither more units nor a better judge would change that."""
+    flat = evidence(parent=np.full(60, 0.5))
+    held = check(decide(flat, margin=0.1), JudgeAspect.PARENT)
+    assert (held.verdict, held.observed, held.limit) == (OPEN, None, None)
+    assert held.reason == "tau-b minus the parent's: not estimable"
+    assert held.needs == "how many more units it needs cannot be told"
+    assert held.units_needed is None
+
+
 def test_what_is_allowed_is_allowed():
     """Just as many answers missing, and just as few units, as the protocol says."""
     gate = decide(evidence(unanswered=0.01), min_units=30)
