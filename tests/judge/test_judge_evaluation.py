@@ -10,6 +10,7 @@ from scipy.stats import kendalltau
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Completion, Status
+from loop.engines import base
 from loop.evaluate.protocol import JudgingRules, protocol_digest
 from loop.evaluate.recording import digest_answers
 from loop.judge.counts import JudgeCounts, find_score
@@ -28,6 +29,7 @@ from loop.judge.judge_evaluation import (
     score_agreement,
     version_of,
 )
+from loop.judge.judge_gates import JudgeAspect
 from loop.judge.meta_text import judge_meta_data, judge_meta_said
 from loop.judge.rated_rows import RatedRow, digest_rows, number_units
 from loop.judge.score_bins import bins_data
@@ -149,8 +151,6 @@ def test_draws_show_whether_it_says_the_same_twice(rated, monkeypatch):
             for index, prompt in enumerate(prompts):
                 asked.append(prompt.item.id)
                 yield index, Completion(answers[self.draw % 3])
-
-    from loop.engines import base
 
     monkeypatch.setitem(base._FACTORIES, "fickle", lambda *_: Fickle())
     call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
@@ -687,3 +687,70 @@ def test_marked_errors_become_a_table_in_the_order_of_the_cohort(rated, tmp_path
     assert counts[3, place].tolist() == [0, 1] and counts[3].sum() == 1
     assert counts[1].sum() == 0 and np.isnan(counts[[0, 2, 4, 5, 6, 7]]).all()
     assert expert_table(rated, replace(given, given=Judgements())) is None
+
+
+class Sided:
+    """Counts what experts marked, and wrong sides only if the prompt minds them."""
+
+    def identity(self):
+        """Return the name."""
+        return {"engine": "sided"}
+
+    def complete(self, prompts):
+        """Yield an answer for each pair, as its texts and its prompt want."""
+        known = {texts: MARKED.get(n, ()) for n, texts in enumerate(TEXTS)}
+        for index, prompt in enumerate(prompts):
+            told = any("Mind the side." in m.content for m in prompt.frame.messages)
+            given = prompt.item.variables
+            found = [
+                (name, True)
+                for name in known[given["reference"], given["candidate"]]
+                if told or name != "location"
+            ]
+            yield index, Completion(errors(*found))
+
+
+def test_a_version_is_held_against_its_parent_on_the_same_pairs(
+    rated, tmp_path, monkeypatch
+):
+    """Its rows have both scores, and the gate the difference of both agreements."""
+    monkeypatch.setitem(base._FACTORIES, "sided", lambda *_: Sided())
+    call(rated, "prompt", "new", "listed", "--from", "one_pass@v1")
+    begun = call(
+        rated, "draft", "begin", "listed", "--cohort", "rp", "--why", "x", "--json"
+    )
+    draft = json.loads(begun.stdout)["draft"]
+    text = call(rated, "draft", "show", draft, "--instructions").stdout
+    path = tmp_path / "instructions.txt"
+    path.write_text(
+        text.replace("- Compare findings", "- Mind the side.\n- Compare findings")
+    )
+    for step in (
+        ("edit", draft, "--instructions", path),
+        ("check", draft, "-e", "sided"),
+        ("commit", draft, "--why", "sides"),
+    ):
+        done = call(rated, "draft", *step)
+        assert done.exit_code == 0, done.output
+    rules = RULES.replace("own", "errors").replace("0.5", "0.1", 1)
+    rated.protocol.write_text(rated.protocol.read_text() + f"{rules}  margin: 0.4\n")
+    found = evaluate_judge_run(rated, "latest:listed")
+    assert found.run.spec.prompt == "listed@v2"
+    own = [len(MARKED.get(place, ())) for place in range(8)]
+    parent = [n - ("location" in MARKED.get(place, ())) for place, n in enumerate(own)]
+    assert own != parent
+    rows = [(one.points, one.score, one.parent) for one in found.rows]
+    assert sorted(rows) == sorted(zip(MEANS, own, parent, strict=True))
+    (held,) = [one for one in found.gate.checks if one.aspect is JudgeAspect.PARENT]
+    apart = tau([-n for n in own]) - tau([-n for n in parent])
+    assert held.observed == pytest.approx(apart)
+    assert held.threshold == -0.4
+    alone = tuple(one._replace(parent=None) for one in found.rows)
+    digests = recount_rows(rated, found.run, score="errors", ratings=1)
+    assert digests[1:] == (digest_rows(found.rows),)
+    first = evaluate_judge_run(rated, "latest:listed@v1")
+    assert first.run.spec.prompt == "listed@v1"
+    assert {one.parent for one in first.rows} == {None}
+    assert JudgeAspect.PARENT not in {one.aspect for one in first.gate.checks}
+    assert len(recount_rows(rated, first.run, score="errors", ratings=1)) == 1
+    assert sorted(one[1:3] for one in alone) == sorted(zip(own, MEANS, strict=True))
