@@ -305,8 +305,10 @@ def test_other_coefficients_that_say_the_opposite_are_named():
         notes = [one for one in ensemble_notes(ensemble(told)) if "Other" in one]
         assert notes == ([] if named is None else [f"{begin} ({named}), {few}"])
     against = (folded().against[0], beside(REGRESSION, None, 0.1, beats=False))
-    told = folded(regression=agreement(0.6, 0.4, 0.4), against=against)
-    assert not any("Other" in one for one in ensemble_notes(ensemble(told)))
+    even = (folded().against[0], beside(REGRESSION, 0.0, 0.1, beats=False))
+    for one in (against, even):
+        told = folded(regression=agreement(0.6, 0.4, 0.4), against=one)
+        assert not any("Other" in note for note in ensemble_notes(ensemble(told)))
 
 
 def test_an_exact_test_is_said_to_be_one():
