@@ -348,11 +348,36 @@ SMALL = "Small left pleural effusion."
         ("f", "There is a new left effusion.", [("There is a left effusion.", 0)]),
         ("f", "Left effusion has increased.", [("Left effusion is noted.", 0)]),
         ("f", "Left effusion is unchanged.", []),
+        # What gives no place first keeps the next one from nothing.
+        ("b", f"Cardiomegaly with clear lungs. {SMALL} No mass.",
+         [("Cardiomegaly with clear lungs. No mass.", 1)]),
+        ("c", "Bilateral effusions. Left upper lobe mass.",
+         [("Bilateral effusions. Right upper lobe mass.", 1)]),
+        ("c", "Left effusion. Right effusion. Left upper lobe mass.",
+         [("Left effusion. Right effusion. Right upper lobe mass.", 2)]),
+        ("d", f"Cardiomegaly. {SMALL}",
+         [("Cardiomegaly. Large left pleural effusion.", 1)]),
+        ("d", "Small to moderate left effusion. A 2 cm nodule.",
+         [("Small to moderate left effusion. A 6 cm nodule.", 1)]),
+        ("f", "Right upper lobe mass. New left pleural effusion.",
+         [("Right upper lobe mass. Left pleural effusion.", 1)]),
+        ("f", "Unchanged cardiomegaly. New left pleural effusion.",
+         [("Unchanged cardiomegaly. Left pleural effusion.", 1)]),
     ],
 )  # fmt: skip
 def test_every_place_for_an_error_is_offered_and_no_other(letter, text, ways):
     """With the sentences that it changes."""
     assert {one[:-1] for one in offered(letter, text)} == set(ways)
+
+
+def test_a_comparison_is_added_beside_what_has_one_already():
+    """In whichever order the two are; the words for it are drawn."""
+    new, mass = "New left pleural effusion.", "Right upper lobe mass"
+    ((candidate, *lines, _),) = offered("e", f"{new} {mass}.")
+    assert candidate.startswith(f"{new} {mass}, ") and lines == [1]
+    ((candidate, *lines, _),) = offered("e", f"{mass}. {new}")
+    assert candidate.startswith(f"{mass}, ") and candidate.endswith(f". {new}")
+    assert lines == [0]
 
 
 @pytest.mark.parametrize(
