@@ -161,6 +161,12 @@ HEART, LUNGS = "Heart size is normal.", "Lungs are clear."
                 ("Osseous structures and osseous structures are intact.", 0, "words"),
             ],
         ),
+        # What does not fit is passed over, and the next words are looked at.
+        (
+            "synonym",
+            "An enlarged heart and intact bony structures.",
+            [("An enlarged heart and intact osseous structures.", 0, "words")],
+        ),
         # A heart that is enlarged has another article.
         ("synonym", "There is an enlarged heart.", []),
     ],
