@@ -203,11 +203,12 @@ def _copies_said(found: CopyTest) -> str:
 
 
 def _cost_said(found: JudgeCost) -> str:
-    parts = [f"{count(found.calls)} calls for {counted(found.pairs, 'pair')}"]
+    parts = [f"{counted(found.calls, 'call')} for {counted(found.pairs, 'pair')}"]
     if found.seconds_per_pair is not None:
         parts.append(f"{found.seconds_per_pair:.2f} s a pair")
     if found.tokens_per_pair is not None:
         parts.append(f"{found.tokens_per_pair:,.0f} tokens a pair")
     if found.price_per_pair is not None:
-        parts.append(f"{found.price_per_pair:.4f} {found.currency} a pair".strip())
+        price = f"{found.price_per_pair:.4f} {found.currency}".rstrip()
+        parts.append(f"{price} a pair")
     return f"Cost: {', '.join(parts)}."

@@ -12,6 +12,7 @@ from loop.core.records import Completion
 from loop.engines.openai.client import Endpoint
 from loop.engines.openai.completions import (
     UnreadableAnswerError,
+    chat_body,
     make_prefix,
     one_line,
     read_answer,
@@ -246,3 +247,72 @@ def test_a_servers_words_become_one_short_line_without_the_key():
     assert len(line) == 300
     assert line.endswith("x...")
     assert one_line("x" * 300) == "x" * 300
+
+
+def test_a_streamed_request_is_the_same_with_two_more_fields():
+    """Tokens are counted at its end; nothing else is asked otherwise."""
+    plain = json.loads(prefix().body("x"))
+    streamed = json.loads(prefix().body("x", streamed=True))
+    assert streamed == {
+        **plain, "stream": True, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+
+
+def test_a_whole_request_is_made_of_fields_and_messages():
+    """Also without a field."""
+    said = [("system", 'Say "é".'), ("user", "x")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    assert json.loads(chat_body({}, *said)) == {"messages": messages}
+    fields = {"model": "m", "n": 1}
+    assert json.loads(chat_body(fields, *said)) == {**fields, "messages": messages}
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "code"),
+    [
+        ({"error": {"message": "No.", "code": "not_there", "type": "BadError"}},
+         "No.", "not_there"),
+        ({"error": {"message": "No.", "code": 4, "type": "BadValueError"}},
+         "No.", "BadValueError"),
+        ({"message": "No.", "type": "x"}, "No.", ""),
+        ({"error": "No."}, "No.", ""),
+        ({"error": {"detail": "No."}}, "No.", ""),
+        ({"detail": [{"msg": "No."}]}, "[{'msg': 'No.'}]", ""),
+        ({"other": 1}, "", ""),
+        ([1, 2], "[1, 2]", ""),
+        ("No.", "No.", ""),
+    ],
+)  # fmt: skip
+def test_what_a_server_says_of_a_refusal_is_found(body, words, code):
+    """In each of the forms that servers have."""
+    assert read_error(json.dumps(body).encode()) == (words, code, False)
+    assert read_error(b"<html> busy").words == "<html> busy"
+    assert read_error(b"x" * 2000).words == "x" * 1000
+
+
+@pytest.mark.parametrize(("place", "too_long"), [(1995, True), (1996, False)])
+def test_only_the_beginning_of_a_refusal_is_read(place, too_long):
+    """A server may repeat the whole prompt, and a report may say anything."""
+    words = "y" * (place - 1) + " n_ctx " + "y" * 500
+    said = read_error(json.dumps({"message": words}).encode())
+    found = said.too_long
+    assert found is too_long
+
+
+def test_tokens_that_were_cached_are_counted_where_they_are_told():
+    """Details may be missing, or no object."""
+    body = chat("hi")
+    for details, cached in (
+        ({"cached_tokens": 5}, 5),
+        ({"cached_tokens": 0}, 0),
+        ({}, None),
+        ([5], None),
+        (None, None),
+    ):
+        body["usage"] = {
+            "prompt_tokens": 7, "completion_tokens": 3,
+            "prompt_tokens_details": details,
+        }  # fmt: skip
+        assert read(body)[4:7] == (7, 3, cached)
+    body["usage"] = [1]
+    assert read(body)[4:7] == (None, None, None)

@@ -14,6 +14,7 @@ from loop.judge.ensemble import (
     score_out_of_fold,
     split_folds,
 )
+from loop.stats.dependent import compare_metrics
 
 
 def member(name, values, lower=False, score=""):
@@ -201,7 +202,15 @@ def test_two_independent_halves_beat_the_better_one():
     fit = fit_ensemble(members_of(turned, lower=(1,)), points, np.arange(200) // 2)
     found = evaluate_out_of_fold(fit, resamples=300)
     assert found.units == 100
-    for one in found.against:
+    for one, made in zip(
+        found.against, (found.scores.mean, found.scores.regression), strict=True
+    ):
+        both = np.column_stack([made, found.scores.best])
+        (test,) = compare_metrics(
+            both, fit.ratings, fit.units, permutations=1500, seed=0
+        )
+        assert (one.p, one.exact) == (test.p, test.exact)
+        assert one.difference.value == pytest.approx(test.difference)
         assert one.beats, one.method
         assert one.difference.low > 0.1
     assert found.best.tau_b.value < 0.6 < found.regression.tau_b.value

@@ -1,14 +1,18 @@
 """An ensemble is kept as it was fitted, and read back only as it was recorded."""
 
+import csv
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from scipy.stats import kendalltau, spearmanr
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
@@ -28,15 +32,20 @@ from loop.judge.ensemble_text import (
     verdict,
 )
 from loop.judge.ensemble_versions import (
+    Ensemble,
+    EnsembleVersion,
     FittedOn,
     Folded,
     MemberPin,
     apply_ensemble,
+    ensemble_files,
     ensembles_folder,
     fit_order,
+    judge_pins,
     keep_ensemble,
     list_ensembles,
     make_ensemble,
+    parse_ensemble,
     read_ensemble,
     refit,
 )
@@ -296,3 +305,162 @@ def test_rows_for_people_and_data_for_programs_agree(workspace):
     }
     assert zero == pytest.approx(3)
     assert {one["fold"] for one in data["fitted_rows"]} == {1, 2, 3, 4}
+
+
+def test_file_rows_and_entry_say_the_same(workspace):
+    """To the byte; what was scored out of fold stands beside what it was fitted on."""
+    kept = keep(workspace, pairs=12)
+    folder = ensembles_folder(workspace) / "mix" / "v1"
+    raw, rows = (folder / name for name in ("ensemble.yaml", "rows.csv"))
+    assert ensemble_files(kept) == (raw.read_bytes(), rows.read_bytes())
+    assert kept.digest == digest_bytes(raw.read_bytes())
+    assert kept.ensemble.rows == digest_bytes(rows.read_bytes())
+    header, *lines = csv.reader(io.StringIO(rows.read_text()))
+    assert header == [
+        *("unit", "points", "good", "bad"),
+        *("fold", "mean", "regression", "best_member"),
+    ]
+    assert lines == [
+        [
+            *(str(row.unit), repr(row.points), *map(repr, row.values)),
+            *(str(int(row.out_of_fold[0])), *map(repr, row.out_of_fold[1:])),
+        ]
+        for row in kept.rows
+    ]
+    assert [row.unit for row in kept.rows] == [place // 2 + 1 for place in range(12)]
+    for row in kept.rows:
+        good, bad = row.values
+        assert row.points == pytest.approx(3 + good - bad)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert entry.reason == "regression of 2 members on rp"
+    assert entry.payload == {
+        "name": "mix",
+        "number": 1,
+        "digest": kept.digest,
+        "method": "regression",
+        "members": ["good", "bad"],
+        "cohort": "rp",
+        "cohort_digest": "c" * 64,
+        "ratings": "rp:ratings1",
+        "ratings_digest": "d" * 64,
+        "pairs": 12,
+    }
+    plain = keep(workspace, name="plain", pairs=12, folds=0)
+    (first, *_) = ensemble_files(plain)[1].decode().splitlines()
+    assert first == "unit,points,good,bad"
+    assert plain.rows[0].out_of_fold == () and plain.ensemble.out_of_fold is None
+    assert [one.ref for one in list_ensembles(workspace)] == ["mix@v1", "plain@v1"]
+    with pytest.raises(DataError) as refused:
+        read_ensemble(workspace, "other")
+    assert (
+        "(recorded: mix, plain). Fit one with `ranloop ensemble fit --name other"
+        in (str(refused.value))
+    )
+
+
+def test_what_is_kept_of_a_fit_is_what_was_measured():
+    """Members with centre, scale and weight; each estimate without its note."""
+    ensemble, rows = made(pairs=12)
+    table = np.array([row.values for row in rows])
+    good, bad = ensemble.members
+    assert [one.centre for one in ensemble.members] == pytest.approx(table.mean(axis=0))
+    assert [one.scale for one in ensemble.members] == pytest.approx(table.std(axis=0))
+    assert (good.better, bad.better, good.title) == ("higher", "lower", "Good")
+    assert (good.coefficient, bad.coefficient) == pytest.approx((1, -1))
+    assert (good.missing, good.distinct, bad.distinct) == (0, 12, 12)
+    assert (good.pin.judge, bad.pin.metric) == ("green@v1", "ran_errors")
+    told = ensemble.out_of_fold
+    folds = np.array([row.out_of_fold for row in rows])
+    points = np.array([row.points for row in rows])
+    assert set(folds[:, 0]) == {1, 2, 3, 4}
+    for place, kept in ((1, told.mean), (2, told.regression), (3, told.best)):
+        tau = kendalltau(folds[:, place], points).statistic
+        assert kept.tau_b.value == pytest.approx(tau)
+        rank = spearmanr(folds[:, place], points).statistic
+        assert kept.spearman.value == pytest.approx(rank)
+        r = np.corrcoef(folds[:, place], points)[0, 1]
+        assert kept.pearson.value == pytest.approx(r)
+    for place, sign in ((0, 1), (1, -1)):
+        tau = kendalltau(sign * table[:, place], points).statistic
+        assert told.members[place].tau_b.value == pytest.approx(tau)
+    assert told.of(EnsembleMethod.MEAN) is told.mean
+    assert told.of(EnsembleMethod.REGRESSION) is told.regression
+    for method, kept in zip(EnsembleMethod, told.against, strict=True):
+        assert told.beside(method) is kept and kept.method is method
+        apart = told.of(method).tau_b.value - told.best.tau_b.value
+        assert kept.difference.value == pytest.approx(apart)
+    assert (told.folds, told.seed, told.resamples) == (4, 0, 100)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"unit,points,good,bad", b"unit,points,bad,good"),
+        (b"unit,points,good,bad", b"unit,points,good,bad,more"),
+        (b"\n1,", b"\n1.5,"),
+        (b"\n1,", b"\none,"),
+        (b"\n1,", b"\n1,nan,"),
+        (b"\n1,", b"\n1\n1,"),
+        (b"unit,", b"\xff,"),
+    ],
+)
+def test_rows_of_another_form_are_refused(old, new):
+    """Even where the file says that they are its own."""
+    ensemble, rows = made(pairs=12, folds=0)
+    version = EnsembleVersion(
+        name="mix", number=3, digest="", ensemble=ensemble, rows=rows
+    )
+    raw, table = ensemble_files(version)
+    path = Path("release.zip")
+    same = parse_ensemble("mix", 3, raw, table, path)
+    assert (same.ref, same.digest, same.rows) == ("mix@v3", digest_bytes(raw), rows)
+    assert same.ensemble == ensemble
+    odd = table.replace(old, new, 1)
+    assert odd != table
+    with pytest.raises(DataError) as refused:
+        parse_ensemble("mix", 3, raw, odd, path)
+    assert str(refused.value) == (
+        "release.zip: its rows are not those that it was fitted on."
+    )
+    forged = raw.replace(digest_bytes(table).encode(), digest_bytes(odd).encode())
+    with pytest.raises(DataError, match=r"release\.zip cannot be read\. Restore it"):
+        parse_ensemble("mix", 3, forged, odd, path)
+
+
+def test_a_judge_is_found_among_the_members_by_its_digest(workspace):
+    """A metric has none of its own."""
+    kept = keep(workspace, pairs=12, folds=0)
+    assert judge_pins(kept, "a" * 64) == [kept.ensemble.members[0].pin]
+    assert judge_pins(kept, "b" * 64) == judge_pins(kept, "") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: {"members": told.members[:1]},
+        lambda told: {"chosen": (*told.chosen[:-1], "other")},
+        lambda told: {"against": told.against[:1]},
+    ],
+)
+def test_results_of_other_members_are_refused(change):
+    """They would be shown beside names that they are not of."""
+    ensemble, _ = made(pairs=12)
+    told = ensemble.out_of_fold
+    odd = told.model_copy(update=change(told))
+    data = ensemble.model_dump()
+    with pytest.raises(ValueError, match="out_of_fold is not of these members"):
+        Ensemble.model_validate({**data, "out_of_fold": odd.model_dump()})
+    twice = (*data["members"], data["members"][0])
+    with pytest.raises(ValueError, match="a member stands twice"):
+        Ensemble.model_validate({**data, "members": twice})
+
+
+def test_pairs_are_fitted_in_the_order_of_their_values():
+    """By unit, then by points, then by members; what is missing comes first."""
+    units = np.array(["b", "a", "b", "a", "c"])
+    points = np.array([2.0, 3.0, 1.0, 3.0, 9.0])
+    values = np.array([[1.0, 5], [2, 4], [3, 3], [np.nan, 6], [0, 0]])
+    numbers, order = fit_order(units, points, values)
+    # The least points are in unit b.
+    assert numbers.tolist() == [0, 1, 0, 1, 2]
+    assert order.tolist() == [2, 0, 3, 1, 4]

@@ -77,3 +77,24 @@ def test_the_notes_say_what_it_rests_on_and_what_is_suspicious():
         "rated by 3 raters.",
         "Suspicious: its tau-b with one rater is above that of two raters.",
     )
+
+
+def test_a_threshold_of_0_is_one():
+    """Not a single missing answer is allowed, and any agreement will do."""
+    checks = [
+        JudgeCheck(aspect=aspect, what="x", verdict=GateVerdict.PASS, threshold=0.0)
+        for aspect in (
+            JudgeAspect.ANSWERS,
+            JudgeAspect.AGREEMENT,
+            JudgeAspect.DISCRIMINATION,
+        )
+    ]
+    gate = JudgeGate(checks=tuple(checks), pairs=1, used=1, units=1, raters=1)
+    assert [one.wanted for one in judge_gate_rows(gate)] == [
+        "at most 0 %",
+        "at least 0",
+        "at least 0",
+    ]
+    assert judge_gate_notes(gate)[1] == (
+        "1 of 1 pairs have a score and a rating; they are of 1 units, rated by 1 rater."
+    )

@@ -2,16 +2,25 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from loop.core.errors import DataError
 from loop.engines import base
+from loop.judge import grounded_phrases
 from loop.judge.grounded_phrases import (
     GroundedPair,
+    GroundedScores,
+    PhraseScore,
+    grounded_data,
     grounded_notes,
     judge_phrases,
     read_grounded,
 )
+from loop.judge.radfact import harmonic_of_means, radfact_parts
+from loop.run.execute import Problem
+from loop.stats.intervals import Estimate
+from loop.stats.resampling import bootstrap, to_estimate
 from tests.judge.scenes import call
 from tests.run.staged_judge import StagedAnswers
 
@@ -179,3 +188,103 @@ def test_the_verb_judges_phrases(workspace, tmp_path):
     for more in (("--pairs", path), ("--shots", "random:3"), ("--sample", 1)):
         both = call(workspace, "judge", "radfact", "--phrases", path, *more)
         assert both.exit_code == 2
+
+
+def estimate(value):
+    """Return an estimate with limits 0.1 from it."""
+    return Estimate(value, value - 0.1, value + 0.1)
+
+
+def test_the_data_and_notes_hold_every_number_once():
+    """Of pairs, of each kind of share, and of why pairs have no answer."""
+    found = GroundedScores(
+        judge="radfact@v1 (abcdef12) with told",
+        pairs=12_000,
+        answered=11_990,
+        unparsed=4,
+        failed=3,
+        not_asked=2,
+        scores=(
+            PhraseScore("logical", *map(estimate, (0.7, 0.6, 0.65)), (10, 9)),
+            PhraseScore("spatial", *map(estimate, (0.4, 0.3, 0.35)), (5, 4)),
+        ),
+        problems=(Problem("no JSON", 4, ()), Problem("lost", 1_234, ())),
+    )
+    assert grounded_data(found) == {
+        "format": 1,
+        "judge": "radfact@v1 (abcdef12) with told",
+        "pairs": 12_000,
+        "answered": 11_990,
+        "unparsed": 4,
+        "engine_failed": 3,
+        "not_asked": 2,
+        "scores": [
+            {
+                "name": name,
+                "precision": estimate(precision)._asdict(),
+                "recall": estimate(recall)._asdict(),
+                "f1": estimate(f1)._asdict(),
+                "pairs": {"precision": one, "recall": other},
+            }
+            for name, precision, recall, f1, one, other in (
+                ("logical", 0.7, 0.6, 0.65, 10, 9),
+                ("spatial", 0.4, 0.3, 0.35, 5, 4),
+            )
+        ],
+        "problems": [
+            {"text": "no JSON", "pairs": 4},
+            {"text": "lost", "pairs": 1_234},
+        ],
+    }
+    notes = grounded_notes(found)
+    assert notes[0] == (
+        "11,990 of 12,000 pairs have a readable answer; the others are left out: 4 "
+        "unreadable, 3 failed, 2 without a word to ask about."
+    )
+    assert notes[2].endswith(
+        "In place: more than 0.5 of the boxes' pixels lie in those of the evidence, on "
+        "224 x 224 pixels."
+    )
+    assert notes[3:] == ["4 pairs: no JSON", "1,234 pairs: lost"]
+
+
+def test_intervals_are_of_shares_drawn_pair_by_pair(staged):
+    """Of the same draws: precision 1 in two of three pairs, recall 1 in one of two."""
+    found = judge_phrases(
+        [
+            pair("a", [("x", None)], [("x", None)]),
+            pair("b", [("x", None), ("z", None)], [("x", None)]),
+            pair("c", [], [("y", None)]),
+        ],
+        "radfact",
+        "staged",
+        resamples=400,
+        seed=2,
+    )
+    logical = found.scores[0]
+    parts = radfact_parts(np.array([1, 1, 0.0]), np.array([1, 0.5, np.nan]))
+    (f1,) = bootstrap(parts, harmonic_of_means, resamples=400, seed=2)
+    assert logical.f1 == to_estimate(f1)
+    assert logical.f1.value == pytest.approx(2 * (2 / 3) * 0.75 / (2 / 3 + 0.75))
+    assert (logical.precision.low, logical.precision.high) == (0, 1)
+    assert logical.recall.low == 0.5 and logical.recall.value == 0.75
+    assert logical.pairs == (3, 2)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_the_largest_file_of_phrases_is_read_and_none_larger(
+    tmp_path, monkeypatch, extra
+):
+    """By its bytes, before any is read."""
+    path = tmp_path / "phrases.jsonl"
+    path.write_text(GOOD)
+    monkeypatch.setattr(grounded_phrases, "MAX_BYTES", len(GOOD) - extra)
+    if extra:
+        with pytest.raises(DataError) as refused:
+            read_grounded(path)
+        size = len(GOOD)
+        assert str(refused.value) == (
+            f"{path} has {size} bytes, more than {size - 1}. Split it."
+        )
+        return
+    assert [one.id for one in read_grounded(path)] == ["a"]

@@ -1,25 +1,31 @@
 """A judge on pairs: each asked once, unreadable answers in no number, signatures."""
 
+import csv
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from loop import __version__
 from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.records import Completion, Status
 from loop.engines import base
 from loop.judge import Judge, judge_pairs
+from loop.judge.counts import find_score
 from loop.judge.document import (
     JudgeOptions,
     judge_data,
     judge_systems,
     notes,
     render_files,
+    score_lines,
 )
 from loop.judge.judge import list_judges
 from loop.judge.meta_evaluation import judged_texts
+from loop.judge.score_bins import bins_data, score_bins
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.outputs.green_sections import ParserMode
 from loop.score.experts.error_counts import Empty
@@ -318,3 +324,207 @@ def test_the_spread_of_scores_is_in_the_documents(monkeypatch, workspace):
     counted = scores["one_pass_errors"]["spread"]
     assert sum(one["n"] for one in counted) == 4
     assert sum(one["share"] for one in counted) == 1
+
+
+SAID = {
+    "A 1.": errors(("omission", True), ("location", False), matched=2),
+    "B 1.": "I cannot say.",
+    "C 1.": errors(matched=0, rules_score=0.5),
+    "A 2.": Completion("", "error", "lost"),
+    "B 2.": errors(("omission", True), ("omission", True)),
+    "C 2.": errors(("location", False), matched=3),
+}
+"""What a judge says of candidates of two systems."""
+
+
+@pytest.fixture
+def told_result(monkeypatch):
+    """Return what is said of two systems."""
+    tell(monkeypatch, SAID)
+    references = {"a": "Edema.", "b": "Mass.", "c": "Normal."}
+    systems = {
+        name: {case: f"{case.upper()} {number}." for case in references}
+        for name, number in (("one", 1), ("two", 2))
+    }
+    return judge_pairs(references, systems, "one_pass", "told")
+
+
+def test_the_data_say_of_each_system_how_its_pairs_ended(told_result):
+    """And how many errors of each category the readable answers count."""
+    document = told_result.document
+    data = judge_data(document)
+    facts = document.facts
+    none = {"significant": 0, "insignificant": 0}
+
+    def system(name, ends, own, found):
+        keys = ("pairs", "answered", "unparsed", "engine_failed", "not_asked", "asked")
+        place = ["one", "two"].index(name)
+        return {
+            "system": name,
+            **dict(zip(keys, ends, strict=True)),
+            "cached": 0,
+            "own_against_counts": own,
+            "errors": {one: found.get(one, none) for one in document.categories},
+            "problems": [
+                {"text": one.text, "pairs": 1}
+                for one in document.systems[place].answers.problems
+            ],
+        }
+
+    apart = {"pairs": 1, "mean_difference": 0.5, "largest": 0.5}
+    alone = {"pairs": 0, "mean_difference": None, "largest": None}
+    wrong = {"significant": 1, "insignificant": 0}
+    slight = {"significant": 0, "insignificant": 1}
+    assert data.pop("systems") == [
+        system("one", (3, 2, 1, 0, 0, 3), {"form": "green", **apart},
+               {"omission": wrong, "location": slight}),
+        system("two", (3, 2, 0, 1, 0, 3), {"form": "green", **alone},
+               {"omission": {**wrong, "significant": 2}, "location": slight}),
+    ]  # fmt: skip
+    assert [len(one.answers.problems) for one in document.systems] == [1, 1]
+    results = document.sheet.results
+    assert data.pop("scores") == [
+        {
+            "metric": one.metric.name,
+            "title": f"{find_score(one.metric.name[9:]).title} of one_pass@v1",
+            "direction": "lower" if one.metric.name.endswith("errors") else "higher",
+            "system": one.system,
+            "value": one.estimate.value,
+            "low": one.estimate.low,
+            "high": one.estimate.high,
+            "n": one.n,
+            "undefined": 3 - one.n,
+            "signature": one.signature,
+            "spread": bins_data(
+                score_bins(one.per_case, 0, None if "errors" in one.metric.name else 1)
+            ),
+        }
+        for one in results
+    ]
+    values = {
+        (one.system, one.metric.name[9:]): (one.estimate.value, one.n)
+        for one in results
+    }
+    assert values == {
+        ("one", "green"): (pytest.approx(5 / 6), 2),
+        ("two", "green"): (pytest.approx((1 / 3 + 1) / 2), 2),
+        ("one", "green_f1"): (pytest.approx((4 / 5 + 1) / 2), 2),
+        ("two", "green_f1"): (pytest.approx((1 / 2 + 1) / 2), 2),
+        ("one", "formula"): (pytest.approx((2 / 4.5 + 1) / 2), 2),
+        ("two", "formula"): (pytest.approx((1 / 5 + 3 / 3.5) / 2), 2),
+        ("one", "errors"): (0.5, 2),
+        ("two", "errors"): (1.0, 2),
+        ("one", "own"): (0.5, 1),
+    }
+    assert data == {
+        "format": 1,
+        "ranloop": __version__,
+        "judge": {
+            "prompt": "one_pass@v1",
+            "digest": facts.digest,
+            "contract": "error_list",
+            "engine": "told",
+            "identity": facts.identity,
+            "parser": "tolerant",
+            "empty": "1",
+        },
+        "sources": document.sources._asdict(),
+        "resampled": "references",
+        "confidence": 0.95,
+        "official": [],
+        "unavailable": [one._asdict() for one in document.sheet.unavailable],
+    }
+    assert facts.sign == (
+        f"one_pass@v1:{facts.digest[:8]}", f"told:{facts.identity[:8]}",
+        "parser:tolerant",
+    )  # fmt: skip
+    first = results[0]
+    assert first.signature == "|".join(
+        (
+            *("one_pass_green", *facts.sign, "empty:1", "unparsed:1", "mean:pairs"),
+            "n:2",
+        )
+    )
+
+
+def test_the_notes_of_systems_say_what_is_in_no_number(told_result):
+    """Of each system its own, and none twice."""
+    document = told_result.document
+    one, two = (each.answers.problems[0].text for each in document.systems)
+    assert notes(document) == [
+        "one: of 3 pairs 1 have an unreadable answer, 0 have none, and 0 were not "
+        "asked about; they are in no number.",
+        f"one: {one} (1 pair)",
+        "one: own score of one_pass@v1 is not defined for 1 pairs that were answered; "
+        "they are left out of it.",
+        "one: the judge's own score and GREEN of its counts differ by 0.500 on "
+        "average, by 0.500 at most (1 pair).",
+        "two: of 3 pairs 0 have an unreadable answer, 1 have none, and 0 were not "
+        "asked about; they are in no number.",
+        f"two: {two} (1 pair)",
+        *(f"{each.metric}: {each.reason}" for each in document.sheet.unavailable),
+        *document.sources.notes,
+    ]
+
+
+def test_counts_are_a_row_for_each_pair(told_result):
+    """Empty where nothing is known, and a column of each weight and category."""
+    document = told_result.document
+    header, *rows = csv.reader(
+        io.StringIO(render_files(document)["counts.csv"].decode())
+    )
+    names = document.categories
+    assert header == [
+        *("id", "system", "status", "matched"),
+        *(f"significant.{name}" for name in names),
+        *(f"insignificant.{name}" for name in names),
+    ]
+    table = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(one["id"], one["system"], one["status"]) for one in table] == [
+        ("a", "one", "answered"), ("b", "one", "unparsed"), ("c", "one", "answered"),
+        ("a", "two", "engine_failed"), ("b", "two", "answered"),
+        ("c", "two", "answered"),
+    ]  # fmt: skip
+    counted = [{k: v for k, v in list(one.items())[3:] if v not in ("", "0")}
+               for one in table]  # fmt: skip
+    assert counted == [
+        {"matched": "2", "significant.omission": "1", "insignificant.location": "1"},
+        {},
+        {},
+        {},
+        {"matched": "1", "significant.omission": "2"},
+        {"matched": "3", "insignificant.location": "1"},
+    ]
+    silent = [one for one in table if one["status"] != "answered"]
+    assert {one["significant.omission"] for one in silent} == {""}
+    frame = told_result.pairs
+    assert frame["status"].tolist() == [one["status"] for one in table]
+    assert frame["system"].tolist() == ["one"] * 3 + ["two"] * 3
+    na = np.nan
+    for name, wanted in (
+        ("matched", [2, na, 0, na, 1, 3]),
+        ("insignificant.location", [1, na, 0, na, 0, 1]),
+        ("one_pass_green", [2 / 3, na, 1, na, 1 / 3, 1]),
+    ):
+        np.testing.assert_allclose(frame[name], wanted)
+    results = document.sheet.results
+    assert told_result.table.to_dict("records")[0] == {
+        "system": "one",
+        "score": "one_pass_green",
+        "value": results[0].estimate.value,
+        "low": results[0].estimate.low,
+        "high": results[0].estimate.high,
+        "direction": "higher",
+        "n": 2,
+        "signature": results[0].signature,
+    }
+    assert len(told_result.table) == len(results)
+    assert told_result.signature == results[0].signature
+    lines = score_lines(document)
+    assert [(one.title, one.way) for one in lines[:4:3]] == [
+        ("GREEN of one_pass@v1", "higher is better"),
+        ("GREEN-EC of one_pass@v1", "lower is better"),
+    ]
+    assert [one.system for one in lines[0].results] == ["one", "two"]
+    own = next(one for one in lines if one.title.startswith("own"))
+    assert own.results[1] is None and own.official == ()

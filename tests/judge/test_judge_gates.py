@@ -252,6 +252,43 @@ def test_without_evidence_nothing_passes_and_nothing_fails(short, aspect, reason
         assert (held.units_needed, held.needs) == (None, "")
 
 
+def test_what_is_lacking_is_said_with_its_shares():
+    """Missing answers, pairs without a score, and too few units: each by itself."""
+    scores = evidence().scores.copy()
+    scores[:6] = np.nan
+    short = evidence(unanswered=0.025, units=np.arange(60) % 7, scores=scores)
+    gate = decide(short, max_unanswered=0.015)
+    answers, units, agreed = gate.checks[:3]
+    assert answers.observed == 0.1 and answers.threshold == 0.015
+    assert answers.reason == (
+        "2.5 % of the answers are missing or cannot be read (at most 1.5 % allowed); "
+        "10.0 % of the rated pairs have no score (at most 1.5 % allowed)"
+    )
+    assert answers.needs == (
+        "run the same command with --again unparsed, or look at these pairs"
+    )
+    assert (units.observed, units.threshold) == (7, 20)
+    assert agreed.reason == (
+        "not decided, since answers are missing and units are too few"
+    )
+    one = decide(evidence(unanswered=0.025), max_unanswered=0.015)
+    assert one.checks[2].reason == "not decided, since answers are missing"
+    few = decide(evidence(units=np.arange(60) % 19))
+    assert few.checks[1].needs == "needs about 1 more unit"
+    assert few.checks[2].reason == "not decided, since units are too few"
+    assert few.checks[3].verdict is PASS
+
+
+def test_a_parent_that_orders_nothing_cannot_be_compared_with():
+    """Neither more units nor a better judge would change that."""
+    flat = evidence(parent=np.full(60, 0.5))
+    held = check(decide(flat, margin=0.1), JudgeAspect.PARENT)
+    assert (held.verdict, held.observed, held.limit) == (OPEN, None, None)
+    assert held.reason == "tau-b minus the parent's: not estimable"
+    assert held.needs == "how many more units it needs cannot be told"
+    assert held.units_needed is None
+
+
 def test_what_is_allowed_is_allowed():
     """Just as many answers missing, and just as few units, as the protocol says."""
     gate = decide(evidence(unanswered=0.01), min_units=30)
@@ -310,6 +347,27 @@ def test_f1_of_a_group_must_reach_its_floor(found, rule, verdict):
     assert (floor.what, floor.verdict) == ("F1 of omissions", verdict)
     assert gate.verdict is verdict
     assert bool(floor.reason) is (verdict is not PASS)
+
+
+def test_every_group_with_a_floor_has_a_check_of_its_own():
+    """In the order of the groups, whichever of them raters counted."""
+    floors = F1Floors(false_prediction=0.4, omission=0.5, attribute=0.6)
+    seen = evidence(
+        f1={
+            ErrorGroup.FALSE_PREDICTION: Estimate(0.45, 0.3, 0.6),
+            ErrorGroup.ATTRIBUTE: Estimate(0.55, 0.4, 0.7),
+        }
+    )
+    gate = decide(seen, f1_floors=floors)
+    checks = [one for one in gate.checks if one.aspect is JudgeAspect.F1]
+    assert [(one.what, one.verdict, one.observed, one.threshold) for one in checks] == [
+        ("F1 of false predictions", PASS, 0.45, 0.4),
+        ("F1 of omissions", OPEN, None, 0.5),
+        ("F1 of wrong attributes", FAIL, 0.55, 0.6),
+    ]
+    assert checks[1].reason == "no rater counted such errors"
+    assert checks[1].needs == "add the errors that raters found, by category"
+    assert checks[2].reason == "F1 of wrong attributes 0.550 < 0.6"
 
 
 def test_units_needed_for_a_floor_follow_from_the_interval():

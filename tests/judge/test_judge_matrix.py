@@ -6,13 +6,20 @@ import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
+from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
-from loop.core.records import Completion
+from loop.core.records import Completion, Status
+from loop.evaluate.matrix.runs import MatrixRequest
+from loop.judge import judge_matrix
+from loop.judge.judge_matrix import JudgeColumn, JudgeRun, sweep_thinking
+from loop.stats.dependent import compare_metrics
+from loop.stats.intervals import Interval
 from tests.judge.scenes import POINTS, TEXTS, call, errors, rate, tell
 
 
@@ -404,3 +411,112 @@ def test_names_that_are_markup_stay_text(rated, monkeypatch, tmp_path):
     html, markdown, _ = (path.read_text() for path in paths)
     assert "<b>x" not in html and "&lt;b&gt;x|y" in html
     assert "<b>x" not in markdown and "x&#124;y" in markdown
+
+
+def column(key, *, chosen="green"):
+    """Return a column of which only the key and the chosen score count."""
+    return JudgeColumn(
+        key=key,
+        prompt="j@v1",
+        engine="told",
+        statuses=dict.fromkeys(Status, 0),
+        unparsed=Interval(0, 1),
+        chosen=chosen,
+    )
+
+
+def test_every_two_columns_are_compared_the_higher_first():
+    """Each p is adjusted over all of them; a column without a score is in none."""
+    rng = np.random.default_rng(3)
+    consensus = rng.integers(1, 6, 12).astype(float)
+    values = np.column_stack(
+        [
+            rng.random(12),
+            np.full(12, np.nan),
+            consensus + 0.4 * rng.random(12),
+            np.ones(12),
+            consensus + 3 * rng.random(12),
+        ]
+    )
+    units = np.arange(12) // 2
+    columns = [column(key, chosen="" if key == "B" else "green") for key in "ABCDE"]
+    scene = SimpleNamespace(consensus=consensus, units=units)
+    found = judge_matrix._compare(columns, values, scene)
+    tau = {
+        key: kendalltau(values[:, place], consensus).statistic
+        for place, key in enumerate("ABCDE")
+    }
+    pairs = [("A", "C"), ("A", "D"), ("A", "E"), ("C", "D"), ("C", "E"), ("D", "E")]
+    decided = [one for one in pairs if "D" not in one]
+    tests = compare_metrics(
+        values,
+        consensus,
+        units,
+        pairs=[("ABCDE".index(one), "ABCDE".index(other)) for one, other in decided],
+        permutations=10_000,
+    )
+    # Holm: the least of three p times 3, the next times 2, never falling.
+    order = np.argsort([one.p for one in tests])
+    adjusted, before = {}, 0.0
+    for rank, place in enumerate(order):
+        before = max(before, min(1.0, (3 - rank) * tests[place].p))
+        adjusted[decided[place]] = before
+    assert [tuple(sorted((one.first, one.second))) for one in found] == pairs
+    for one, pair in zip(found, pairs, strict=True):
+        if "D" in pair:
+            assert (one.test.difference, one.test.p, one.p_holm) == (None, None, None)
+            continue
+        assert tau[one.first] >= tau[one.second]
+        apart = tau[one.first] - tau[one.second]
+        assert one.test.difference == pytest.approx(apart)
+        assert one.test.p == tests[decided.index(pair)].p
+        assert one.p_holm == pytest.approx(adjusted[pair])
+        assert (one.test.n, one.test.n_units) == (12, 6)
+    assert judge_matrix._compare(columns[:2], values[:, :2], scene) == ()
+
+
+def test_columns_have_letters_from_a_to_bz():
+    """More would be no table."""
+    keys = judge_matrix._keys(78)
+    assert (keys[:2], keys[25:28], keys[-1]) == (["A", "B"], ["Z", "AA", "AB"], "BZ")
+    assert len(set(keys)) == 78 and judge_matrix._keys(1) == ["A"]
+    with pytest.raises(DataError, match="78 columns at most, and 79 were named"):
+        judge_matrix._keys(79)
+
+
+def test_levels_of_thinking_are_asked_of_language_models_only():
+    """All are asked as they are first; a level that is named twice is asked once."""
+    one = MatrixRequest("green", "rp", ["rules", "vllm:m", "openai:n"])
+    other = MatrixRequest("mine", "rp", ["vllm:m"], limit=3)
+    found = sweep_thinking([one, other], ["low", "default", "low", "512"])
+    models = ["vllm:m", "openai:n"]
+    assert [
+        (each.prompt, each.engines, each.asking.thinking, each.limit) for each in found
+    ] == [
+        ("green", ["rules", *models], "default", None),
+        ("green", models, "low", None),
+        ("green", models, "512", None),
+        ("mine", ["vllm:m"], "default", 3),
+        ("mine", ["vllm:m"], "low", 3),
+        ("mine", ["vllm:m"], "512", 3),
+    ]
+    with pytest.raises(DataError, match="none is among the engines"):
+        sweep_thinking([one, other._replace(engines=["rules"])], ["low"])
+    with pytest.raises(DataError, match="and runs were only named"):
+        sweep_thinking([], ["low"])
+
+
+def test_levels_without_effect_are_listed_by_judge_and_engine():
+    """Each once, in the order in which they were asked for."""
+    asked = [
+        JudgeRun("green@v1", "vllm:m", "r1"),
+        JudgeRun("green@v1", "vllm:m", None, "", "low", True),
+        JudgeRun("mine@v1", "vllm:m", None, "", "low", True),
+        JudgeRun("green@v1", "vllm:m", None, "", "high", True),
+        JudgeRun("green@v1", "vllm:m", "r2", "", "512"),
+    ]
+    assert judge_matrix._without_effect(asked) == (
+        ("green@v1", "vllm:m", ("low", "high")),
+        ("mine@v1", "vllm:m", ("low",)),
+    )
+    assert [one.asked for one in asked[:2]] == ["vllm:m", "vllm:m, thinking low"]

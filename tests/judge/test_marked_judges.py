@@ -1,26 +1,35 @@
 """Judges on marked pairs: scores, cost, and the protocol's verdict, in the ledger."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import LoopError
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor, read_ledger
-from loop.core.records import Completion
+from loop.core.records import Completion, Status
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import JudgingRules, protocol_digest, read_protocol
-from loop.judge.judge import Judge
+from loop.judge.counts import JudgeCounts, find_score
+from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts
 from loop.judge.judge_gates import JudgeAspect, MarkedEvidence, decide_marked_gate
 from loop.judge.marked_judges import (
     ACTION,
+    MarkedAnswers,
     hold_marked_answers,
     judge_marked_pairs,
+    marked_cost,
     record_marked_gate,
+    score_marked_pairs,
 )
+from loop.judge.meta_evaluation import JudgeCost
+from loop.prompts.outputs.green_sections import ParserMode
 from loop.release.audit.audit import audit_workspace
 from loop.review.start import new_prompt
+from loop.run.execute import Usage
 from loop.stats.intervals import clopper_pearson
 from tests.judge.scenes import call, errors, tell
 from tests.judge.test_discrimination import ROWS, pairs, write
@@ -187,10 +196,32 @@ def test_the_verdict_is_recorded_once_for_a_committed_version(workspace):
     new_prompt(workspace, "green", ACTOR, source="green@v1")
     assert hold("green")[1] and hold("green")[1]
     (entry,) = (one for one in read_ledger(workspace.ledger) if one.action == ACTION)
-    assert entry.payload["verdict"] == "PASS"
-    assert entry.payload["protocol"] == protocol_digest(workspace)
-    assert entry.payload["pairs_digest"] == tested.digest
-    assert entry.payload["checks"]["discrimination"]["observed"] == "1.0000"
+    with Judge.open(workspace, "green") as judge:
+        facts = judge.facts
+    assert (entry.subject, entry.actor) == ("green@v1", "test")
+    assert entry.reason == "5 marked pairs with rules"
+    shares = {one.aspect.value: one for one in gate.checks[2:]}
+    assert list(shares) == ["discrimination", "robustness"]
+    assert (shares["discrimination"].observed, shares["robustness"].observed) == (1, 1)
+    assert entry.payload == {
+        "prompt_digest": facts.digest,
+        "engine": "rules",
+        "engine_digest": facts.identity,
+        "pairs": 5,
+        "pairs_digest": tested.digest,
+        "flags_digest": digest_json([1, 1, 0, 1, 0]),
+        "protocol": protocol_digest(workspace),
+        "verdict": "PASS",
+        "checks": {
+            name: {
+                "observed": "1.0000",
+                "limit": f"{one.limit:.4f}",
+                "threshold": f"{one.threshold:.4f}",
+                "verdict": "PASS",
+            }
+            for name, one in shares.items()
+        },
+    }
     assert not any(one.holds is False for one in audit_workspace(workspace).findings)
 
 
@@ -220,3 +251,78 @@ def test_a_claim_that_cannot_be_meant_is_refused(workspace):
     claim(workspace, d=1.5)
     with pytest.raises(LoopError, match=r"judging\.discrimination\.lower_limit"):
         read_protocol(workspace)
+
+
+def answers(errors_counted, **numbers):
+    """Return counts of pairs: significant errors; NaN without a readable answer."""
+    significant = np.array(errors_counted, dtype=float)[:, None]
+    return JudgeCounts(
+        categories=("omission",),
+        significant=significant,
+        insignificant=0 * significant,
+        matched=np.where(np.isnan(significant[:, 0]), np.nan, 1.0),
+        statuses=(Status.ANSWERED,) * len(significant),
+        numbers={name: np.array(one, dtype=float) for name, one in numbers.items()},
+    )
+
+
+FACTS = JudgeFacts(
+    ref="j@v1",
+    digest="d" * 64,
+    engine="told",
+    identity="i" * 64,
+    parser=ParserMode.TOLERANT,
+)
+
+
+def test_a_judge_has_its_main_score_with_flags_and_the_numbers_it_gives():
+    """One significant error flags; a number that it gives for no pair is left out."""
+    said = answers([0, 2, np.nan], score=[np.nan] * 3, rating=[4, np.nan, np.nan])
+    scores = [find_score(name) for name in ("errors", "green", "own", "rating")]
+    main, rating = score_marked_pairs("j", FACTS, said, scores)
+    signed = "j@v1:dddddddd|told:iiiiiiii|parser:tolerant"
+    assert (main.name, main.title, main.lower) == ("j", "GREEN-EC of j@v1", True)
+    assert main.signature == f"j_errors|{signed}"
+    assert main.decision == "flagged where it counts a significant error"
+    np.testing.assert_array_equal(main.values, [0, 2, np.nan])
+    np.testing.assert_array_equal(main.flags, [0, 1, np.nan])
+    assert (rating.name, rating.title) == ("j_rating", "rating of j@v1")
+    assert (rating.lower, rating.flags, rating.decision) == (False, None, "")
+    np.testing.assert_array_equal(rating.values, [4, np.nan, np.nan])
+    (green,) = score_marked_pairs("j", FACTS, said, scores[1:2])
+    assert green.signature == f"j_green|{signed}|empty:1"
+    assert green.values[:2].tolist() == [1, pytest.approx(1 / 3)]
+    counted = replace(
+        said,
+        categories=(),
+        significant=np.empty((3, 0)),
+        insignificant=np.empty((3, 0)),
+    )
+    (bare,) = score_marked_pairs("j", FACTS, counted, scores[3:])
+    assert (bare.name, bare.flags) == ("j", None)
+    assert hold_marked_answers(
+        pairs(), MarkedAnswers("j", FACTS, (bare,), JudgeCost(pairs=3, calls=3)),
+        rules(), confidence=0.95,
+    ) is None  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "cached", "counted", "tokens"),
+    [(3, 2, 5, 120), (3, 2, 4, None), (0, 5, 5, 120), (0, 0, 0, None)],
+)
+def test_tokens_are_a_sum_only_where_every_answer_has_some(
+    asked, cached, counted, tokens
+):
+    """Stored answers took theirs, too; without a call nothing was waited for."""
+    said = JudgeAnswers(
+        answers([0] * 5),
+        asked,
+        cached,
+        used=Usage(prompt_tokens=100, completion_tokens=20, answers=counted),
+        seconds=2.5,
+    )
+    twice = [*ROWS, ("b3", *ROWS[4][1:])]
+    cost = marked_cost(pairs(twice), said)
+    assert (cost.pairs, cost.calls) == (5, asked + cached)
+    assert cost.seconds == (2.5 if asked + cached else None)
+    assert cost.tokens == tokens

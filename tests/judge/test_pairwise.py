@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from loop import __version__
 from loop.cli.main import app
 from loop.core.errors import DataError, OverlapError
 from loop.core.paths import bundled
@@ -93,10 +94,57 @@ def test_a_case_is_decided_where_both_orders_agree(asked):
     share = found.share
     assert share.value == pytest.approx(2 / 3)
     assert (share.low, share.high) == pytest.approx((0.0943, 0.9916), abs=1e-4)
-    data = json.loads(json.dumps(pairwise_data(found)))
-    assert data["preferred"] == {"ours": 2, "theirs": 1}
-    assert data["by_case"][4] == {"id": "e", "in_order": None, "turned": "theirs"}
-    assert dict(pairwise_rows(found))["changed with the order"] == "1"
+    assert json.loads(json.dumps(pairwise_data(found))) == {
+        "format": 1,
+        "ranloop": __version__,
+        "judge": {
+            "prompt": "rating_pairwise@v1",
+            "digest": find_judge(None, "rating_pairwise").digest,
+            "engine": "choosing",
+            "identity": found.identity,
+        },
+        "systems": ["ours", "theirs"],
+        "cases": 5,
+        "preferred": {"ours": 2, "theirs": 1},
+        "share": {
+            "system": "ours",
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+            "confidence": 0.95,
+        },
+        "changed_with_the_order": 1,
+        "of_these_the_first": 1,
+        "unanswered": 1,
+        "problems": [
+            {"text": one.text, "prompts": one.cases} for one in found.problems
+        ],
+        "by_case": [
+            {"id": "a", "in_order": "ours", "turned": "ours"},
+            {"id": "b", "in_order": "ours", "turned": "ours"},
+            {"id": "c", "in_order": "theirs", "turned": "theirs"},
+            {"id": "d", "in_order": "ours", "turned": "theirs"},
+            {"id": "e", "in_order": None, "turned": "theirs"},
+        ],
+    }
+    (problem,) = found.problems
+    assert pairwise_notes(found) == [f"{problem.text} (1 prompts)"]
+    turned = replace(
+        found, preferred=(("theirs", "ours"), ("ours", "theirs"), ("ours", ""))
+    )
+    for one, values in (
+        (found, (5, 2, 1, 1, 1, 0, 1)),
+        (turned, (5, 0, 0, 2, 1, 1, 1)),
+    ):
+        assert pairwise_rows(one) == [
+            ("cases", str(values[0])),
+            ("ours preferred in both orders", str(values[1])),
+            ("theirs preferred in both orders", str(values[2])),
+            ("changed with the order", str(values[3])),
+            ("of these, whichever was first", str(values[4])),
+            ("of these, whichever was second", str(values[5])),
+            ("without a readable answer", str(values[6])),
+        ]
 
 
 def test_a_judge_that_looks_at_places_only_decides_nothing(asked):
@@ -109,6 +157,8 @@ def test_a_judge_that_looks_at_places_only_decides_nothing(asked):
 def test_only_cases_that_both_have_are_compared(asked):
     """One that one of them lacks would be decided by what is missing."""
     assert compared({"a": "good", "b": "x"}, {"a": "y"}).case_ids == ("a",)
+    part = compared({"b": "x", "a": "good"}, {"c": "good", "b": "good"})
+    assert (part.case_ids, part.preferred) == (("b",), (("theirs", "theirs"),))
     with pytest.raises(DataError, match="no case has candidates of both"):
         compared({"a": "good"}, {"b": "y"})
 

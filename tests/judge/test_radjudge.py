@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from loop import __version__
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.judge.discrimination import PairScores
@@ -15,8 +16,15 @@ from loop.judge.radjudge import (
     grade_rankings,
     read_radjudge,
 )
+from loop.judge.radjudge_text import (
+    category_rows,
+    failed_rows,
+    radjudge_conventions,
+    radjudge_notes,
+    total_rows,
+)
 from loop.judge.radjudge_text import radjudge_data as result_data
-from loop.judge.radjudge_text import radjudge_notes, total_rows
+from loop.stats.intervals import clopper_pearson
 from tests.judge.radjudge_file import radjudge_data, ranking, write_radjudge
 from tests.judge.scenes import errors, tell
 
@@ -428,3 +436,167 @@ def test_a_row_shows_strict_and_tolerant_side_by_side(tmp_path):
     given = read_radjudge(tmp_path / "r.json")
     data = result_data(given, [found], tolerance=0.05)
     assert data["metrics"][0]["outcomes"] == {"t": "passed with tolerance"}
+
+
+@pytest.fixture
+def two_metrics(tmp_path):
+    """Return a file of five tests in three categories, and how two metrics end."""
+    tests = [
+        ("ties", "near", "C1 = C2", {}),
+        ("ties", "same", "C1 = C2", {}),
+        ("order", "good", "C1 > C2", {}),
+        ("order", "lost", "C1 > C2", {}),
+        ("patient", "old", "C1 > C2", {"C1": {"age": "80"}}),
+    ]
+    data = [
+        {
+            "category": category,
+            "tests": [
+                ranking(name, "Effusion.", order, "a", "b", **context)
+                for each, name, order, context in tests
+                if each == category
+            ],
+        }
+        for category in ("ties", "order", "patient")
+    ]
+    given = read_radjudge(write_radjudge(tmp_path / "r.json", data))
+    values = {
+        "m": [1, 0.97, 1, 1, 1, 0, 1, np.nan, 1, 0],
+        "n": [1, 0, 1, 1, 2, 1, 1, 2, 2, 1],
+    }
+    found = [
+        grade_rankings(
+            given,
+            PairScores(
+                name=name,
+                title=name.upper(),
+                lower=name == "n",
+                values=np.array(numbers, dtype=float),
+                signature=f"{name}|x",
+            ),
+            with_context=name == "n",
+        )
+        for name, numbers in values.items()
+    ]
+    return given, found
+
+
+def test_tables_have_every_metric_and_category(two_metrics):
+    """Strict beside tolerant; what was not decided is in no share."""
+    given, found = two_metrics
+    assert total_rows(found) == [
+        (
+            *("M", "2 of 3", "0.667 [0.094, 0.992]", "3 of 3"),
+            *("1.000 [0.292, 1.000]", "1", "1"),
+        ),
+        (
+            *("N", "2 of 5", "0.400 [0.053, 0.853]", "2 of 5"),
+            *("0.400 [0.053, 0.853]", "0", "0"),
+        ),
+    ]
+    assert category_rows(found) == [
+        ("ties", "1+1/2", "1/2"),
+        ("order", "1/1", "1/2"),
+        ("patient", "n/a", "0/1"),
+    ]
+    assert category_rows([]) == []
+    assert failed_rows(given, found) == [
+        ("near", "ties", "passed with tolerance", "failed"),
+        ("good", "order", "passed", "failed"),
+        ("lost", "order", "without a score", "passed"),
+        ("old", "patient", "not applicable", "failed"),
+    ]
+
+
+def test_a_category_of_which_nothing_has_a_score_is_a_dash(tmp_path):
+    """It would apply: only nothing is known of it."""
+    found = graded(tmp_path, "C1 > C2", [np.nan, 0.5])
+    assert category_rows([found]) == [("x", "\N{EN DASH}")]
+    assert total_rows([found]) == [("M", *["\N{EN DASH}"] * 4, "1", "0")]
+
+
+def test_the_data_hold_every_count_and_outcome(two_metrics):
+    """With what the file is, how tests are decided, and what must be known."""
+    given, found = two_metrics
+    data = result_data(given, found, tolerance=0.05)
+    first, second = data.pop("metrics")
+    notes = [
+        "r.json has 5 tests in 3 categories; RadJudge as published has 3 tests in each "
+        "of 10. Name the file when you cite the numbers.",
+        "Tests that depend on the patient (1) are not applicable to M: these scores "
+        "were made without that context.",
+        "2 of 5 tests say that two candidates are worth the same. A metric with few "
+        "distinct scores passes these more easily than one with many; compare the "
+        "strict count with the tolerant one.",
+    ]
+    assert data == {
+        "format": "ranloop-radjudge-1",
+        "ranloop": __version__,
+        "source": {"name": "r.json", "sha256": given.digest},
+        "tests": 5,
+        "categories": ["ties", "order", "patient"],
+        "as_published": False,
+        "tolerance": 0.05,
+        "conventions": list(radjudge_conventions(0.05)),
+        "notes": notes,
+    }
+    assert "differ by 0.05," in radjudge_conventions(0.05)[0]
+    total, *_ = found[0].categories
+
+    def share(passed, tests, limits):
+        low, high = limits
+        value = passed / tests if tests else None
+        return {"passed": passed, "tests": tests, "share": value,
+                "low": low, "high": high}  # fmt: skip
+
+    none = share(0, 0, (0, 1))
+    assert first == {
+        "metric": "m",
+        "title": "M",
+        "better": "higher",
+        "signature": "m|x",
+        "with_context": False,
+        "strict": share(2, 3, found[0].total.strict.limits),
+        "tolerant": share(3, 3, found[0].total.tolerant.limits),
+        "without_a_score": 1,
+        "not_applicable": 1,
+        "by_category": [
+            {
+                "category": "ties",
+                "strict": share(1, 2, total.strict.limits),
+                "tolerant": share(2, 2, total.tolerant.limits),
+                "without_a_score": 0,
+                "not_applicable": 0,
+            },
+            {
+                "category": "order",
+                "strict": share(1, 1, clopper_pearson(1, 1)),
+                "tolerant": share(1, 1, clopper_pearson(1, 1)),
+                "without_a_score": 1,
+                "not_applicable": 0,
+            },
+            {
+                "category": "patient",
+                "strict": none,
+                "tolerant": none,
+                "without_a_score": 0,
+                "not_applicable": 1,
+            },
+        ],
+        "outcomes": {
+            "near": "passed with tolerance",
+            "same": "passed",
+            "good": "passed",
+            "lost": "without a score",
+            "old": "not applicable",
+        },
+    }
+    assert (second["better"], second["with_context"]) == ("lower", True)
+    assert radjudge_notes(given, found[1:]) == [notes[0], notes[2]]
+
+
+def test_what_is_as_published_needs_no_note_of_it(tmp_path):
+    """And a file of tests without a patient is for every metric."""
+    given = read_radjudge(write_radjudge(tmp_path / "r.json"))
+    said = radjudge_notes(given, [])
+    assert len(said) == 1 and "say that two candidates are worth the same" in said[0]

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError, OverlapError
 from loop.core.paths import WorkspacePaths, bundled
-from loop.judge import judge_pairs
+from loop.judge import judge_pairs, shots
 from loop.judge.document import judge_data, notes
+from loop.judge.injection.chance import Chance
 from loop.judge.judge import Judge, find_judge
 from loop.judge.shots import (
     ShotRequest,
@@ -24,10 +25,18 @@ from loop.judge.shots import (
     find_shared_pairs,
     request_shots,
     sample_cases,
+    shot_notes,
+    shots_data,
 )
 from loop.labels.cohort import read_cohort
 from loop.labels.pseudonyms import open_pseudonyms
-from loop.labels.shot_pool import SYNTHETIC, read_pool
+from loop.labels.shot_pool import (
+    SYNTHETIC,
+    MarkedCounts,
+    PoolPair,
+    ShotPool,
+    read_pool,
+)
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.shot_records import ShotKind, ShotScore
@@ -402,3 +411,159 @@ def test_a_judge_of_phrases_takes_no_shots():
     radfact = find_judge(None, "radfact")
     with pytest.raises(DataError, match="shots are whole reports"):
         add_shots(None, radfact, request_shots("random:3"))
+
+
+ASKED = ("omission", "location")
+"""Categories that the judges below ask for."""
+
+
+def pooled(name, reference, marked=None, *, rating=None, single=None, alone=None):
+    """Return a pair: errors by weight and category, and a rater's own."""
+
+    def counts(given):
+        serious, slight = given
+        blank = dict.fromkeys((*ASKED, "severity"), 0)
+        return MarkedCounts({**blank, **serious}, {**blank, **slight})
+
+    return PoolPair(
+        id=name,
+        reference=f"Reference {reference}.",
+        candidate=f"Candidate {name}.",
+        reference_id=reference,
+        counts=None if marked is None else counts(marked),
+        rating=rating,
+        assessed=None if single is None else counts(single),
+        assessed_rating=alone,
+        explanation=f"Why {name}.",
+    )
+
+
+def pool_of(*pairs):
+    """Return a pool of these pairs."""
+    return ShotPool(name="mine", digest="d", pairs=pairs)
+
+
+def chosen(pool, words, categories=ASKED, **how):
+    """Return which pairs of a pool are chosen, and how they are scored."""
+    found = shots._choose(pool, request_shots(words, **how), categories)
+    return [one.id for one in found.shots], found.score
+
+
+def test_of_each_category_the_pair_with_the_fewest_other_errors_is_shown():
+    """A significant error goes before; a reference is shown once; ties are drawn."""
+    pool = pool_of(
+        pooled("slight", "r1", ({}, {"omission": 1})),
+        pooled("busy", "r2", ({"omission": 1, "location": 1}, {"severity": 1})),
+        pooled("clean", "r3", ({"omission": 2}, {})),
+        pooled("same", "r3", ({"location": 1}, {})),
+        pooled("other", "r4", ({"location": 1}, {"severity": 3})),
+        pooled("none", "r5"),
+    )
+    assert chosen(pool, "per_error") == (["clean", "busy"], ShotScore.LINEAR)
+    # Without the pair that has both, the one with more errors of others is left.
+    fewer = pool_of(*(one for one in pool.pairs if one.id != "busy"))
+    assert chosen(fewer, "per_error")[0] == ["clean", "other"]
+    assert chosen(fewer, "per_error", ASKED[:1])[0] == ["clean"]
+    light = pool_of(*(one for one in pool.pairs if one.id in ("slight", "other")))
+    assert chosen(light, "per_error")[0] == ["slight", "other"]
+    with pytest.raises(DataError) as refused:
+        chosen(pool_of(*pool.pairs[2:4]), "per_error")
+    assert str(refused.value) == (
+        "the pool mine has no pair with an error of the category location beside those "
+        "of the categories before it, each of another reference. Ask for random shots, "
+        "or take a pool that has one."
+    )
+    with pytest.raises(DataError, match="error of the category omission, each of"):
+        chosen(pool_of(pool.pairs[3]), "per_error")
+    alike = [pooled(f"a{n}", f"r{n}", ({"omission": 1}, {})) for n in range(9)]
+    ranked = sorted(
+        (one.id for one in alike),
+        key=lambda name: Chance("shots", "4").rank(f"omission|{name}"),
+    )
+    assert chosen(pool_of(*alike), "per_error", ASKED[:1], seed=4)[0] == ranked[:1]
+
+
+def test_random_shots_are_drawn_once_of_each_reference():
+    """By seed and id alone; without ratings by their errors, and else not at all."""
+    rated = [
+        pooled(f"a{n}", f"r{n // 2}", rating=n / 10 if n != 3 else None)
+        for n in range(10)
+    ]
+    chance = Chance("shots", "5")
+    order = sorted(
+        (one for one in rated if one.rating is not None),
+        key=lambda one: chance.rank(f"any|{one.id}"),
+    )
+    first = {}
+    for one in order:
+        first.setdefault(one.reference_id, one.id)
+    wanted = list(first.values())
+    assert len(wanted) == 5
+    for number in (5, 2):
+        assert chosen(pool_of(*rated), f"random:{number}", seed=5) == (
+            wanted[:number], ShotScore.RATING,
+        )  # fmt: skip
+    counted = pool_of(pooled("b", "r", ({"omission": 1}, {})), pooled("c", "s"))
+    assert chosen(counted, "random:1") == (["b"], ShotScore.LINEAR)
+    for pool, score, what in (
+        (pool_of(*rated), ShotScore.INVERSE, "error counts"),
+        (counted, ShotScore.RATING, "ratings"),
+    ):
+        with pytest.raises(DataError) as refused:
+            chosen(pool, "random:1", score=score)
+        assert str(refused.value) == (
+            f"the pool mine has no {what}, which shots random with score {score} need. "
+            "Add them with `ranloop cohort ratings mine ...`, or ask for another kind "
+            "or score."
+        )
+
+
+def test_assessed_shots_are_of_what_one_rater_found():
+    """First one of each category, then others, each of another reference."""
+    pairs = [
+        # All raters say something else than the one.
+        pooled("a", "r1", ({}, {}), single=({"omission": 1}, {}), alone=0.5),
+        pooled("b", "r2", ({"omission": 9}, {}), single=({"location": 1}, {})),
+        pooled("c", "r3", ({"omission": 1}, {}), single=({"location": 1}, {}),
+               alone=0.25),
+        pooled("d", "r4", single=({}, {}), alone=1.0),
+        pooled("e", "r4", single=({}, {}), alone=1.0),
+        pooled("f", "r5", ({"location": 1}, {}), rating=0.1),
+    ]  # fmt: skip
+    pool = pool_of(*pairs)
+    names, score = chosen(pool, "assessed:1")
+    assert (names[:2], score) == (["a", "c"], ShotScore.RATING)
+    assert names[2] in ("d", "e") and len(names) == 3
+    linear, _ = chosen(pool, "assessed:1", score=ShotScore.LINEAR)
+    assert linear[0] == "a" and linear[1] in ("b", "c") and len(linear) == 3
+    with pytest.raises(DataError) as refused:
+        chosen(pool, "assessed:2")
+    assert str(refused.value) == (
+        "the pool mine gives 1 such pairs of different references beside the 2 of the "
+        "categories, and 2 are asked for. Ask for fewer, or import a larger pool."
+    )
+    bare = pool_of(pairs[5])
+    with pytest.raises(DataError, match="has no error counts, which shots assessed"):
+        chosen(bare, "assessed:1")
+    with pytest.raises(DataError, match="has no error counts with ratings, which"):
+        chosen(bare, "assessed:1", score=ShotScore.RATING)
+
+
+def test_what_was_shown_is_in_the_data_and_notes():
+    """By id and digest; of `rules` it is said that it reads none."""
+    made = composed("random:2", seed=3).shots
+    assert shots_data(made) == {
+        "pool": "synthetic",
+        "kind": "random",
+        "n": 2,
+        "seed": 3,
+        "score": "rating",
+        "digest": made.digest,
+        "examples": [{"id": one.id, "digest": one.digest} for one in made.pins],
+    }
+    said = f"Examples in the prompt: {made.words}."
+    assert shot_notes(made, "told") == [said]
+    assert shot_notes(made, "rules") == [
+        said,
+        "`rules` does not read shots: its answers are the same as without.",
+    ]

@@ -3,6 +3,12 @@
 import pytest
 
 from loop.judge import InjectionOptions, inject_errors
+from loop.judge.injection.chance import Chance
+from loop.judge.injection.error_edits import KINDS, ErrorEditor
+from loop.judge.injection.inject import _open_reader
+from loop.judge.injection.injection_bank import read_bank
+from loop.judge.injection.report_lines import line_report
+from loop.judge.injection.text_changes import apply_changes
 
 NORMAL = "The heart is normal in size. The lungs are clear. No pleural effusion."
 
@@ -290,3 +296,128 @@ class TestOmittedChanges:
     def test_there_is_no_place(self, text):
         """No change, one of something else, or one that is told elsewhere, too."""
         assert variants(text, "f") == []
+
+
+SMALL = "Small left pleural effusion."
+
+
+@pytest.mark.parametrize(
+    ("letter", "text", "ways"),
+    [
+        # A sentence goes, wherever it stands, and lists are numbered anew.
+        ("b", f"{SMALL} The heart is normal.", [("The heart is normal.", 0)]),
+        ("b", f"The heart is normal. {SMALL}", [("The heart is normal.", 1)]),
+        ("b", f"Normal heart.\n{SMALL}\n\nNo mass.",
+         [("Normal heart.\n\nNo mass.", 1)]),
+        ("b", f"1. {SMALL} 2. No mass. 3. Clear.", [("1. No mass. 2. Clear.", 0)]),
+        ("b", f"1. No mass. 2. {SMALL} 3. Clear.", [("1. No mass. 2. Clear.", 1)]),
+        ("b", f"1. No mass. 3. {SMALL} 4. Clear.", [("1. No mass. 3. Clear.", 1)]),
+        ("b", f"{SMALL} Left effusion. Normal heart.", [("Normal heart.", 0, 1)]),
+        ("b", f"{SMALL} Recommend CT. Normal heart.", [("Normal heart.", 0, 1)]),
+        ("b", f"{SMALL} Normal heart. Recommend CT.", []),
+        ("b", f"{SMALL} Normal heart. It is calcified.", []),
+        ("b", f"FINDINGS: {SMALL}\nNormal heart.", []),
+        ("b", SMALL, []),
+        (
+            "b",
+            "Large left effusion and right pneumothorax. Normal heart.",
+            [("Large left effusion. Normal heart.", 0)],
+        ),
+        # Every mention goes to the other side, if nothing is said of that one.
+        (
+            "c",
+            f"{SMALL} Effusion on the left.",
+            [("Small right pleural effusion. Effusion on the right.", 0, 1)],
+        ),
+        ("c", "Bilateral effusions.", []),
+        ("c", f"{SMALL} The right lung is clear.", []),
+        ("c", f"{SMALL} Right pleural effusion.", []),
+        ("c", "Left upper lobe mass and left pleural effusion.", []),
+        ("d", "Small to moderate left effusion.", []),
+        ("d", "SMALL LEFT EFFUSION.", [("LARGE LEFT EFFUSION.", 0)]),
+        (
+            "d",
+            "Small left effusion. Small left pleural effusion.",
+            [("Large left effusion. Large left pleural effusion.", 0, 1)],
+        ),
+        ("d", "A 6 cm mass.", [("A 2 cm mass.", 0)]),
+        ("e", f"{SMALL} Unchanged.", []),
+        ("e", "Left effusion and mass.", []),
+        ("e", "New left effusion.", []),
+        ("f", "New left pleural effusion.", [("Left pleural effusion.", 0)]),
+        ("f", "There is a new left effusion.", [("There is a left effusion.", 0)]),
+        ("f", "Left effusion has increased.", [("Left effusion is noted.", 0)]),
+        ("f", "Left effusion is unchanged.", []),
+        # What gives no place first keeps the next one from nothing.
+        ("b", f"Cardiomegaly with clear lungs. {SMALL} No mass.",
+         [("Cardiomegaly with clear lungs. No mass.", 1)]),
+        ("c", "Bilateral effusions. Left upper lobe mass.",
+         [("Bilateral effusions. Right upper lobe mass.", 1)]),
+        ("c", "Left effusion. Right effusion. Left upper lobe mass.",
+         [("Left effusion. Right effusion. Right upper lobe mass.", 2)]),
+        ("d", f"Cardiomegaly. {SMALL}",
+         [("Cardiomegaly. Large left pleural effusion.", 1)]),
+        ("d", "Small to moderate left effusion. A 2 cm nodule.",
+         [("Small to moderate left effusion. A 6 cm nodule.", 1)]),
+        ("f", "Right upper lobe mass. New left pleural effusion.",
+         [("Right upper lobe mass. Left pleural effusion.", 1)]),
+        ("f", "Unchanged cardiomegaly. New left pleural effusion.",
+         [("Unchanged cardiomegaly. Left pleural effusion.", 1)]),
+    ],
+)  # fmt: skip
+def test_every_place_for_an_error_is_offered_and_no_other(letter, text, ways):
+    """With the sentences that it changes."""
+    assert {one[:-1] for one in offered(letter, text)} == set(ways)
+
+
+def test_a_comparison_is_added_beside_what_has_one_already():
+    """In whichever order the two are; the words for it are drawn."""
+    new, mass = "New left pleural effusion.", "Right upper lobe mass"
+    ((candidate, *lines, _),) = offered("e", f"{new} {mass}.")
+    assert candidate.startswith(f"{new} {mass}, ") and lines == [1]
+    ((candidate, *lines, _),) = offered("e", f"{mass}. {new}")
+    assert candidate.startswith(f"{mass}, ") and candidate.endswith(f". {new}")
+    assert lines == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "once", "further"),
+    [
+        (SMALL, "Large left pleural effusion.", "Very large left pleural effusion."),
+        ("A small left effusion.", "A large left effusion.",
+         "A very large left effusion."),
+        ("SMALL LEFT EFFUSION.", "LARGE LEFT EFFUSION.", "VERY LARGE LEFT EFFUSION."),
+        ("A 2 cm nodule.", "A 6 cm nodule.", "A 12 cm nodule."),
+        ("A 6 cm mass.", "A 2 cm mass.", "A 1 cm mass."),
+    ],
+)  # fmt: skip
+def test_a_severity_goes_further_in_the_same_direction(text, once, further):
+    """At the same place; what is too large to grow shrinks."""
+    assert offered("d", text) == {(once, 0, further)}
+
+
+@pytest.mark.parametrize(
+    ("more", "denied"),
+    [(" The heart is normal.", True), (" Left effusion.", False),
+     (" It is calcified.", False), (" Recommend CT.", False)],
+)  # fmt: skip
+def test_a_denial_takes_the_place_of_its_only_sentence(more, denied):
+    """Nothing else in the report may speak of it."""
+    found = offered("b", f"{SMALL}{more}", negated=True)
+    wanted = {(f"There is no pleural effusion.{more}", 0, "")} if denied else set()
+    assert found == wanted
+
+
+def offered(letter, text, *, negated=False):
+    """Return each error that a report has a place for, with its sentences."""
+    bank = read_bank().bank
+    editor = ErrorEditor(bank, bank.modality("chest_xray"), negated=negated)
+    report = line_report(_open_reader().reader, bank, text)
+    return {
+        (
+            apply_changes(text, one.changes),
+            *sorted(one.lines),
+            apply_changes(text, one.worse) if one.worse else "",
+        )
+        for one in editor.options(KINDS[letter], report, Chance("0"))
+    }

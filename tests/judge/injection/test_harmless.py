@@ -3,6 +3,12 @@
 import pytest
 
 from loop.judge import InjectionOptions, inject_errors
+from loop.judge.injection.chance import Chance
+from loop.judge.injection.harmless import HarmlessRewriter
+from loop.judge.injection.inject import _open_reader
+from loop.judge.injection.injection_bank import read_bank
+from loop.judge.injection.report_lines import line_report
+from loop.judge.injection.text_changes import apply_changes
 
 
 def rewritten(text, kind):
@@ -73,3 +79,98 @@ def test_what_reads_otherwise_is_left_out_and_counted():
 def test_a_comma_is_no_decimal_point():
     """1,5 is no English number."""
     assert not any("," in one for one in rewritten("A 1.5 cm nodule.", "number_format"))
+
+
+def offered(text, kind):
+    """Return every way in which a report can be reworded, with its sentences."""
+    bank = read_bank().bank
+    report = line_report(_open_reader().reader, bank, text)
+    found = HarmlessRewriter(bank).options(kind, report, Chance("0"))
+    return {
+        (apply_changes(text, one.changes), *sorted(one.lines), one.changes[0].tag)
+        for one in found
+    }
+
+
+HEART, LUNGS = "Heart size is normal.", "Lungs are clear."
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "ways"),
+    [
+        ("number_format", "A 2 cm left nodule.", [("A 20 mm left nodule.", 0, "unit")]),
+        ("number_format", "A 10 mm nodule.", [("A 1 cm nodule.", 0, "unit")]),
+        ("number_format", "A 9 mm nodule.", []),
+        ("number_format", "A 12.5 mm nodule.", []),
+        ("number_format", "A 5 CM mass.", [("A 50 mm mass.", 0, "unit")]),
+        (
+            "number_format",
+            "A 25mm nodule and a 30 mm mass.",
+            [
+                ("A 2.5 cm nodule and a 30 mm mass.", 0, "unit"),
+                ("A 25 mm nodule and a 30 mm mass.", 0, "pattern"),
+                ("A 25mm nodule and a 3 cm mass.", 0, "unit"),
+            ],
+        ),
+        ("number_format", "A 20 mm by 3 nodule.", []),
+        ("number_format", "Nodule of 2-3 cm.", []),
+        (
+            "number_format",
+            "Two nodules of 1 cm.",
+            [
+                ("2 nodules of 1 cm.", 0, "pattern"),
+                ("Two nodules of 10 mm.", 0, "unit"),
+            ],
+        ),
+        ("order", "No effusion or effusion.", []),
+        (
+            "order",
+            f"Without edema or consolidation. {HEART} {LUNGS}",
+            [
+                (f"Without consolidation or edema. {HEART} {LUNGS}", 0, "list"),
+                (
+                    f"{HEART} Without edema or consolidation. {LUNGS}",
+                    *(0, 1, "sentences"),
+                ),
+                (
+                    f"Without edema or consolidation. {LUNGS} {HEART}",
+                    *(1, 2, "sentences"),
+                ),
+            ],
+        ),
+        ("order", f"{HEART} {LUNGS}", [(f"{LUNGS} {HEART}", 0, 1, "sentences")]),
+        # Two spaces, two words, another end, a heading, and a small letter.
+        ("order", f"{HEART}  {LUNGS}", []),
+        ("order", f"{HEART} Lungs clear.", []),
+        ("order", f"{HEART[:-1]}! {LUNGS}", []),
+        ("order", f"Findings: heart size is normal. {LUNGS}", []),
+        ("order", f"{HEART.lower()} {LUNGS}", []),
+        ("order", f"{LUNGS} {LUNGS}", []),
+        # What is said next speaks of the sentence before it.
+        ("order", f"{HEART} {LUNGS} It is calcified.", []),
+        (
+            "synonym",
+            "BONY STRUCTURES ARE INTACT.",
+            [("OSSEOUS STRUCTURES ARE INTACT.", 0, "words")],
+        ),
+        (
+            "synonym",
+            "Bony structures and osseous structures are intact.",
+            [
+                ("Bony structures and bony structures are intact.", 0, "words"),
+                ("Osseous structures and osseous structures are intact.", 0, "words"),
+            ],
+        ),
+        # What does not fit is passed over, and the next words are looked at.
+        (
+            "synonym",
+            "An enlarged heart and intact bony structures.",
+            [("An enlarged heart and intact osseous structures.", 0, "words")],
+        ),
+        # A heart that is enlarged has another article.
+        ("synonym", "There is an enlarged heart.", []),
+    ],
+)
+def test_every_place_is_offered_and_no_other(kind, text, ways):
+    """Each by itself: which sentences it changes, and how."""
+    assert offered(text, kind) == set(ways)

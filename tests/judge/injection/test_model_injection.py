@@ -17,6 +17,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Completion
 from loop.engines import base
 from loop.judge import InjectionOptions
+from loop.judge.injection.chance import Chance
 from loop.judge.injection.inject import inject_by_model
 from loop.judge.injection.model_injection import (
     FAILED,
@@ -29,7 +30,10 @@ from loop.judge.injection.model_injection import (
     UNREADABLE,
     VALIDATOR,
     ErrorWriter,
+    Wanted,
+    WrittenVariant,
     list_wanted,
+    name_variants,
 )
 from loop.judge.injection.stated_changes import (
     NO_SENTENCE,
@@ -41,6 +45,7 @@ from loop.judge.injection.stated_changes import (
 from loop.judge.injection.text_changes import apply_changes
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.report_changes import REWRITING
 from loop.run.prune import prune_completions
 from loop.run.task_fields import lint_prompt
 from tests.judge.injection.writing_server import change, leave_out, plausible, rewrite
@@ -116,7 +121,24 @@ def test_what_passes_is_a_pair_as_one_without_a_model(tell):
     assert "meant as: another severity or size of a finding" in second
     model = found.model
     assert (model.attempts, model.accepted) == ({"severity": 1}, {1: 1})
-    assert set(model.facts.prompts) == {"inject_d@v1", "validate@v1"}
+    assert (model.asked, model.cached) == (2, 0)
+    facts = model.facts
+    assert facts.engine == facts.validator == "told:x"
+    assert facts.engine_digest == facts.validator_digest
+    assert model.data() == {
+        "engine": "told:x",
+        "engine_digest": facts.engine_digest,
+        "validator": "told:x",
+        "validator_digest": facts.validator_digest,
+        "prompts": {
+            ref: read_version(WorkspacePaths(bundled()), ref).digest
+            for ref in ("inject_d@v1", "validate@v1")
+        },
+        "most_attempts": MOST_ATTEMPTS,
+        "attempts": {"severity": 1},
+        "accepted_at": {"1": 1},
+        "rejected": {},
+    }
     assert not found.left_out
 
 
@@ -491,3 +513,56 @@ def test_what_is_killed_goes_on_and_asks_nothing_twice(workspace, tmp_path, paus
     assert len(times) == 160
     assert sum(times.values()) - 160 == flown - pause
     assert set(times.values()) <= {1, 2}
+
+
+def test_wanted_variants_stand_in_the_order_of_the_cases():
+    """Then of the kinds, then of the numbers; each drawn by itself."""
+    cases, kinds = ["z", "a"], ["severity", "rewrite"]
+    every = [
+        (case, kind, number) for case in cases for kind in kinds for number in (1, 2)
+    ]
+    assert list_wanted(cases, kinds, (2, 1), most=None, seed=0) == every
+    assert list_wanted(cases, kinds, (1, 2), most=2, seed=0) == every
+    chance = Chance("7")
+    names = [f"c{number}" for number in range(12)]
+    drawn = {
+        (kind, number): sorted(
+            names, key=lambda one: chance.rank(f"{one}-{kind}{number}")
+        )[:3]
+        for kind in kinds
+        for number in (1, 2)
+    }
+    assert list_wanted(iter(names), kinds, (1, 2), most=3, seed=7) == [
+        (case, kind, number)
+        for case in names
+        for kind in kinds
+        for number in (1, 2)
+        if case in drawn[kind, number]
+    ]
+
+
+def test_variants_are_named_as_those_that_no_model_wrote():
+    """By the letter of an error, or the kind of rewriting."""
+    made = [
+        WrittenVariant(Wanted("a-b", "severity", 2), "x", (), 1),
+        WrittenVariant(Wanted("c", REWRITING, 1), "y", (), 3),
+    ]
+    assert list(name_variants(made)) == [
+        ("a-b-d2", made[0]),
+        (f"c-{REWRITING}1", made[1]),
+    ]
+
+
+def test_the_validator_is_shown_each_change_in_a_line(tell):
+    """What is only added became of nothing, and what goes became nothing."""
+    added = "There is a large right pneumothorax."
+    report = REPORT.replace(EFFUSION, f"{EFFUSION} {added}")
+    asked = tell([rewrite(report, change(1, "", added))])
+    write(kind="a")
+    shown = [text for looking, text in asked if looking]
+    assert f'1. nothing became "{added}"' in shown[0]
+    gone = "Bony structures are intact."
+    asked = tell([rewrite(REPORT.replace(f" {EFFUSION}", ""), change(1, EFFUSION, ""))])
+    write(kind="b", report=REPORT)
+    shown = [text for looking, text in asked if looking]
+    assert f'1. "{EFFUSION}" became nothing' in shown[0] and gone in shown[0]
