@@ -3,7 +3,7 @@
 import pytest
 
 from loop.cli import show
-from loop.core.records import Field, Item, Outcome, Reading, Span, Status
+from loop.core.records import Entry, Field, Item, Outcome, Reading, Span, Status
 from loop.run.trace import CallAnswer, UnansweredCases, UnansweredCause
 from tests.traces import (
     RULES,
@@ -309,3 +309,18 @@ def test_a_long_fact_goes_on_below_itself(capsys):
         ("a c", "0" * 63),
         ("d", "-" + "0" * 63),
     ]
+
+
+@pytest.mark.parametrize("length", [120, 121])
+def test_a_quote_is_one_line_of_at_most_120_characters(capsys, length):
+    """A long one is cut; its place tells where it ends."""
+    text = "x" * length + "\n  y"
+    assert show.quote_span(text, Span(0, length)) == "x" * 120
+    assert show.quote_span(text, Span(length - 1, len(text))) == "x y"
+    fields = {"a": Field("present", (Span(0, length),))}
+    show._print_fields(fields, {"text": text}, ())
+    told = "".join(line.strip() for line in capsys.readouterr().out.splitlines())
+    assert f"[{'x' * 120}]at 0-{length}" in told.replace("] at", "]at")
+    show._print_entries("a", Field(1, entries=(Entry("w" * length),)))
+    told = "".join(line.strip() for line in capsys.readouterr().out.splitlines())
+    assert told == f"a: 1[{'w' * 120}]"
