@@ -1,5 +1,6 @@
 """What the verb ``annotate`` says of an annotation, a comparison and a report."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -343,3 +344,45 @@ def test_a_report_needs_its_cohort(workspace):
     done = call("--report", "o", "-w", workspace.root)
     assert done.exit_code == 2
     assert "--report needs the --cohort" in done.output
+
+
+PRICES = "prices:\n  m: {input: 2.0, output: 10.0, currency: EUR}\n"
+
+
+def estimated(workspace, tmp_path, *words):
+    """Return what a dry run over two reports says: a text, and an object."""
+    source = tmp_path / "r.csv"
+    source.write_text("case_id,text\na,Small effusion.\nb,\n")
+    options = ("--prompt", "extractor@v1", "--language", "en", "--dry-run")
+    asked = (source, *options, "-w", workspace.root, *words)
+    done = call(*asked)
+    assert done.exit_code == 0, done.output
+    return done.stdout, json.loads(call(*asked, "--json").stdout)
+
+
+def test_an_estimate_says_what_a_model_would_cost_and_how_long_it_would_take(
+    workspace, tmp_path
+):
+    """By the price of its tokens and by the throughput that is named."""
+    workspace.config.write_text(PRICES)
+    asked = ("-e", "openai:m", "--tokens-per-second", "2.5")
+    said, data = estimated(workspace, tmp_path, *asked)
+    assert (data["sent"], data["rows"], data["asked"]) == (0, 2, 1)
+    assert data["currency"] == "EUR"
+    tokens = data["prompt_tokens"] + data["output_tokens"]
+    assert data["gpu_hours"] == pytest.approx(tokens / 2.5 / 3600)
+    least = 2e-6 * data["uncached_tokens"] + 10e-6 * data["output_tokens"]
+    most = 2e-6 * data["prompt_tokens"] + 10e-6 * data["output_tokens"]
+    assert least * 0.999 <= data["cost"] <= most * 1.001
+    assert f"  cost      {data['cost']:,.2f} EUR\n" in said
+    hours = f"{data['gpu_hours']:,.1f}"
+    assert f"  GPU       {hours} hours at 2.5 tokens/s\n" in said
+    assert said.startswith("extractor@v1 on r.csv with openai:m: NOTHING WAS SENT\n")
+    assert "  rows      2 in 1 shard\n  with text 1\n" in said
+
+
+def test_an_estimate_without_a_price_has_no_cost(workspace, tmp_path):
+    """And without a throughput no hours."""
+    said, data = estimated(workspace, tmp_path, "-e", "openai:m")
+    assert (data["cost"], data["currency"], data["gpu_hours"]) == (None, None, None)
+    assert "cost" not in said and "GPU" not in said

@@ -3,7 +3,10 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from loop.cli import jobs
+from loop.core.errors import DataError
 from loop.run.jobs import JobKind, JobRecord, JobRequest, JobState
 
 JOB = JobRecord(
@@ -90,3 +93,9 @@ def test_a_job_is_whole_as_json(capsys):
         "runs": ["run-1", "run-2"],
     }
     assert JOB.request.data["limit"] == 5
+
+
+def test_the_process_of_a_job_is_started_by_nobody_else():
+    """It holds a lock that was opened for it; a number that is no file is none."""
+    with pytest.raises(DataError, match="for the process of a job"):
+        jobs.work("worker", lock=1_000_000)

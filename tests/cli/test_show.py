@@ -234,6 +234,7 @@ def test_of_a_long_case_the_beginning_and_the_evidence_are_printed(capsys):
         ([Span(5, 7), Span(1, 3)], [Span(1, 3), Span(5, 7)]),
         ([Span(1, 3), Span(3, 5)], [Span(1, 5)]),
         ([Span(1, 9), Span(2, 3)], [Span(1, 9)]),
+        ([Span(1, 3), Span(5, 9), Span(6, 7)], [Span(1, 3), Span(5, 9)]),
         ([Span(1, 3), Span(4, 5)], [Span(1, 3), Span(4, 5)]),
         ([], []),
     ],
