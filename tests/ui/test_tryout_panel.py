@@ -9,6 +9,7 @@ from loop.core.records import Field, Item, Outcome, Span, Status, Value
 from loop.engines.rules.engine import RulesExplanation
 from loop.review.revise.check import CheckTarget, TargetOutcome
 from loop.review.revise.draws import TargetDraws
+from loop.review.revise.tries import NotedTry
 from loop.review.revise.tryout import PairsTryout, TriedLabel, TriedSide, Tryout
 from loop.run.aside import Heard
 from loop.ui import tryout_panel
@@ -186,3 +187,34 @@ def test_a_pair_without_a_decision_has_no_counts():
     assert tryout_panel._with_counts(pairs, pair) == (pair, "1 to 3 of 5")
     other = replace(pair, label="mass")
     assert tryout_panel._with_counts(pairs, other) == (other, "")
+
+
+def noted(number, *cases, label=""):
+    """Return an earlier try."""
+    return NotedTry(
+        digest=f"{number:08d}" + "0" * 56,
+        engine="rules",
+        by=f"Dr {number}",
+        time="2026-03-01T12:00:00Z",
+        cases=cases,
+        label=label,
+    )
+
+
+def test_the_last_tries_are_listed_newest_first():
+    """Twenty of them; wordings and cases are counted over all."""
+    tries = [noted(number, "c1", f"x{number}") for number in range(1, 22)]
+    found, now = tryout_panel.Found(case=tried()), tries[-1].digest
+    html = tryout_panel.render_tryout(found, turn=TURN, tries=tries, now=now)
+    (rows,) = re.findall(r'<ul class="trace-rules">(<li>.*?)</ul>', html, re.S)
+    assert re.findall(r"Dr (\d+),", rows) == [str(n) for n in range(21, 1, -1)]
+    assert rows.count("as it is now") == 1
+    assert "21 wordings" in html and "22 cases" in html
+    assert "Tried so far" not in tryout_panel.render_tryout(found, turn=TURN)
+
+
+def test_the_words_that_decide_are_quoted():
+    """As they stand in the case."""
+    found = tryout_panel.Found(case=tried())
+    html = tryout_panel.render_tryout(found, turn=TURN)
+    assert "<q>Fluid at the base</q>" in html
