@@ -6,6 +6,7 @@ from loop.cli import show
 from loop.core.records import Entry, Field, Item, Outcome, Reading, Span, Status
 from loop.run.trace import CallAnswer, UnansweredCases, UnansweredCause
 from tests.traces import (
+    READ,
     RULES,
     TEXT,
     call_trace,
@@ -325,3 +326,20 @@ def test_a_quote_is_one_line_of_at_most_120_characters(capsys, length):
     show._print_entries("a", Field(1, entries=(Entry("w" * length),)))
     told = "".join(line.strip() for line in capsys.readouterr().out.splitlines())
     assert told == f"a: 1[{'w' * 120}]"
+
+
+def test_the_own_part_of_a_long_call_is_cut_unless_all_is_asked_for(capsys):
+    """As is each answer, and what was thought before it."""
+    long = call_trace(own="x" * 5000, attempts=())
+    show._print_call(trace_of(), long, raw=False)
+    assert "(3,800 characters not shown)" in capsys.readouterr().out
+    show._print_call(trace_of(), long, raw=True)
+    assert "not shown" not in capsys.readouterr().out
+    completion = READ.completion._replace(text="y" * 5000)
+    answer = READ._replace(completion=completion, thinking="z" * 6000)
+    show._print_attempt(1, answer, "USD", raw=False)
+    said = capsys.readouterr().out
+    assert "(3,800 characters not shown)" in said
+    assert "(4,800 characters not shown)" in said
+    show._print_attempt(1, answer, "USD", raw=True)
+    assert "not shown" not in capsys.readouterr().out
