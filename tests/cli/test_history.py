@@ -2,13 +2,14 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from loop.cli import history
-from loop.core.ledger import Event, append_event
+from loop.core.ledger import Event, LedgerEntry, append_event
 from loop.core.records import Mark
 from loop.evaluate.score_history import read_scores
 from loop.labels.cohort import read_cohort
@@ -130,3 +131,139 @@ def test_changes_are_counted_in_words():
     """One of a kind, several of it, and a kind that has no word of its own."""
     changes = {"+term": 1, "-exclusion": 2, "~exemplar": 1, "+section": 2}
     assert history._changes(changes) == "+1 term -2 exclusions ~1 exemplar +2 section"
+
+
+def entry(seq, action, reason, **payload):
+    """Return a ledger entry of Ann."""
+    return LedgerEntry(
+        **{
+            **dict.fromkeys(LedgerEntry.__dataclass_fields__, ""),
+            "seq": seq,
+            "time": "2026-03-01T12:00:00Z",
+            "actor": "Ann",
+            "action": action,
+            "reason": reason,
+            "payload": payload,
+        }
+    )
+
+
+def judged(**changes):
+    """Return the entry of an evaluation of a judge."""
+    told = {
+        "cohort": "rp",
+        "best": "errors",
+        "tau_b": "0.512",
+        "engine": "rules",
+        "ratings": "rp:ratings1",
+        "verdict": "PASS",
+    }
+    return entry(4, "judge_evaluated", "held", **{**told, **changes})
+
+
+def test_a_version_is_described_line_by_line(trials):
+    """Its facts, what changed, scores, drafts, what is wrong, and what happened."""
+    rows = read_history(trials.workspace, "tiny")
+    scores = read_scores(trials.workspace, "tiny")
+    first = rows[0]
+    version = first.version
+    row = first._replace(
+        aliases=("best", "production"),
+        changes={"+term": 2},
+        problem="a file was changed",
+        events=(
+            entry(2, "draft_committed", version.why),
+            judged(),
+            judged(tau_b="", verdict=""),
+            judged(tau_b="", verdict=""),
+            entry(5, "alias_moved", "the best"),
+        ),
+    )
+    how = "rules, uncertain answers wrong, reference 1, 20 cases"
+    when = version.time[:16].replace("T", " ")
+    lines = [
+        f"v1 (best) (production)  {version.digest[:12]}  {when}  {version.author}",
+        f"    {version.why}",
+        "    +2 terms",
+        f"    macro-F1: dev 0.6667 ({how}; 0 of 21 labels pass)",
+        "    tau-b with readers: rp errors 0.512 (rules; rp:ratings1; gate PASS)",
+        "    tau-b with readers: rp no ratings (rules; rp:ratings1)",
+        "    drafts tried: 2 (1 rejected, 1 draft)",
+        "    ! a file was changed",
+    ]
+    events = [
+        "    #2 2026-03-01T12:00:00Z draft_committed by Ann: for the same reason",
+        *["    #4 2026-03-01T12:00:00Z judge_evaluated by Ann: held"] * 3,
+        "    #5 2026-03-01T12:00:00Z alias_moved by Ann: the best",
+    ]
+    assert history._describe(row, scores, every=True) == [*lines, *events]
+    marking = [f"    {history._event(one, version.why)}" for one in row.marking]
+    assert history._describe(row, scores, every=False) == [*lines, *marking]
+    bare = row._replace(version=None, changes={}, problem="", events=(), aliases=())
+    assert history._describe(bare, [], every=True) == ["v1"]
+
+
+def test_a_score_that_is_not_there_is_said_to_be_none(trials):
+    """Neither 0 nor a dash; a star stands behind what is not comparable."""
+    (one,) = [x for x in read_scores(trials.workspace, "tiny") if x.number == 1]
+    none = replace(one, macro_f1=None, labels_passed=None, comparable=False)
+    assert history._score(none) == f"dev not estimable* ({one.measured})"
+
+
+def test_a_version_is_whole_as_json(trials):
+    """With every score, draft and event; of a damaged one what is known."""
+    row = read_history(trials.workspace, "tiny")[0]
+    scores = read_scores(trials.workspace, "tiny")
+    (one,) = [x for x in scores if x.number == 1]
+    version = row.version
+    kept = row._replace(events=(entry(2, "draft_committed", "why", digest="d"),))
+    data = history._data(kept, scores)
+    assert data == {
+        "number": 1,
+        "problem": "",
+        "digest": version.digest,
+        "parent": None,
+        "time": version.time,
+        "author": version.author,
+        "why": version.why,
+        "verdicts": list(version.verdicts),
+        "changes": dict(row.changes),
+        "aliases": [],
+        "scores": [
+            {
+                "cohort": "dev",
+                "reference": 1,
+                "engine": "rules",
+                "uncertain_answers": "wrong",
+                "signature": one.signature,
+                "run": one.run,
+                "macro_f1": one.macro_f1,
+                "labels_passed": 0,
+                "labels_failed": one.labels_failed,
+                "labels_insufficient": one.labels_insufficient,
+                "comparable": True,
+            }
+        ],
+        "drafts": [
+            {"draft": "tiny@draft:d1", "status": "rejected", "why": "why"},
+            {"draft": "tiny@draft:d2", "status": "draft", "why": "why"},
+        ],
+        "events": [
+            {
+                "seq": 2,
+                "time": "2026-03-01T12:00:00Z",
+                "action": "draft_committed",
+                "actor": "Ann",
+                "reason": "why",
+                "payload": {"digest": "d"},
+            }
+        ],
+    }
+    damaged = history._data(kept._replace(version=None, problem="torn"), [])
+    nothing = ("digest", "parent", "time", "author", "why")
+    assert damaged == data | dict.fromkeys(nothing) | {
+        "problem": "torn",
+        "verdicts": [],
+        "scores": [],
+        "drafts": [],
+    }

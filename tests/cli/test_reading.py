@@ -3,26 +3,34 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from loop.cli import agreement, reading
+from loop.cli.cohort_report import say_votes
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.records import Guide, Mark
+from loop.core.records import Guide, Mark, Value
 from loop.labels.ballots import votes_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.majority import MajorityRule
 from loop.labels.reference import list_references, read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from loop.review.reading.adjudication import Adjudicated
 from loop.review.reading.answers import keep_comment
-from loop.review.reading.assignment import read_assignment
+from loop.review.reading.assignment import ReadingPlan, read_assignment
+from loop.review.reading.disputes import Dispute, Disputes
+from loop.review.reading.publication import Published, PublishedReader
+from loop.review.reading.reader_progress import ReaderProgress, ReadingProgress
 from loop.run.store import open_store
 from loop.run.task import run_prompt
+from tests.cli.test_cohort_report import voted
 
 EDITOR = Actor(name="Dr A. Example")
 SECRET = "zebra"
@@ -334,3 +342,219 @@ def test_comments_are_printed_on_request_only(call, place, answers):
     assert "image quality" not in call(*PUBLISH)
     assert "image quality" not in votes_path(place, "dev").read_text()
     assert "image quality" not in place.ledger.read_text()
+
+
+def reader(name, **changes):
+    """Return how far a reader is who has read everything blind."""
+    return ReaderProgress(
+        **{
+            "reader": name,
+            "complete": 6,
+            "begun": 1,
+            "answers": 130,
+            "other_guideline": 0,
+            "last": "2026-03-01T12:00:00Z",
+            "given": 7,
+            "given_complete": 5,
+            "shared": None,
+            "not_blind": 0,
+            **changes,
+        }
+    )
+
+
+def progressed(*readers, earlier=0):
+    """Return how far readers are."""
+    return ReadingProgress(
+        cohort="dev", of=7, labels=20, readers=readers, earlier=earlier
+    )
+
+
+def test_progress_says_who_was_not_blind_and_what_does_not_count(capsys):
+    """One line a reader; the remarks only where they are true."""
+    found = progressed(
+        reader("Dr. A", shared=0),
+        reader("Dr. B", not_blind=1, other_guideline=3, last="", complete=0),
+        reader("Dr. C", not_blind=4, other_guideline=2, shared=3),
+        earlier=9,
+    )
+    reading.say_progress(found)
+    header, _, *lines = capsys.readouterr().out.splitlines()
+    assert re.split(r"  +", header) == [
+        *("reader", "given", "of these complete", "shared", "complete", "begun"),
+        *("answers", "blind", "last answer"),
+    ]
+    cells = [re.split(r"  +", line) for line in lines[:3]]
+    time = "2026-03-01T12:00:00Z"
+    assert cells == [
+        ["Dr. A", "7", "5", "0", "6", "1", "130", "yes", time],
+        ["Dr. B", "7", "5", "-", "0", "1", "130", "1 answer not", "none"],
+        ["Dr. C", "7", "5", "3", "6", "1", "130", "4 answers not", time],
+    ]
+    assert lines[3:] == [
+        "not blind: answered after a verdict of the same person on this cohort, so "
+        "having seen a model's answers",
+        "5 answers were given by another guideline than today's (labels/taxonomy.yaml "
+        "was changed); they count",
+        "9 answers are to earlier texts under this name; they are kept and do not "
+        "count",
+    ]
+    reading.say_progress(progressed(reader("Dr. A")))
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    reading.say_progress(progressed())
+    assert capsys.readouterr().out == "no case has been read of dev yet\n"
+
+
+def test_progress_is_whole_as_json():
+    """With whether each was blind."""
+    data = reading.progress_data(progressed(reader("Dr. B", not_blind=1), earlier=2))
+    (row,) = data.pop("readers")
+    assert data == {"cohort": "dev", "of": 7, "labels": 20, "earlier": 2}
+    assert row == {
+        "reader": "Dr. B",
+        "complete": 6,
+        "begun": 1,
+        "answers": 130,
+        "other_guideline": 0,
+        "last": "2026-03-01T12:00:00Z",
+        "given": 7,
+        "given_complete": 5,
+        "shared": None,
+        "not_blind": 1,
+        "blind": False,
+    }
+
+
+def test_assignments_are_told_with_what_is_shared(capsys):
+    """And whether the chances of a sample are kept."""
+    plans = {
+        name: ReadingPlan(
+            reader=name,
+            case_ids=cases,
+            given_by="Ed",
+            created="2026-03-01T12:00:00Z",
+            guideline=None,
+            chances=chances,
+        )
+        for name, cases, chances in (
+            ("Dr. A", ("c1", "c2", "c3"), ()),
+            ("Dr. B", ("c2",), (0.5,)),
+        )
+    }
+    reading.say_plans("dev", plans)
+    assert capsys.readouterr().out == (
+        "Dr. A: 3 cases of dev, 1 of them given to another reader as well\n"
+        "Dr. B: 1 case of dev, 1 of them given to another reader as well; of a value "
+        "sample, their chances kept\n"
+        "everybody else reads all cases; answers given before are kept and count\n"
+        "next: ranloop reading progress dev\n"
+    )
+    reading.say_plans("dev", {})
+    assert capsys.readouterr().out == (
+        "no cases are assigned in dev: every reader reads all\n"
+    )
+
+
+def test_published_readings_are_told_by_name_or_pseudonym(capsys):
+    """A reader of whom only the pseudonym is published stays one reader."""
+    told = {"complete": 1, "begun": 2, "guidelines": ("ab", "cd")}
+    made = Published(
+        votes=voted(),
+        readers=(
+            PublishedReader(reader="Dr. A", published_as="Dr. A", blind=True, **told),
+            PublishedReader(
+                reader="Dr. B", published_as="reader-1", blind=False, **told
+            ),
+        ),
+    )
+    say_votes(made.votes)
+    votes = capsys.readouterr().out
+    readers = (
+        "Dr. A: 1 complete case published, 2 begun and left out; guideline ab, cd\n"
+        "one reader as reader-1: 1 complete case published, 2 begun and left out; NOT "
+        "BLIND; guideline ab, cd\n"
+    )
+    reading.say_published(made)
+    assert capsys.readouterr().out == (
+        readers + votes + "next: ranloop agreement dev\n"
+    )
+    reading.say_published(made, dry_run=True)
+    assert capsys.readouterr().out == (
+        "dry run: nothing was changed; this is what publishing would make\n"
+        + readers
+        + votes
+        + "next: ranloop reading publish dev --why REASON --expect "
+        + f"{made.votes.digest}\n"
+    )
+    assert reading.published_data(made)["readers"] == [
+        {
+            "reader": name,
+            "complete": 1,
+            "begun": 2,
+            "blind": blind,
+            "guidelines": ["ab", "cd"],
+        }
+        for name, blind in (("Dr. A", True), ("reader-1", False))
+    ]
+
+
+def test_disputes_are_listed_with_votes_and_marks(capsys):
+    """What a panel decided is said; without any there is nothing to adjudicate."""
+    counts = {Value.PRESENT: 1, Value.ABSENT: 2, Value.UNCERTAIN: 0}
+    rows = tuple(
+        Dispute(
+            case_id=case,
+            label="edema",
+            counts=counts,
+            not_voted=0,
+            ballots=(),
+            votes_say=Mark.ABSENT,
+            mark=mark,
+            decided=decided,
+        )
+        for case, mark, decided in (
+            ("c1", Mark.ABSENT, False),
+            ("c2", Mark.PRESENT, True),
+        )
+    )
+    found = Disputes(
+        cohort="dev",
+        reference=3,
+        readers=3,
+        rule=MajorityRule(need=2),
+        pairs=1,
+        rows=rows,
+    )
+    reading.say_disputes(found)
+    assert capsys.readouterr().out == (
+        "dev, reference v3: 2 disputes in 1 pair of 3 readers, 1 open\n"
+        "a majority needs over half of the readers who voted on the case and label, at "
+        "least 2 equal votes\n"
+        "case  label  present  absent  uncertain   votes        reference\n"
+        "----  -----  -------  ------  ---------  ------  ---------------\n"
+        "c1    edema        1       2          0  absent           absent\n"
+        "c2    edema        1       2          0  absent  present (panel)\n"
+        "next: ranloop reading adjudicate dev FILE --why REASON\n"
+    )
+    data = reading.disputes_data(found)
+    assert (data["need"], data["open"], len(data["rows"])) == (2, 1, 2)
+    assert data["majority"] == found.rule.words
+    assert data["rows"][1]["decided"] is True
+    reading.say_disputes(replace(found, rows=()))
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("own", "more"),
+    [
+        (0, ""),
+        (2, "  2 of them on pairs that the adjudicator had voted on: recorded\n"),
+    ],
+)
+def test_what_became_of_decisions_is_told(capsys, own, more):
+    """Own pairs are allowed, and said."""
+    made = Adjudicated(cohort="dev", reference=4, decided=3, changed=1, own=own, open=5)
+    reading.say_adjudicated(made)
+    assert capsys.readouterr().out == (
+        f"reference v4 of dev: 3 decisions, 1 marks changed, 5 disputes open\n{more}"
+    )

@@ -8,13 +8,17 @@ import random
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from loop.cli import score
 from loop.cli.main import app
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.paths import bundled
 from loop.engines.rules.engine import RulesEngine
 from loop.labels.taxonomy import read_taxonomy
+from loop.score.joining import CandidateFile
+from loop.stats.intervals import Estimate
 
 SECRET = "zebra"
 FINDINGS = (
@@ -404,3 +408,84 @@ def test_a_scoring_of_nothing_is_a_failure(folder):
     done = run("copy.csv", "-r", "ref.csv", "--language", "de", *QUICK, code=1)
     assert "nothing was scored" in done.output
     assert "0 of 420 cells decided" in done.output
+
+
+def given(**changes):
+    """Return files to score: references and one file of candidates."""
+    told = {
+        "reference": Path("r.csv"),
+        "candidates": ("c.csv",),
+        **dict.fromkeys(("pairs", "radpref", "ratings")),
+    }
+    return score.ScoreInputs(**{**told, **changes})
+
+
+PAIRS = {"reference": None, "candidates": (), "pairs": Path("p.csv")}
+RADPREF = {"reference": None, "candidates": (), "radpref": Path("d")}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ratings": Path("e.csv")},
+        PAIRS,
+        PAIRS | {"ratings": Path("e.csv")},
+        RADPREF,
+    ],
+)
+def test_one_way_to_name_the_rows_is_taken(changes):
+    """Ratings may come with files and with pairs."""
+    assert score.check_given(given(**changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"pairs": Path("p.csv")}, "one of the three"),
+        ({"radpref": Path("d")}, "one of the three"),
+        (PAIRS | {"radpref": Path("d")}, "one of the three"),
+        (PAIRS | {"candidates": ("c.csv",)}, "one of the three"),
+        ({"reference": None, "candidates": ()}, "give candidates and their references"),
+        ({"reference": None}, "name the references with --reference"),
+        ({"candidates": ()}, "name at least one file of candidates"),
+        (RADPREF | {"ratings": Path("e.csv")}, "leave --ratings out"),
+    ],
+)
+def test_two_ways_or_half_of_one_are_refused(changes, told):
+    """Before a file is opened."""
+    with pytest.raises(typer.BadParameter, match=told):
+        score.check_given(given(**changes))
+
+
+def test_metrics_are_taken_as_they_are_named():
+    """None are none; and ``none`` stands alone."""
+    assert score.read_metrics(("rouge_l", "bleu_2")) == ("rouge_l", "bleu_2")
+    assert score.read_metrics(("none",)) == ()
+    with pytest.raises(typer.BadParameter, match="cannot be combined"):
+        score.read_metrics(("rouge_l", "none"))
+    with pytest.raises(DataError):
+        score.read_metrics(("no such metric",))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "told"),
+    [
+        (None, None, None, "\N{EN DASH}"),
+        (0.5, None, None, "0.500"),
+        (0.5, 0.25, 0.75, "0.500 [0.250, 0.750]"),
+    ],
+)
+def test_a_number_is_told_with_the_limits_that_it_has(value, low, high, told):
+    """A dash is none at all."""
+    assert score._estimate(Estimate(value, low, high)) == told
+    assert score._estimate(None) == score._p(None) == "\N{EN DASH}"
+
+
+def test_a_candidate_is_a_file_or_a_name_and_a_file(tmp_path, monkeypatch):
+    """A file whose own name has the sign comes first."""
+    monkeypatch.chdir(tmp_path)
+    assert score._candidate("c.csv") == CandidateFile(Path("c.csv"))
+    assert score._candidate("ours=c.csv") == CandidateFile(Path("c.csv"), "ours")
+    (tmp_path / "ours=c.csv").touch()
+    assert score._candidate("ours=c.csv") == CandidateFile(Path("ours=c.csv"))

@@ -16,6 +16,7 @@ from loop.core.errors import DataError
 from loop.core.people import passwords
 from loop.core.people.passwords import Cost, fits
 from loop.core.people.roster import read_users, users_path
+from loop.core.people.users import User, UserRole
 
 GOOD = "correct horse battery"
 
@@ -178,3 +179,41 @@ def test_a_reader_with_another_role_is_warned_about(call):
     roles = ("--role", "reader", "--role", "reviewer")
     both = call("add", "Ben", *roles, "--password-stdin")
     assert "not blind" in both.output
+
+
+@pytest.mark.parametrize(
+    ("roles", "disabled", "noted"),
+    [
+        (("reader",), False, "a reader sees the text of cases only, never results\n"),
+        (
+            ("reader", "editor"),
+            False,
+            "with another role a reader can see results: their labels are not blind\n",
+        ),
+        (("editor",), False, ""),
+        (("reader",), True, ""),
+        (("reader", "editor"), True, ""),
+    ],
+)
+def test_what_a_reader_sees_is_said_beside_what_was_done(
+    capsys, roles, disabled, noted
+):
+    """Not of somebody who may not come in, and not in the object."""
+    user = User(
+        name="Zoë",
+        roles=tuple(map(UserRole, roles)),
+        disabled=disabled,
+        created="2026-03-01T12:00:00Z",
+    )
+    verb._tell(user, "done", False)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("done\n", noted)
+    verb._tell(user, "done", True)
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert json.loads(said.out) == {
+        "name": "Zoë",
+        "roles": list(roles),
+        "disabled": disabled,
+        "created": "2026-03-01T12:00:00Z",
+    }

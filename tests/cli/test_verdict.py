@@ -9,7 +9,12 @@ import typer
 from typer.testing import CliRunner
 
 from loop.cli import failures, verdict
-from loop.core.errors import DataError
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Value
+from loop.labels.error_categories import read_errors
+from loop.review.status import KeptVerdict, VerdictState, Withdrawal
+from loop.review.submit import VerdictContext
+from loop.review.verdict import Context, Judgement, Severity, Verdict
 from loop.review.verdict_files import read_verdicts
 from loop.run.task import run_prompt
 from tests.review.scenes import add_cohort, add_prompt
@@ -244,3 +249,205 @@ def test_a_table_of_failures_can_be_filled_in_and_sent_back(call, tmp_path, opti
     path = tmp_path / "filled.csv"
     path.write_text(stream.getvalue())
     assert len(read_verdicts(path).verdicts) == 2
+
+
+JUDGED = VerdictContext("dev", "tiny@v1", "", run="20260301-1", flips="2 of 3")
+
+
+def kept(**changes):
+    """Return a kept verdict on two cases, as a reviewer may give one."""
+    said = {
+        "label": "edema",
+        "judgement": Judgement.MODEL_WRONG,
+        "severity": Severity.MAJOR,
+        "context": Context.NEGATION,
+        "case_ids": ("c1", "c2"),
+        "correct_value": Value.PRESENT,
+        "reviewer": "Ann",
+        "comment": "first line\nsecond line",
+        "anchor": True,
+    }
+    told = {name: changes.pop(name) for name in said.keys() & changes.keys()}
+    return KeptVerdict(
+        **{
+            "id": "0123456789ab",
+            "verdict": Verdict(**said | told),
+            "circumstances": JUDGED,
+            "created": "2026-03-01T12:00:00Z",
+            "state": VerdictState.OPEN,
+            **changes,
+        }
+    )
+
+
+def test_a_listed_verdict_is_all_that_was_said_but_its_words():
+    """With what became of it; the comment only where it is asked for."""
+    row = {
+        "id": "0123456789ab",
+        "cohort": "dev",
+        "run": "20260301-1",
+        "prompt": "tiny@v1",
+        "flips": "2 of 3",
+        "created": "2026-03-01T12:00:00Z",
+        "reviewer": "Ann",
+        "cases": ["c1", "c2"],
+        "label": "edema",
+        "judgement": "model_wrong",
+        "severity": "major",
+        "context": "negation",
+        "correct_value": "present",
+        "correct_counts": None,
+        "edits": 0,
+        "anchor": True,
+        "state": "open",
+        "addressed_by": "",
+        "superseded_by": "",
+        "conflicts": [],
+        "withdrawn_by": "",
+    }
+    comment = {"comment": "first line\nsecond line"}
+    assert verdict._row(kept(), comments=False) == row
+    assert verdict._row(kept(), comments=True) == row | comment
+    withdrawn = kept(
+        severity=None,
+        context=None,
+        correct_value=None,
+        state=VerdictState.WITHDRAWN,
+        withdrawal=Withdrawal("Ben", "2026-03-02T12:00:00Z", "slip"),
+        conflicts=("ba9876543210",),
+    )
+    assert verdict._row(withdrawn, comments=False) == row | {
+        "severity": None,
+        "context": None,
+        "correct_value": None,
+        "state": "withdrawn",
+        "withdrawn_by": "Ben",
+        "conflicts": ["ba9876543210"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "open, failed in 2 of 3 draws"),
+        ({"circumstances": JUDGED._replace(flips="")}, "open"),
+        ({"conflicts": ("x",)}, "open, disputed, failed in 2 of 3 draws"),
+        (
+            {"state": VerdictState.SUPERSEDED, "superseded_by": "x-2"},
+            "superseded by x-2, failed in 2 of 3 draws",
+        ),
+        (
+            {"state": VerdictState.ADDRESSED, "addressed_by": "tiny@v2"},
+            "addressed by tiny@v2, failed in 2 of 3 draws",
+        ),
+        # What did not keep it from being open is not what became of it.
+        ({"addressed_by": "tiny@v2"}, "open, failed in 2 of 3 draws"),
+        ({"state": VerdictState.ADDRESSED}, "addressed, failed in 2 of 3 draws"),
+    ],
+)
+def test_a_line_tells_what_became_of_a_verdict(changes, words):
+    """By whom or by what; whether others disagree; how often it failed."""
+    row = verdict._row(kept(**changes), comments=True)
+    assert verdict._lines(row) == [
+        "0123456789ab  model_wrong, edema in c1 +1",
+        f"              Ann, 2026-03-01: {words}",
+        "              first line",
+        "              second line",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cases", "told"), [(("c1",), "c1"), (("c1", "c2", "c3"), "c1 +2"), ((), "-")]
+)
+def test_a_line_names_the_first_case(cases, told):
+    """And how many more there are; a verdict on the guide has none."""
+    row = verdict._row(kept(case_ids=cases), comments=False)
+    what, who = verdict._lines(row)
+    assert what == f"0123456789ab  model_wrong, edema in {told}"
+    assert who.startswith("              Ann, ")
+
+
+def test_a_dry_run_says_all_that_would_be_kept(call, tmp_path):
+    """The whole output, and nothing of it stays."""
+    path = tmp_path / "round2.yaml"
+    path.write_text(
+        FILE + "- {case: c1, label: edema, judgement: guideline_ambiguous}\n"
+    )
+    words = ("verdict", "add", path, "--cohort", "dev", "--dry-run")
+    *lines, judgements, labels, last = call(
+        *words, "--actor", "Ann"
+    ).stdout.splitlines()
+    assert [*lines, last] == [
+        "dry run: nothing was kept",
+        "  3 verdicts on dev, run not named",
+        "  3 new, 0 known already",
+        "  reviewers   Ann",
+        "next: the same command without --dry-run",
+    ]
+    assert sorted(judgements.removeprefix("  judgements  ").split(", ")) == [
+        "1 guideline_ambiguous",
+        "1 model_wrong",
+        "1 reference_wrong",
+    ]
+    assert sorted(labels.removeprefix("  labels      ").split(", ")) == [
+        "1 cardiomegaly",
+        "1 edema",
+        "1 pleural_effusion",
+    ]
+    assert call("verdict", "list").stdout == "0 verdicts\n"
+    assert json.loads(call(*words, "--actor", "Ann", "--json").stdout) == {
+        "dry_run": True,
+        "cohort": "dev",
+        "run": "",
+        "verdicts": 3,
+        "known": 0,
+        "reviewers": ["Ann"],
+        "judgements": {
+            "model_wrong": 1,
+            "reference_wrong": 1,
+            "guideline_ambiguous": 1,
+        },
+        "labels": {"pleural_effusion": 1, "cardiomegaly": 1, "edema": 1},
+    }
+
+
+def test_what_was_kept_is_named_line_by_line(call, tmp_path):
+    """On a cohort where no run was named; and as JSON."""
+    words = ("verdict", "add", tmp_path / "round1.yaml", "--cohort", "dev")
+    data = json.loads(call(*words, "--actor", "Ann", "--json").stdout)
+    ids = data["ids"]
+    assert data == {"cohort": "dev", "run": "", "ids": ids}
+    assert len(ids) == 2
+    assert call(*words, "--actor", "Ann").stdout == (
+        f"kept 2 verdicts on dev:\n  {ids[0]}\n  {ids[1]}\n"
+    )
+    rows = listed(call, "--cohort", "dev")
+    assert json.loads(call("verdict", "list", "--json").stdout)["total"] == len(rows)
+    assert json.loads(
+        call(
+            *("verdict", "withdraw", f"dev:{ids[0]}", "--why", "slip"),
+            *("--actor", "Ann", "--json"),
+        ).stdout
+    ) == {"withdrawn": ids[0], "cohort": "dev"}
+
+
+def test_the_number_of_verdicts_that_were_written_is_told(call, added, tmp_path):
+    """Beside where they are; a label that nobody judged has none."""
+    path = tmp_path / "out.YML"
+    done = call("verdict", "export", path, "-l", "cardiomegaly")
+    assert (done.stdout, done.stderr) == ("", f"wrote {path}: 1 verdict\n")
+    done = call(
+        "verdict", "export", path, "-l", "cardiomegaly", "-l", "edema", "--json"
+    )
+    assert json.loads(done.stdout) == {"file": str(path), "verdicts": 1}
+    refused = call("verdict", "export", path, "-l", "no such label")
+    assert isinstance(refused.exception, UnknownLabelError)
+
+
+def test_a_category_of_errors_is_a_label_too(workspace):
+    """Found by its own list; an unknown name is answered with the labels."""
+    first = read_errors(workspace.labels).categories[0]
+    assert verdict._find_label(workspace, first.id) == first.id
+    assert verdict._find_label(workspace, "Pleural Effusion") == "pleural_effusion"
+    with pytest.raises(UnknownLabelError):
+        verdict._find_label(workspace, "nowhere")

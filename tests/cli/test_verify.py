@@ -6,12 +6,18 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli import verify
 from loop.cli.main import app
+from loop.core.check_findings import broken as said_broken
+from loop.core.check_findings import ok
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
+from loop.release.documents.card_sections import left_out_sentences
 from loop.release.keys import public_key_path
-from tests.release.small import NAME, freeze_small
+from loop.release.statement import ENVELOPE
+from loop.release.verify import Verification
+from tests.release.small import APPROVER, NAME, freeze_small, make_small, typed
 
 
 @pytest.fixture
@@ -149,3 +155,127 @@ def test_expect_names_the_release_whatever_its_folder_is_called(frozen, tmp_path
     assert ask(folder, *keys, "--expect", "tiny@v1").exit_code == 2
     assert ask(NAME, "-w", frozen.root, "--expect", "tiny-v2").exit_code == 2
     assert ask(NAME, "-w", frozen.root, "--expect", NAME).exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    """Return what the small release says of itself."""
+    return typed(make_small(tmp_path_factory.mktemp("small")).facts)
+
+
+def found(facts, *broken, files=None):
+    """Return a verification of three checks, those of `broken` not holding."""
+    checks = ("files", "vouched for", "approval by B. Approver")
+    findings = tuple(
+        (said_broken if one in broken else ok)(one, f"of {one}") for one in checks
+    )
+    return Verification(findings, (), None, facts, files or {ENVELOPE: b"signed"})
+
+
+def test_what_is_printed_of_a_release_that_holds(facts, capsys):
+    """Each check, the verdict, and what a reader must know; all of it."""
+    verify._show("x", found(facts))
+    said = capsys.readouterr().out.splitlines()
+    digest = digest_bytes(b"signed")
+    left_out = [f"  {one}" for one in left_out_sentences(facts)]
+    assert said == [
+        "release tiny-v1: tiny@v1, frozen 2026-03-01T12:00:00Z, release.dsse.json "
+        f"sha256 {digest}",
+        "holds   files: of files",
+        "holds   vouched for: of vouched for",
+        "holds   approval by B. Approver: of approval by B. Approver",
+        "",
+        "x: holds, 3 checks",
+        f"  prompt   tiny@v1, digest {facts.release.digest}",
+        f"  engine   {facts.engine.name}",
+        f"  claim    all on locked: {facts.claim.verdict}",
+        *left_out,
+    ]
+    frozen = facts.frozen.model_copy(update={"override": "known"})
+    changes = {"development_only": True, "frozen": frozen}
+    verify._show("x", found(facts.model_copy(update=changes)))
+    assert capsys.readouterr().out.splitlines()[10 + len(left_out) - 1 :] == [
+        "  DEVELOPMENT DATA ONLY: no holdout was evaluated",
+        "  OVERRIDE: known",
+    ]
+
+
+def test_of_a_release_that_does_not_hold_nothing_more_is_said(facts, capsys):
+    """Neither its claim nor its engine; only which checks are broken."""
+    verify._show("x", found(facts, "files"))
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("says that it is release tiny-v1: ")
+    assert rest == [
+        "BROKEN  files: of files",
+        "holds   vouched for: of vouched for",
+        "holds   approval by B. Approver: of approval by B. Approver",
+        "",
+        "x: DOES NOT HOLD: 1 of 3 checks is broken",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("broken", "verdict"),
+    [
+        ((), "holds, 3 checks"),
+        (("files",), "DOES NOT HOLD: 1 of 3 checks is broken"),
+        (("vouched for",), "DOES NOT HOLD: 1 of 3 checks is broken"),
+        (("approval by B. Approver",), "DOES NOT HOLD: 1 of 3 checks is broken"),
+        (("files", "vouched for"), "DOES NOT HOLD: 2 of 3 checks are broken"),
+        (
+            ("vouched for", "approval by B. Approver"),
+            "not vouched for: all else holds, and no key that you trust signed it",
+        ),
+        (
+            ("files", "vouched for", "approval by B. Approver"),
+            "DOES NOT HOLD: 3 of 3 checks are broken",
+        ),
+    ],
+)
+def test_only_a_missing_key_is_not_called_broken(facts, broken, verdict):
+    """And nothing else may be wrong beside it."""
+    assert verify._verdict(found(facts, *broken)) == verdict
+    only = verdict.startswith("not vouched")
+    assert verify._data("x", found(facts, *broken))["not_vouched_for"] is only
+
+
+def test_the_object_of_a_release_has_every_fact(facts):
+    """And is null where the release cannot be read."""
+    approval = APPROVER[0]
+    one = found(facts, "files")._replace(approvals=(approval,))
+    data = verify._data("x", one)
+    findings = data.pop("findings")
+    assert findings[0] == {"check": "files", "holds": False, "detail": "of files"}
+    assert [row["holds"] for row in findings] == [False, True, True]
+    whole = {
+        "release": "x",
+        "holds": False,
+        "not_vouched_for": False,
+        "approvals": [approval._asdict()],
+        "name": "tiny-v1",
+        "frozen": "2026-03-01T12:00:00Z",
+        "statement_sha256": digest_bytes(b"signed"),
+        "prompt": "tiny@v1",
+        "prompt_digest": facts.release.digest,
+        "claim": facts.claim.verdict.value,
+        "development_only": False,
+        "override": "",
+        "ledger": {"head": facts.ledger.head, "seq": facts.ledger.seq},
+    }
+    assert data == whole
+    unknown = verify._data("x", one._replace(facts=None, files={}))
+    del unknown["findings"]
+    nothing = ("name", "frozen", "prompt", "prompt_digest", "claim")
+    nothing += ("development_only", "override", "ledger")
+    assert unknown == whole | dict.fromkeys(nothing) | {
+        "statement_sha256": digest_bytes(b"")
+    }
+
+
+def test_a_folder_called_like_a_release_comes_before_the_name(tmp_path, monkeypatch):
+    """What is there is checked, and not what the workspace has under the name."""
+    monkeypatch.chdir(tmp_path)
+    assert verify._is_name("tiny-v1") is True
+    (tmp_path / "tiny-v1").mkdir()
+    assert verify._is_name("tiny-v1") is False
+    assert verify._is_name("releases/tiny-v1") is False

@@ -460,3 +460,16 @@ def test_a_command_in_a_message_stays_a_command():
     assert shown.startswith("use the box “Replace all earlier votes”, or `ranloop ")
     assert shown.endswith("FILE --replace`.")
     assert view._in_fields(told, ImportKind.VERDICTS) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("verdicts.yaml", "YAML"),
+        ("verdicts-with-notes.csv", "CSV with notes"),
+        ("labels.parquet", "PARQUET"),
+    ],
+)
+def test_a_link_says_which_form_a_file_has(name, told):
+    """And whether it holds the notes of reviewers."""
+    assert view._format_of(name) == told

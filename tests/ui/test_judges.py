@@ -2,16 +2,19 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.paths import WorkspacePaths
 from loop.core.people.users import Right, UserRole
+from loop.core.records import Item, Span
 from loop.labels.expert_ratings import PointScale, read_ratings_of
 from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Judgement
 from loop.ui.pages.judges import events, view
+from loop.ui.pages.judges.state import Desk
 from loop.ui.pages.readers import label_panel
 from loop.ui.pages.review import events as review_events
 from tests.judge.scenes import call, rate, tell
@@ -458,3 +461,140 @@ def test_other_pages_say_where_pairs_are(context):
     assert "rated on the page Judges" in sheet
     closed = events.refresh(judge, PROMPT, None)
     assert "There are no pairs here" in closed.sheet
+
+
+def desk(**changes):
+    """Return what a reviewer works on who rated, saw and judged one pair each."""
+    return Desk(
+        **{
+            "task": None,
+            "person": "Ann",
+            "rates": True,
+            "judges": True,
+            "run": SimpleNamespace(id="run-1"),
+            "version": None,
+            "why": "",
+            "ratings": dict.fromkeys(("rated", "shown", "agreed", "judged", "unread")),
+            "shown": frozenset({"shown", "agreed", "judged", "unread"}),
+            "agreed": frozenset({"agreed"}),
+            "unread": frozenset({"unread", "rated"}),
+            "verdicts": {
+                "judged": (said_by("Ben"), said_by("Ann")),
+                "open": (said_by("Ben"),),
+            },
+            **changes,
+        }
+    )
+
+
+def said_by(reviewer):
+    """Return a verdict as far as it matters whose it is."""
+    return SimpleNamespace(verdict=SimpleNamespace(reviewer=reviewer))
+
+
+PAIRS = ("open", "rated", "shown", "unread", "agreed", "judged")
+
+
+def test_how_far_a_visitor_is_with_a_pair():
+    """Others' verdicts are not one's own; to agree is to have judged."""
+    stages = [desk().stage(pair) for pair in PAIRS]
+    assert stages == ["open", "rated", "shown", "shown", "judged", "judged"]
+    assert [len(desk().own_verdicts(pair)) for pair in PAIRS] == [0] * 5 + [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "revealed"),
+    [
+        ({}, "..SSSS"),
+        # Who does not rate is blind to nothing.
+        ({"rates": False}, "SSSSSS"),
+        ({"run": None}, "......"),
+        ({"run": None, "rates": False}, "......"),
+    ],
+)
+def test_a_judge_is_seen_only_after_ones_own_rating(changes, revealed):
+    """A rating after that would not be blind."""
+    seen = [desk(**changes).is_revealed(pair) for pair in PAIRS]
+    assert seen == [letter == "S" for letter in revealed]
+
+
+@pytest.mark.parametrize(
+    ("changes", "waiting"),
+    [
+        # Of an answer that cannot be read there is nothing to judge once it was shown.
+        ({}, "WWW..."),
+        ({"unread": frozenset({"rated"})}, "WWWW.."),
+        # Without a run, or without the right to judge, to rate is all there is.
+        ({"run": None}, "W....."),
+        ({"judges": False}, "W....."),
+        ({"judges": False, "rates": False}, "......"),
+    ],
+)
+def test_a_pair_waits_while_there_is_something_to_do(changes, waiting):
+    """For this visitor."""
+    found = [desk(**changes).waits(pair) for pair in PAIRS]
+    assert found == [letter == "W" for letter in waiting]
+
+
+def page_of(**changes):
+    """Return a pair of two short texts, of which nothing was said yet."""
+    texts = {"reference": "One two.", "candidate": "Three four."}
+    told = {
+        "desk": desk(),
+        "item": Item(id="open", variables=texts),
+        "answer": None,
+        "fields": {},
+    }
+    return view.PairPage(**{**told, **changes})
+
+
+def test_others_verdicts_are_shown_beside_ones_own_only():
+    """And all of them to who gives none."""
+    judged = replace(page_of().item, id="judged")
+    assert view._verdicts_shown(page_of()) == ()
+    assert len(view._verdicts_shown(page_of(item=judged))) == 2
+    sees = desk(judges=False)
+    assert len(view._verdicts_shown(page_of(desk=sees))) == 1
+    shown = replace(judged, id="shown")
+    assert view._verdicts_shown(page_of(desk=sees, item=shown)) == ()
+
+
+def test_rows_of_a_form_come_in_the_order_of_their_numbers():
+    """As numbers; what is not there is empty, and other fields are none."""
+    fields = {
+        "marked.10.words": "ten",
+        "marked.2.category": "location",
+        "marked.2.weight": "significant",
+        "marked.x.words": "no",
+        "missed.1.words": "other list",
+        "points": "3",
+    }
+    assert view._form_rows(page_of(fields=fields), "marked") == [
+        view.FormRow(2, "location", "significant", ""),
+        view.FormRow(10, "", "", "ten"),
+    ]
+    assert view._form_rows(page_of(fields=fields), "missed") == [
+        view.FormRow(1, "", "", "other list")
+    ]
+
+
+def test_what_a_judge_lists_is_marked_in_both_texts():
+    """Errors by their numbers, what matches without one; nothing before it is shown."""
+    blind = view._texts(page_of())
+    assert blind == [
+        view.PairText("reference", [("One two.", "", "")]),
+        view.PairText("candidate", [("Three four.", "", "")]),
+    ]
+    errors = (
+        SimpleNamespace(spans=(Span(0, 3, "reference"), Span(0, 5, "candidate"))),
+        SimpleNamespace(spans=(Span(0, 5, "candidate"),)),
+    )
+    matched = (SimpleNamespace(spans=(Span(4, 7, "reference"),)),)
+    answer = SimpleNamespace(errors=errors, matched=matched)
+    assert view._texts(page_of(answer=answer)) == [
+        view.PairText(
+            "reference",
+            [("One", "1", "own"), (" ", "", ""), ("two", "", "other"), (".", "", "")],
+        ),
+        view.PairText("candidate", [("Three", "1, 2", "own"), (" four.", "", "")]),
+    ]

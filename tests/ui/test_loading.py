@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from loop.core.people.users import UserRole
+from loop.ui import loading
 from loop.ui.app import build_workbench
 from loop.ui.loading import weighted
 from tests.ui.conftest import in_a_loop
@@ -127,3 +128,69 @@ def test_the_steps_of_an_animation_are_no_selectors():
     assert (
         weighted("@keyframes x { from { a: b } }") == "@keyframes x { from { a: b } }"
     )
+
+
+def test_a_component_is_told_by_what_its_front_end_reads():
+    """What is usual or empty is left out, and whatever differs from it stays."""
+    told = {
+        "id": 7,
+        "type": "html",
+        "api_info": {"a": 1},
+        "skip_api": False,
+        "key": None,
+        "rendered_in": 3,
+        "props": {
+            "value": "",
+            "proxy_url": "x",
+            "rtl": False,
+            "autofocus": True,
+            "html_template": "${value}",
+            "css_template": "p {}",
+        },
+    }
+    assert loading._slim_component(told) == {
+        "id": 7,
+        "type": "html",
+        "rendered_in": 3,
+        "props": {"value": "", "autofocus": True, "css_template": "p {}"},
+    }
+
+
+def test_an_event_keeps_what_is_set():
+    """False and None are as good as missing, where the front end takes them so."""
+    event = {"id": 1, "js": None, "queue": False, "batch": False, "trigger_after": 4}
+    kept = loading._without(event, loading._UNREAD_OF_EVENTS)
+    assert kept == {"id": 1, "queue": False, "trigger_after": 4}
+
+
+@pytest.mark.parametrize(
+    ("written", "rules"),
+    [
+        ("", []),
+        ("a { b } c { d }", [("a", " b "), ("c", " d ")]),
+        (
+            "@media x { a { b } c { d } } e { f }",
+            [("@media x", " a { b } c { d } "), ("e", " f ")],
+        ),
+        ("{} a{b}", [("", ""), ("a", "b")]),
+    ],
+)
+def test_rules_are_parted_at_their_outermost_braces(written, rules):
+    """Those of a query stand within its own."""
+    assert list(loading._rules(written)) == rules
+
+
+def test_the_head_names_both_files():
+    """Robots are asked to stay away."""
+    files = loading.program_files()
+    style, script = files
+    assert loading.head(files) == (
+        '<meta name="robots" content="noindex">'
+        f'<link rel="stylesheet" href="{style.path}">'
+        f'<script src="{script.path}"></script>'
+    )
+    assert (style.media_type, script.media_type) == ("text/css", "text/javascript")
+    for file, kind in zip(files, ("css", "js"), strict=True):
+        digest = sha256(file.content).hexdigest()[:16]
+        assert file.path == f"/assets/workbench-{digest}.{kind}"
+    assert script.content.startswith(b"window.ranloopKeys = [{")

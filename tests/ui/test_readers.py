@@ -15,7 +15,12 @@ from loop.labels.reference import read_reference
 from loop.labels.value_sample import DrawnCase, ValueSample, keep_sample
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case, keep_comment
-from loop.review.reading.assignment import read_assignment, read_plans
+from loop.review.reading.assignment import (
+    CaseOrder,
+    PlanRequest,
+    read_assignment,
+    read_plans,
+)
 from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
 from loop.ui.pages.readers import (
@@ -553,3 +558,48 @@ def test_every_number_of_equal_votes_can_be_asked_for():
     numbers = [str(number) for number in range(1, MOST_NEEDED + 1)]
     assert [value for _, value in need.choices][1:] == numbers
     assert need.value == need.choices[0][1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        (None, None),
+        ("", None),
+        ("  ", None),
+        ("0", 0),
+        (" 7 ", 7),
+        ("999999999", 999_999_999),
+    ],
+)
+def test_a_number_may_be_typed_or_left_out(typed, number):
+    """Nothing is no 0."""
+    form = assignment_form.PlanForm(None, typed, typed, None, typed, None)
+    assert form.wanted == PlanRequest(
+        readers=(), cases=number, overlap=number, seed=1 if number is None else number
+    )
+
+
+@pytest.mark.parametrize("typed", ["1000000000", "-1", "1.0", "x", "٣", "²"])
+@pytest.mark.parametrize(
+    ("field", "what"),
+    [(1, "cases of each reader"), (2, "shared cases"), (4, "seed")],
+)
+def test_what_is_no_number_is_refused_by_its_field(typed, field, what):
+    """And nothing is drawn by half of it."""
+    values = [["Dr B"], *[None] * 5]
+    values[field] = typed
+    with pytest.raises(DataError, match=f"^{what}: not a number"):
+        _ = assignment_form.PlanForm(*values).wanted
+
+
+def test_a_form_is_what_is_to_be_drawn():
+    """Every field of it."""
+    form = assignment_form.PlanForm(["Dr B", "Dr C"], "4", "2", "listed", "0", "c1\nc2")
+    assert form.wanted == PlanRequest(
+        readers=("Dr B", "Dr C"),
+        cases=4,
+        overlap=2,
+        order=CaseOrder.LISTED,
+        seed=0,
+        among=("c1", "c2"),
+    )

@@ -10,14 +10,23 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.people.users import PermissionRefused, Right, UserRole
-from loop.core.records import Completion
+from loop.core.records import (
+    Clarification,
+    Completion,
+    Exemplar,
+    Mark,
+    Span,
+    Value,
+)
 from loop.engines import base
+from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.cohort import read_cohort
 from loop.labels.named_samples import ReviewSample, keep_review_sample
 from loop.labels.taxonomy import NO_FINDING
+from loop.review.queue.records import OtherAnswer, QueueItem, Reasons
 from loop.review.revise.phrases import GuidePart, PhraseTryout, TriedChange, TriedPart
 from loop.review.status import VerdictState, read_kept
-from loop.review.verdict import Context, Judgement
+from loop.review.verdict import Context, Edits, Judgement
 from loop.run.task import run_prompt
 from loop.ui.pages.review import events, state, view
 from loop.ui.pages.review.page import follow
@@ -1097,3 +1106,155 @@ def test_a_server_that_is_asked_answers_side_by_side(ann, context, monkeypatch):
     tried(ann, place, TERM._replace(phrase="fluid"))
     until(lambda: context.jobs.progress_of(key).finished)
     assert "the server is gone" in events.poll_try(see, place)[0]
+
+
+def queued(**changes):
+    """Return a failing pair, answered absent, that nothing makes worth a look."""
+    failure = Failure(
+        *("c1", "edema", FailureKind.FALSE_NEGATIVE, Value.ABSENT, Mark.PRESENT),
+        (Span(100, 105),),
+    )
+    told = {"failure": failure, "place": 2, "reasons": Reasons(), **changes}
+    return QueueItem(**told)
+
+
+def answered(prompt, value, draw=0):
+    """Return what another run said."""
+    return OtherAnswer("run-1", prompt, draw, value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, []),
+        ({"reasons": Reasons(rare=0.1)}, ["rare"]),
+        ({"reasons": Reasons(gate="fails by 1")}, ["fails by 1"]),
+        ({"reasons": Reasons(fails=2, draws=3)}, ["fails in 2 of 3"]),
+        ({"reasons": Reasons(fails=3, draws=3)}, []),
+        ({"others": (answered("tiny@v2", Value.ABSENT),)}, []),
+        ({"others": (answered("tiny@v2", None),)}, ["versions disagree"]),
+        # A repeat is no version.
+        ({"others": (answered("tiny@v1", Value.PRESENT, 1),)}, []),
+        ({"votes": ((Value.PRESENT, 3),)}, []),
+        ({"votes": ((Value.PRESENT, 2), (Value.ABSENT, 1))}, ["readers disagree"]),
+        ({"audit": True}, ["audit"]),
+        (
+            {
+                "audit": True,
+                "votes": ((Value.PRESENT, 2), (Value.ABSENT, 1)),
+                "others": (
+                    answered("tiny@v2", Value.ABSENT),
+                    answered("tiny@v3", Value.PRESENT),
+                ),
+                "reasons": Reasons(rare=0.5, gate="passes by 3", fails=1, draws=2),
+            },
+            [
+                *("rare", "passes by 3", "fails in 1 of 2", "versions disagree"),
+                *("readers disagree", "audit"),
+            ],
+        ),
+    ],
+)
+def test_why_a_pair_is_worth_a_look_in_a_word_or_two(changes, words):
+    """One for each reason, in their order."""
+    assert view.shorten(queued(**changes)) == words
+
+
+def test_other_runs_are_named_by_version_and_repeat():
+    """With what they said, or that they said nothing."""
+    others = (
+        answered("tiny@v3", Value.PRESENT),
+        answered("tiny@v3", None, 2),
+        answered("tiny@v1", Value.UNCERTAIN),
+    )
+    assert view._versions(queued(others=others)) == [
+        ("v3", "present"),
+        ("v3, repeat 2", "no answer"),
+        ("v1", "uncertain"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "place", "shown"),
+    [
+        (0, 1, 0),
+        (39, 1, 0),
+        (40, 1, 40),
+        (79, 1, 40),
+        (85, 1, 80),
+        (5000, 1, 80),
+        (-5, 1, 0),
+        (state.FOLLOW, 1, 0),
+        (state.FOLLOW, 40, 0),
+        (state.FOLLOW, 41, 40),
+        (state.FOLLOW, 86, 80),
+        # A pair that the filters leave out is followed nowhere.
+        (state.FOLLOW, 200, 0),
+    ],
+)
+def test_the_list_shows_whole_pages(start, place, shown):
+    """The one that was turned to, or that with the open pair; never past the last."""
+    items = [queued(place=number) for number in range(1, 87)]
+    found = SimpleNamespace(items=items, item=queued(place=place))
+    assert view._start(Place(start=start), found) == shown
+    nothing = SimpleNamespace(items=[], item=None)
+    assert view._start(Place(start=start), nothing) == 0
+
+
+def test_the_place_of_a_pair_is_counted_from_one():
+    """Among those that the filters let through."""
+    items = [queued(place=number) for number in range(2, 1300)]
+    found = SimpleNamespace(items=items)
+    assert view._position(found, queued(place=2)) == "1 of 1,298"
+    assert view._position(found, queued(place=1299)) == "1,298 of 1,298"
+    left_out = "not among the pairs of these filters"
+    assert view._position(found, queued(place=1)) == left_out
+
+
+@pytest.mark.parametrize(
+    ("begins", "before", "after"), [(100, 60, 60), (10, 10, 60), (190, 60, 5)]
+)
+def test_a_phrase_is_shown_with_what_stands_around_it(begins, before, after):
+    """Sixty characters on each side, where there are so many."""
+    text = "b" * begins + "fluid" + "a" * (195 - begins)
+    found = SimpleNamespace(
+        queue=SimpleNamespace(texts=SimpleNamespace(read={"c1": text}.get))
+    )
+    failure = queued().failure._replace(spans=(Span(begins, begins + 5),))
+    assert view._occurrence(found, queued(failure=failure)) == view.Occurrence(
+        "c1", "b" * before, "fluid", "a" * after
+    )
+
+
+def test_every_change_that_a_verdict_asks_for_is_told_in_words():
+    """And how many more there are than the form can make."""
+    edits = Edits(
+        terms=("t1", "t2"),
+        exclusions=("x",),
+        clarifications=(
+            Clarification(phrase="p", value=Value.ABSENT, note="Always."),
+            Clarification(phrase="q", value=Value.PRESENT),
+        ),
+        exemplars=(
+            Exemplar(text="An a.", value=Value.PRESENT, evidence="a"),
+            Exemplar(text="No a.", value=Value.ABSENT, evidence="no a"),
+            Exemplar(text="An a?", value=Value.UNCERTAIN, evidence="a?"),
+        ),
+        general_rules=("Read all.",),
+        implies=("mass",),
+        remove_terms=("old",),
+    )
+    assert view._asks(edits) == (
+        "Term: t1",
+        "Term: t2",
+        "Exclusion: x",
+        "Clarification: p means absent. Always.",
+        "Clarification: q means present.",
+        "Positive exemplar: An a. (a)",
+        "Negative exemplar: No a. (no a)",
+        "Exemplar: An a? (a?)",
+        "General rule: Read all.",
+        "2 more changes",
+    )
+    assert view._asks(Edits(terms=("t",))) == ("Term: t",)
+    assert view._asks(Edits()) == ()

@@ -12,16 +12,19 @@ import pytest
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.core.people.users import UserRole
-from loop.evaluate.compare import compare_runs
+from loop.core.records import Status, ValueCode
+from loop.evaluate.compare import AnswerDifference, compare_runs
 from loop.evaluate.protocol import read_protocol
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import version_folder
 from loop.review.job_work import estimate_job
 from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.run.cost import CostSum
 from loop.run.jobs import (
     JobKind,
     JobQueue,
+    JobRecord,
     JobRequest,
     JobState,
     find_job,
@@ -29,10 +32,18 @@ from loop.run.jobs import (
 )
 from loop.run.store import open_store
 from loop.run.task import run_prompt
+from loop.run.trace import UnansweredCause
 from loop.ui.app import _show_ended
 from loop.ui.pages import overview
 from loop.ui.pages.runs import events as runs
-from loop.ui.pages.runs.state import RunsPlace, find_news, follow_run
+from loop.ui.pages.runs import view
+from loop.ui.pages.runs.state import (
+    MOST_COMPARED,
+    ComparedRuns,
+    RunsPlace,
+    find_news,
+    follow_run,
+)
 from loop.ui.pages.runs.view import JOBS_SHOWN, pace_of, render_runs
 from loop.workspace import Workspace
 from tests.ui.conftest import barriers, open_tab, press
@@ -623,3 +634,145 @@ def test_a_job_outlives_the_workbench_and_is_news_to_who_comes_back(demo, new_pa
         page.wait_for_selector(f"#runs-detail h2:has-text('{run}')")
         assert "Every case was answered" in page.inner_text("#runs-detail")
     assert page.complaints == []
+
+
+def job(**changes):
+    """Return a job that goes on since 2026-01-01T01:00:00Z."""
+    return JobRecord(
+        **{
+            "number": 1,
+            "request": JobRequest(
+                kind=JobKind.RUN, prompt="tiny@v1", cohort="dev", engines=("rules",)
+            ),
+            "actor": "Ann",
+            "role": "editor",
+            "created": "2026-01-01T00:00:00Z",
+            "started": "2026-01-01T00:00:00Z",
+            "ended": None,
+            "state": JobState.RUNNING,
+            "step": "draw 1",
+            "done": 2500,
+            "total": 2600,
+            "pid": 1,
+            "message": "",
+            "log": ("2026-01-01T01:00:00Z draw 1",),
+            "runs": (),
+            **changes,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds", "told"),
+    [
+        ({}, 1, "2,500.0 cases/s, about 0 s left"),
+        ({"total": 12_500_000}, 1, "2,500.0 cases/s, about 4,999 s left"),
+        # The number of cases is known before that of the step, or was counted down.
+        ({"total": 2400}, 100, "25.0 cases/s, about 0 s left"),
+        ({"done": 1}, 2, "0.5 cases/s, about 5,198 s left"),
+        ({"done": 0}, 1, ""),
+        ({}, 0, ""),
+        ({}, -1, ""),
+        ({"state": JobState.QUEUED}, 1, ""),
+        ({"state": JobState.DONE}, 1, ""),
+    ],
+)
+def test_a_rate_is_told_while_cases_are_done(changes, seconds, told):
+    """And none where no time has passed, or nothing was done."""
+    now = datetime(2026, 1, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    assert pace_of(job(**changes), now) == told
+
+
+def test_boxes_that_no_table_sends_change_nothing():
+    """A box twice is one; what is no text is none; far too many are none at all."""
+    place = RunsPlace(listed=("a", "b"), ticked=("z",))
+    assert place.with_ticks({}).ticked == ("z",)
+    assert place.with_ticks({"ticked": ["b", "a", "b", 7]}).ticked == ("z", "a", "b")
+    many = ["a"] * 1000
+    assert place.with_ticks({"ticked": many}).ticked == ("z", "a")
+    assert place.with_ticks({"ticked": [*many, "b"]}).ticked == ("z",)
+
+
+def test_causes_are_joined_by_status_and_wording_and_sorted():
+    """Numbers apart; the most frequent first, each with all its cases."""
+    causes = [
+        UnansweredCause(Status.UNPARSED, "cut off at 7", ("c1",)),
+        UnansweredCause(Status.ENGINE_FAILED, "cut off at 9", ("d1", "d2")),
+        UnansweredCause(Status.UNPARSED, "cut off at 12", ("c2", "c3")),
+        UnansweredCause(Status.UNPARSED, "no JSON 4", ("e1",)),
+    ]
+    assert view._alike(causes) == [
+        UnansweredCause(Status.UNPARSED, "cut off at …", ("c1", "c2", "c3")),
+        causes[1],
+        causes[3],
+    ]
+    assert view._alike([]) == []
+
+
+PRESENT, ABSENT, OPEN = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
+NOT_CODED, MISSING = ValueCode.NOT_CODED, ValueCode.MISSING
+
+
+@pytest.mark.parametrize(
+    ("reference", "rights"),
+    [
+        (PRESENT, (True, False, None, None)),
+        (ABSENT, (False, True, None, None)),
+        # What the reference does not code is absent there.
+        (NOT_CODED, (False, True, None, None)),
+        (OPEN, (None,) * 4),
+        (MISSING, (None,) * 4),
+    ],
+)
+def test_an_answer_is_right_or_wrong_only_where_both_decide(reference, rights):
+    """Of each run, in their order."""
+    answers = (PRESENT, ABSENT, OPEN, MISSING)
+    runs_of = [SimpleNamespace(id=f"run-{n}") for n in range(4)]
+    found = SimpleNamespace(runs=runs_of)
+    row = view._difference(found, AnswerDifference("c1", "edema", reference, answers))
+    assert row == view.DifferenceRow(
+        "c1",
+        "edema",
+        reference.words,
+        tuple(
+            view.AnswerCell(f"run-{n}", code.words, right)
+            for n, (code, right) in enumerate(zip(answers, rights, strict=True))
+        ),
+    )
+
+
+def test_costs_are_summed_by_currency():
+    """What has no price is in no sum; the oldest rows are left out, and counted."""
+    row = CostSum(
+        week="2026-W09",
+        prompt="tiny",
+        engine="openai:m",
+        runs=2,
+        asked=10,
+        stored=5,
+        prompt_tokens=1000,
+        completion_tokens=100,
+        unpriced=0,
+        amount=3.0,
+        fresh=1.25,
+        currency="USD",
+    )
+    free = replace(row, currency="", amount=0.0, fresh=0.0, unpriced=1)
+    sums = [row, row, replace(row, currency="EUR", fresh=0.5), free]
+    html = view._render_costs(sums, True)
+    assert "of the runs found: about 2.5000 USD and 0.5000 EUR for new answers" in html
+    assert html.count("<tr>") == 5
+    assert html.count("1 without a price") == 1
+    assert "older rows" not in html
+    assert "of the runs found" not in view._render_costs(sums, False)
+    assert "for new answers" not in view._render_costs([free], False)
+    assert view._render_costs([], False) == ""
+    most = [row] * view.COSTS_SHOWN
+    assert "older rows" not in view._render_costs(most, False)
+    assert "1 older rows are left out" in view._render_costs([*most, row], False)
+
+
+def test_runs_side_by_side_have_letters():
+    """In the order of the runs."""
+    found = ComparedRuns((), (), None, {})
+    assert [found.letter(place) for place in range(MOST_COMPARED)] == list("ABCDEF")

@@ -15,6 +15,8 @@ from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
+from loop.review.revise.draft import DraftCheckStatus, DraftInfo
+from loop.review.revise.draft_files import DraftOrigin
 from loop.ui.pages import overview
 from loop.ui.pages.versions import events, view
 from loop.ui.pages.versions.view import LedgerQuery, turn_to
@@ -387,3 +389,61 @@ def test_a_cohort_that_is_not_as_recorded_hides_no_version(context, monkeypatch)
 def test_a_draft_that_is_gone_says_so():
     """Somebody else discarded it in the meantime."""
     assert view._state(None) == "gone"
+
+
+@pytest.mark.parametrize(
+    ("checked", "behind", "problem", "state"),
+    [
+        ("PASSED", False, "", "waits, check passed"),
+        ("OBJECTIONS", False, "", "waits, check has objections"),
+        (
+            *("STALE", True, ""),
+            "waits, check out of date, a newer version was committed since",
+        ),
+        ("NEVER", False, "", "waits, not checked"),
+        ("PASSED", True, "torn", "damaged"),
+    ],
+)
+def test_a_draft_says_how_far_it_is(checked, behind, problem, state):
+    """A damaged one says nothing else; what was recorded is beside it."""
+    info = DraftInfo(
+        ref="tiny@draft:d1",
+        author="Ann",
+        when="2026-03-01T12:00:00Z",
+        why="a reason",
+        begun_by="Ben",
+        verdicts=(),
+        cohort="dev",
+        parent_ref="tiny@v1",
+        behind=behind,
+        checked=DraftCheckStatus[checked],
+        origin=next(iter(DraftOrigin)),
+        problem=problem,
+    )
+    assert view._state(info) == state
+    row = view.DraftRow(
+        ref="tiny@draft:d1",
+        when="2026-03-01T12:00:00Z",
+        who="Ann",
+        why="a reason",
+        parent="tiny@v1",
+        state=state,
+        objections=(),
+        macro_f1=None,
+        measured="",
+        problem=problem,
+    )
+    assert view._draft_rows((), (info,)) == [row]
+    later = replace(info, ref="tiny@draft:d2", when="2026-03-02T12:00:00Z")
+    assert [one.ref for one in view._draft_rows((), (info, later))] == [
+        *("tiny@draft:d2", "tiny@draft:d1")
+    ]
+
+
+def test_changes_are_counted_with_their_signs():
+    """One of a kind and several; what cannot be counted has no plural."""
+    changes = {"+term": 1, "-general rule": 2, "~exemplar": 0, "+call_plan": 2}
+    assert view._in_words(changes) == (
+        "+1 term, \N{MINUS SIGN}2 general rules, ~0 exemplars, +2 call plan"
+    )
+    assert view._in_words({}) == ""

@@ -1,6 +1,7 @@
 """Who is who, and when nobody need sign in."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from loop.core.people.roster import (
 from loop.core.people.sign_ins import sign_ins_path
 from loop.core.people.users import PermissionRefused, Right, SignInRequired, UserRole
 from loop.ui.access.access import Access
+from loop.ui.access.sessions import session_id
 from tests.ui.access.served import GOOD
 
 
@@ -283,3 +285,28 @@ def test_a_token_of_another_port_is_none(access):
     request = request_with(token, port=80)
     request.scope["server"] = ("127.0.0.1", 81)
     assert access.who(request) is None
+
+
+def test_who_works_alone_has_one_session_that_stays_open(workspace):
+    """What is uploaded there waits for it, whatever cookie a browser sends."""
+    access = alone(workspace)
+    assert access.session_id(request_with("")) == "alone"
+    assert access.session_id(request_with("x" * 43)) == "alone"
+    assert access.open_sessions() == frozenset({"alone"})
+
+
+def test_whoever_signs_in_has_a_session_of_their_own(access, users):
+    """Known by an id that is not its token, until it ends."""
+    first = access.enter("reader", GOOD, "").token
+    second = access.enter("editor", GOOD, "").token
+    ids = [access.session_id(request_with(one)) for one in (first, second)]
+    assert ids == [session_id(first), session_id(second)]
+    # Gradio hands its own object to the functions of a page, with the request in it.
+    inside = SimpleNamespace(request=request_with(first))
+    assert access.session_id(inside) == ids[0]
+    assert access.user_of(inside).name == "reader"
+    assert access.open_sessions() == frozenset(ids)
+    access.leave(first, "")
+    assert access.open_sessions() == frozenset(ids[1:])
+    disable_user(users, "editor")
+    assert access.open_sessions() == frozenset()

@@ -53,12 +53,13 @@ class PlanForm(NamedTuple):
         DataError
             A field that must hold a number holds none.
         """
+        seed = _whole(self.seed, "seed")
         return PlanRequest(
             readers=tuple(self.readers or ()),
             cases=_whole(self.cases, "cases of each reader"),
             overlap=_whole(self.overlap, "shared cases"),
             order=read_order(self.order or CaseOrder.RANDOM),
-            seed=_whole(self.seed, "seed") or 1,
+            seed=1 if seed is None else seed,
             among=split_case_ids(self.among or ""),
         )
 
