@@ -227,8 +227,9 @@ def say_votes(report: VotesReport) -> None:
         )
     else:
         say(
-            f"  of the reference before: {report.superseded.missing} marks are missing "
-            f"now, {report.superseded.corrections} corrections by verdict are undone"
+            "  of the reference before: "
+            f"{counted(report.superseded.missing, 'mark')} missing now, "
+            f"{counted(report.superseded.corrections, 'correction')} by verdict undone"
         )
     _say_adjudications(report)
     if report.not_blind:
@@ -241,8 +242,8 @@ def _say_changes(changes: MarkChanges) -> None:
         say("  changes     no mark of the reference before")
         return
     say(
-        f"  changes     {len(changes.rows)} marks of the reference before, "
-        f"{changes.undecided} of them become undecided"
+        f"  changes     {counted(len(changes.rows), 'mark')} of the reference before, "
+        f"{changes.undecided} of them now undecided"
     )
     for one in changes.shifts[:_MOST_SHIFTS]:
         say(f"    {one.label}: {one.was} -> {one.becomes}, {one.marks}")
@@ -260,7 +261,7 @@ def _say_adjudications(report: VotesReport) -> None:
     """Print what became of a panel's earlier decisions, if there were any."""
     outcome = report.adjudications
     if outcome.kept or outcome.lost:
-        say(f"  {outcome.kept} earlier decisions of a panel stand")
+        say(f"  {counted(outcome.kept, 'earlier decision')} of a panel kept")
     if outcome.lost:
         pairs = [f"{label} of {case_id}" for case_id, label in outcome.lost[:_SHOWN]]
         more = f" and {len(outcome.lost) - _SHOWN} more" * (len(outcome.lost) > _SHOWN)

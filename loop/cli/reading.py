@@ -480,13 +480,13 @@ def say_progress(progress: ReadingProgress) -> None:
     other = sum(one.other_guideline for one in progress.readers)
     if other:
         say(
-            f"{other} answers were given by another guideline than today's "
-            "(labels/taxonomy.yaml was changed); they count"
+            f"{counted(other, 'answer')} by another guideline than today's "
+            "(labels/taxonomy.yaml was changed), counted"
         )
     if progress.earlier:
         say(
-            f"{progress.earlier} answers are to earlier texts under this name; they "
-            "are kept and do not count"
+            f"{counted(progress.earlier, 'answer')} to earlier texts under this name, "
+            "kept and not counted"
         )
 
 

@@ -203,12 +203,13 @@ CEILING = Ceiling(
     seed=1,
     pooled=beside("All", ABOVE, BELOW),
     labels=(beside("Edema", BELOW, UNKNOWN),),
+    run="run-1",
 )
 
 
 def test_a_run_is_printed_beside_the_readers(capsys):
     """A model that is above them is marked, and that is a warning."""
-    agreement.say_ceiling(CEILING, "run-1")
+    agreement._print_ceiling(CEILING)
     said = capsys.readouterr().out
     header, *table, _, words, first, second = rows(said)
     assert header == [
@@ -233,7 +234,7 @@ def test_a_run_is_printed_beside_the_readers(capsys):
 
 def test_a_run_beside_the_readers_is_whole_as_json():
     """With what was left out, and whether the model is above."""
-    data = agreement.ceiling_data(CEILING, "run-1")
+    data = agreement._ceiling_data(CEILING)
     pooled, (label_data,) = data.pop("pooled"), data.pop("labels")
     assert data == {
         "readers": ("Ann", "Ben"),

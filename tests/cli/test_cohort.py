@@ -278,7 +278,7 @@ def test_votes_say_what_they_take_from_the_reference_before(
     votes = str(files / "votes.csv")
     said = call("cohort", "votes", "mine", votes).stdout
     assert "20 labels without a vote are missing in every case: atelectasis" in said
-    assert "0 marks are missing now, 1 corrections by verdict are undone" in said
+    assert "0 marks missing now, 1 correction by verdict undone" in said
     data = json.loads(call("cohort", "votes", "mine", votes, "--json").stdout)
     assert data["superseded"] == {"corrections": 0, "missing": 0}
     assert len(data["not_voted"]) == 20

@@ -345,7 +345,7 @@ def test_votes_are_told_with_all_that_they_change(capsys):
         "  absent      30\n"
         "  no_majority 1\n"
         "  2 cases have fewer readers than the protocol's 3: no majority\n"
-        "  changes     4 marks of the reference before, 2 of them become undecided\n"
+        "  changes     4 marks of the reference before, 2 of them now undecided\n"
         "    edema: present -> no_majority, 2\n"
         "    edema: absent -> present, 1\n"
         "    fracture: missing -> absent, 1\n"
@@ -354,9 +354,9 @@ def test_votes_are_told_with_all_that_they_change(capsys):
         "    c3, edema: absent -> present\n"
         "    c3, fracture: missing -> absent\n"
         "  2 labels without a vote are missing in every case: hernia, mass\n"
-        "  of the reference before: 6 marks are missing now, 1 corrections by verdict "
-        "are undone\n"
-        "  3 earlier decisions of a panel stand\n"
+        "  of the reference before: 6 marks missing now, 1 correction by verdict "
+        "undone\n"
+        "  3 earlier decisions of a panel kept\n"
         "  12 fell because votes changed: edema of c1, edema of c2, edema of c3, edema "
         "of c4, edema of c5, edema of c6, edema of c7, edema of c8, edema of c9, edema "
         "of c10 and 2 more\n"
@@ -405,15 +405,15 @@ HEAD = (
         ),
         (
             {"adjudications": Adjudications(kept=1)},
-            "  of the reference before: 6 marks are missing now, 1 corrections by "
-            "verdict are undone\n"
-            "  1 earlier decisions of a panel stand\n",
+            "  of the reference before: 6 marks missing now, 1 correction by verdict "
+            "undone\n"
+            "  1 earlier decision of a panel kept\n",
         ),
         (
             {"adjudications": Adjudications(lost=(("c1", "edema"),))},
-            "  of the reference before: 6 marks are missing now, 1 corrections by "
-            "verdict are undone\n"
-            "  0 earlier decisions of a panel stand\n"
+            "  of the reference before: 6 marks missing now, 1 correction by verdict "
+            "undone\n"
+            "  0 earlier decisions of a panel kept\n"
             "  1 fell because votes changed: edema of c1\n",
         ),
     ],
@@ -429,7 +429,7 @@ def test_marks_of_a_label_that_is_new_are_only_counted(capsys):
     rows = tuple(change(f"c{n}", Mark.MISSING, Mark.ABSENT) for n in range(3))
     cohort_report._say_changes(MarkChanges(rows=rows))
     assert capsys.readouterr().out == (
-        "  changes     3 marks of the reference before, 0 of them become undecided\n"
+        "  changes     3 marks of the reference before, 0 of them now undecided\n"
         "    edema: missing -> absent, 3\n"
     )
 

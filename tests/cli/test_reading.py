@@ -202,7 +202,7 @@ def test_readings_become_a_reference_that_a_panel_completes(call, read, answers,
     line = ("reading", "answer", "dev", answers({"e1": "present"}))
     call(*line, "--reader", "Dr. B")
     said = call(*PUBLISH, "--reader", "Dr. B")
-    assert "1 earlier decisions of a panel stand" in said
+    assert "1 earlier decision of a panel kept" in said
     assert "1 fell because votes changed: pleural_effusion of e1" in said
     data = call(*PUBLISH, "--json")
     assert data["votes"]["adjudications"] == {"kept": 1, "lost": []}
@@ -394,10 +394,9 @@ def test_progress_says_who_was_not_blind_and_what_does_not_count(capsys):
     assert lines[3:] == [
         "not blind: answered after a verdict of the same person on this cohort, so "
         "having seen a model's answers",
-        "5 answers were given by another guideline than today's (labels/taxonomy.yaml "
-        "was changed); they count",
-        "9 answers are to earlier texts under this name; they are kept and do not "
-        "count",
+        "5 answers by another guideline than today's (labels/taxonomy.yaml was "
+        "changed), counted",
+        "9 answers to earlier texts under this name, kept and not counted",
     ]
     reading.say_progress(progressed(reader("Dr. A")))
     assert len(capsys.readouterr().out.splitlines()) == 3

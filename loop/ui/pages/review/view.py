@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 from markupsafe import Markup
 
+from loop.core.nouns import counted
 from loop.core.people.users import Right
 from loop.core.records import Guide, Span, Value
 from loop.evaluate.failures import ALL_LABELS, FailureKind
@@ -639,4 +640,4 @@ def _asks(edits: Edits) -> tuple[str, ...]:
         *(f"General rule: {one}" for one in edits.general_rules),
     )
     rest = edits.count - len(asked)
-    return (*asked, f"{rest} more changes") if rest else asked
+    return (*asked, counted(rest, "more change")) if rest else asked
