@@ -131,8 +131,8 @@ def _show_targets(check: Check) -> None:
 def _show_draws(check: Check, evidence: DrawEvidence) -> None:
     """Print the parent's own churn first, then what the draft adds to it."""
     say(
-        f"check on {counted(check.cases, 'case')}, {evidence.draws} draws of the "
-        "parent and of the draft, asked in turns"
+        f"check on {counted(check.cases, 'case')}, {counted(evidence.draws, 'draw')} "
+        "of the parent and of the draft, asked in turns"
     )
     if evidence.churn is not None:
         say(
