@@ -15,6 +15,7 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.core.nouns import counted
 from loop.review.guideline import write_guideline
 
 
@@ -57,6 +58,6 @@ def guideline(
         return
     for source in written.sources:
         say(source)
-    say(f"{len(written.entries)} labels: {out}")
+    say(f"{counted(len(written.entries), 'label')}: {out}")
     if differs:
         say(f"worded otherwise in the prompt version: {', '.join(differs)}")

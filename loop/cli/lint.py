@@ -15,6 +15,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.exemplars import ExemplarCoverage, count_exemplars, lint_exemplars
 from loop.prompts.catalog import find_parent, read_version
@@ -58,7 +59,7 @@ def lint(
         if covered:
             _show_coverage(covered, cohort)
         show_lint(found)
-        say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")
+        say(f"{version.ref}: {counted(len(found), 'finding') if found else 'ok'}")
     if has_errors(found):
         raise typer.Exit(1)
 

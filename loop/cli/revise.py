@@ -195,7 +195,7 @@ def _show_reference(revision: Revision) -> None:
         say("reference: already corrected as judged")
         return
     say(
-        f"reference: {revision.corrections} labels corrected, now "
+        f"reference: {counted(revision.corrections, 'label')} corrected, now "
         f"{revision.cohort}:ref{revision.reference}; earlier runs can be evaluated "
         "against it"
     )
