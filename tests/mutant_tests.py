@@ -113,6 +113,8 @@ class Requests:
         code = 1
         try:
             os.setsid()
+            # Where pytest keeps what tests write; whoever asked removes it.
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = asked["scratch"]
             errors = os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             for number, opened in enumerate((self._nothing, errors, errors)):
                 os.dup2(opened, number)

@@ -338,7 +338,7 @@ class Tree:
 
     def __init__(self, path):
         self.path = path
-        self._errors = path.with_suffix(".err")
+        self._errors, self._scratch = path.with_suffix(".err"), path.with_suffix(".tmp")
         self._kept, self._chosen = path.with_suffix(".last"), path.with_suffix(".tests")
         self._changes = count(int(path.stat().st_mtime))
         self._servers = {}
@@ -388,7 +388,9 @@ class Tree:
         within functions of what was imported; NOT_EXCHANGED comes back where it cannot.
         """
         self._kept.write_text("", "utf-8")
+        self._scratch.mkdir(mode=0o700)
         asked = {"errors": str(self._errors), "limit_s": LIMIT_S}
+        asked |= {"scratch": str(self._scratch)}
         if change:
             server = self._server(str(self.path))
             path, before, after = change
@@ -407,6 +409,7 @@ class Tree:
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
         code = json.loads(server.stdout.readline())
+        shutil.rmtree(self._scratch, ignore_errors=True)
         late = code is None or b"Timeout (" in self._errors.read_bytes()
         if code == mutant_tests.NOT_EXCHANGED:
             return NOT_EXCHANGED, ()
