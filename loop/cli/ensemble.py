@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -22,6 +21,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
 )
 from loop.core.errors import DataError
 from loop.documents.numbers import NOT_ESTIMABLE, count, share, signed
@@ -54,8 +54,6 @@ from loop.release.graders import GraderOptions
 from loop.run.asking import EngineOptions
 from loop.score.joining import join_pairs
 from loop.score.reading.options import ReadingOptions
-
-_COLUMNS = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -173,16 +171,10 @@ def _show(version: EnsembleVersion) -> None:
         say()
         print_table(FOLD_HEADER, rows)
     say()
-    for part in wrap(verdict(told), _COLUMNS):
-        say(part)
+    say_wrapped("", verdict(told))
     say()
     for text in ensemble_notes(told):
-        _note(text)
-
-
-def _note(text: str) -> None:
-    for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-        say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
 
 
 def list_all(
@@ -253,17 +245,21 @@ def show(
     else:
         _show(version)
         on = version.ensemble.fitted_on
-        _note(
+        say_wrapped(
+            "note: ",
             f"Fitted on {on.cohort} ({on.cohort_digest[:12]}) and {on.ratings} "
-            f"({on.ratings_digest[:12]}); digest {version.digest[:12]}, as recorded."
+            f"({on.ratings_digest[:12]}); digest {version.digest[:12]}, as recorded.",
         )
         for one in version.ensemble.members:
             of = f", {one.pin.engine} {one.pin.identity[:12]}" if one.pin.engine else ""
             prompt = one.pin.judge or one.pin.labels_by
             by = f"{prompt} {one.pin.digest[:12]}{of}" if prompt else "no prompt"
-            _note(f"{one.name}: {by}; {one.pin.conventions}")
+            say_wrapped("note: ", f"{one.name}: {by}; {one.pin.conventions}")
         if same:
-            _note(f"Fitted again on its {len(version.rows)} rows it is the same.")
+            say_wrapped(
+                "note: ",
+                f"Fitted again on its {len(version.rows)} rows it is the same.",
+            )
     if not same:
         raise DataError(
             f"{version.ref}: its rows give other coefficients than it has. It was "
@@ -338,7 +334,10 @@ def score(
     missing = {one: n for one, n in found.scores.missing.items() if n}
     if missing:
         told = ", ".join(f"{one} {n}" for one, n in missing.items())
-        _note(f"Pairs without a readable answer have no score, by member: {told}.")
+        say_wrapped(
+            "note: ",
+            f"Pairs without a readable answer have no score, by member: {told}.",
+        )
     for text in found.scores.not_checked:
-        _note(f"Overlap with the fitted pairs, not compared: {text}.")
+        say_wrapped("note: ", f"Overlap with the fitted pairs, not compared: {text}.")
     say(f"signature: {version.signature}")

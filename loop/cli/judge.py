@@ -22,6 +22,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
 )
 from loop.cli.meta_eval import show_error_agreement
 from loop.cli.score import ScoreInputs, check_given, join_given
@@ -386,8 +387,7 @@ def _judge_phrases(
 def _say_notes(texts: Iterable[str]) -> None:
     """Print what a reader of the numbers must know, wrapped."""
     for text in texts:
-        for number, part in enumerate(wrap(text, _COLUMNS - 6)):
-            say(("      " if number else "note: ") + part)
+        say_wrapped("note: ", text)
 
 
 def _interval(one: Estimate) -> str:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, Literal
 
 import typer
@@ -24,6 +23,7 @@ from loop.cli.console import (
     print_table,
     read_policy,
     say,
+    say_wrapped,
 )
 from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import (
@@ -78,9 +78,6 @@ from loop.stats.intervals import Estimate
 
 _SIDE_BY_SIDE = 3
 """Systems in one table of metrics: more do not fit."""
-
-_COLUMNS = 100
-"""Width that sentences keep to."""
 
 
 def register(app: typer.Typer) -> None:
@@ -498,7 +495,7 @@ def show_score(document: ScoreDocument) -> None:
         _show_values(document, first)
         say()
     for text in notes(document):
-        _say_wrapped("note: ", text)
+        say_wrapped("note: ", text)
     for one in found.systems:
         say(f"signature of {one.system}: {one.signature}")
 
@@ -646,14 +643,6 @@ def _p(value: float | None) -> str:
     return NOT_ESTIMABLE if value is None else p_value(value)
 
 
-def _say_wrapped(lead: str, text: str) -> None:
-    """Print `text` in lines that hang under its first word."""
-    room = _COLUMNS - len(lead)
-    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(lines):
-        say((" " * len(lead) if number else lead) + line)
-
-
 def show_metrics(*, as_json: bool) -> None:
     """Print every metric that there is: name, direction, range, needs, what it is."""
     if as_json:
@@ -666,4 +655,4 @@ def show_metrics(*, as_json: bool) -> None:
     print_table(("metric", "family", "range", "direction", "needs"), rows)
     say()
     for one in METRICS.values():
-        _say_wrapped(f"{one.name}: ", f"{one.title}. {one.about} {one.reference}")
+        say_wrapped(f"{one.name}: ", f"{one.title}. {one.about} {one.reference}")
