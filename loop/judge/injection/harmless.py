@@ -214,12 +214,22 @@ def _movable(line: ReportLine) -> bool:
     )
 
 
+_SPELLED_MOST = 4
+"""Letters of an abbreviation that is spoken letter by letter."""
+
+
 def _bad_article(before: str, old: str, new: str) -> bool:
     """Whether the article before a word would no longer fit."""
     last = before.split()[-1:] if before.endswith(" ") else []
     if not last or last[0].casefold() not in ("a", "an"):
         return False
-    return (old[:1].casefold() in "aeiou") is not (new[:1].casefold() in "aeiou")
+    return _begins_with_vowel(old) is not _begins_with_vowel(new)
+
+
+def _begins_with_vowel(words: str) -> bool:
+    """Whether words are spoken with a vowel first; RLL and the like by letters."""
+    spelled = words.isupper() and words.isalpha() and 1 < len(words) <= _SPELLED_MOST
+    return words[:1].casefold() in ("aefhilmnorsx" if spelled else "aeiou")
 
 
 def _has_number(text: str) -> bool:

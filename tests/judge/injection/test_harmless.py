@@ -169,6 +169,14 @@ HEART, LUNGS = "Heart size is normal.", "Lungs are clear."
         ),
         # A heart that is enlarged has another article.
         ("synonym", "There is an enlarged heart.", []),
+        # "An LLL" is spoken "an el el el".
+        ("abbreviation", "There is an LLL mass.", []),
+        ("abbreviation", "There is a right lower lobe mass.", []),
+        (
+            "abbreviation",
+            "There is a mass in the RLL.",
+            [("There is a mass in the right lower lobe.", 0, "words")],
+        ),
     ],
 )
 def test_every_place_is_offered_and_no_other(kind, text, ways):
