@@ -400,8 +400,8 @@ HEAD = (
         (
             {"changes": MarkChanges(rows=())},
             "  changes     no mark of the reference before\n"
-            "  of the reference before: 6 marks are missing now, 1 corrections by "
-            "verdict are undone\n",
+            "  of the reference before: 6 marks missing now, 1 correction by verdict "
+            "undone\n",
         ),
         (
             {"adjudications": Adjudications(kept=1)},

@@ -361,7 +361,7 @@ def test_a_line_tells_what_became_of_a_verdict(changes, words):
 )
 def test_a_line_names_the_first_case(cases, told):
     """And how many more there are; a verdict on the guide has none."""
-    row = verdict._row(kept(case_ids=cases), comments=False)
+    row = verdict._row(kept(case_ids=cases, anchor=bool(cases)), comments=False)
     what, who = verdict._lines(row)
     assert what == f"0123456789ab  model_wrong, edema in {told}"
     assert who.startswith("              Ann, ")
