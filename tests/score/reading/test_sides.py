@@ -316,14 +316,14 @@ def test_labels_that_are_all_there_need_no_note(taxonomy):
         _table("id", *names[1:], "Sex"), SideKind.REFERENCE, taxonomy, ReadingOptions()
     )
     assert fewer.notes == (
-        "t.csv: 1 column(s) are no label and were not used ('Sex').",
+        "t.csv: 1 column not used, as no label has that name ('Sex').",
         "t.csv has 20 of the 21 labels; the others are missing there, not absent.",
     )
     beside = find_side(
         _table("id", "text", *names[:2]), SideKind.REFERENCE, taxonomy, ReadingOptions()
     )
     (note,) = beside.notes
-    assert note.startswith("t.csv holds texts and 2 label(s): the texts are scored.")
+    assert note.startswith("t.csv holds texts and 2 labels: the texts are scored.")
 
 
 def test_a_row_says_its_text_its_labels_and_whose_they_are(taxonomy):
