@@ -242,13 +242,20 @@ def say_marked(text: str, opening: str, closing: str) -> None:
     _echo(shown, sys.stdout)
 
 
-def say_wrapped(lead: str, text: str) -> None:
-    """Print `text` in lines of 100 characters that hang under its first word."""
-    lines = textwrap.wrap(
-        text, _WIDEST - len(lead), break_long_words=False, break_on_hyphens=False
-    )
-    for number, line in enumerate(lines):
-        say((" " * len(lead) if number else lead) + line)
+def say_wrapped(lead: str, text: str, *, hang: int | None = None) -> None:
+    """Print `text` in lines of 100 characters, the first of which begins with `lead`.
+
+    The others hang under its first word, or are indented by `hang`.
+    """
+    for line in textwrap.wrap(
+        text,
+        _WIDEST,
+        initial_indent=lead,
+        subsequent_indent=" " * (len(lead) if hang is None else hang),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        say(line)
 
 
 def write_documents(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, Literal
 
 import typer
@@ -103,9 +102,6 @@ from loop.score.metrics.score_sheet import MetricResult
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Joined
 from loop.stats.intervals import Estimate
-
-_COLUMNS = 100
-"""Width that sentences keep to."""
 
 
 def register(app: typer.Typer) -> None:
@@ -622,8 +618,7 @@ def _show_judges(place: WorkspacePaths | None, *, as_json: bool) -> None:
             for each in scores
         )
         line = f"{', '.join(names)}: {said or 'no score, it compares'}"
-        for number, part in enumerate(wrap(line, _COLUMNS - 2)):
-            say(("  " if number else "") + part)
+        say_wrapped("", line, hang=2)
     say("higher is better, but where it says lower; --weights adds one more of counts")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -20,6 +19,7 @@ from loop.cli.console import (
     print_json,
     print_table,
     say,
+    say_wrapped,
     write_documents,
 )
 from loop.cli.radjudge import evaluate_radjudge
@@ -68,8 +68,6 @@ from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import write_per_case
 from loop.stats.correlation import Preference
 from loop.stats.intervals import Estimate
-
-_COLUMNS = 100
 
 _TITLE = 34
 
@@ -436,7 +434,7 @@ def show_meta(document: MetaDocument) -> None:
         say()
         within = [(one.metric.title, one.agreement) for one in document.strata]
         print_table(words.STRATA, words.stratum_rows(within))
-        _wrapped(words.STRATA_SAID)
+        say_wrapped("", words.STRATA_SAID, hang=2)
     if result.pairs:
         say()
         _show_pairs(result)
@@ -454,11 +452,11 @@ def show_meta(document: MetaDocument) -> None:
         show_error_agreement(found)
         say()
     for text in (words.headline(result), words.ceiling(result)):
-        _wrapped(text)
+        say_wrapped("", text, hang=2)
     for text in (*words.left_out(result), *document.notes):
-        _wrapped(f"note: {text}")
+        say_wrapped("", f"note: {text}", hang=2)
     for name, reason in result.unavailable:
-        _wrapped(f"note: {name} did not run: {reason}")
+        say_wrapped("", f"note: {name} did not run: {reason}", hang=2)
 
 
 def _show_metrics(result: MetaEvaluation) -> None:
@@ -486,7 +484,7 @@ def _show_metrics(result: MetaEvaluation) -> None:
     )
     for one in result.metrics:
         if remarks := words.remarks(one, result.agreement):
-            _wrapped(f"  {one.metric.title}: {remarks}")
+            say_wrapped("", f"  {one.metric.title}: {remarks}", hang=2)
 
 
 def _show_pairs(result: MetaEvaluation) -> None:
@@ -603,7 +601,7 @@ def show_error_agreement(found: ErrorAgreement) -> None:
             ],
         )
     for text in words.errors_said(found)[1:]:
-        _wrapped(text)
+        say_wrapped("", text, hang=2)
 
 
 def _rest(one: CountAgreement) -> int:
@@ -651,11 +649,6 @@ def _title(one: MetricAgreement) -> str:
 
 def _full(found: Estimate) -> str:
     return f"{share(found.value)} {interval(found)}"
-
-
-def _wrapped(text: str) -> None:
-    for place, line in enumerate(wrap(text, _COLUMNS, break_on_hyphens=False)):
-        say(("  " if place else "") + line)
 
 
 def _check_said(

@@ -480,13 +480,13 @@ def say_progress(progress: ReadingProgress) -> None:
     other = sum(one.other_guideline for one in progress.readers)
     if other:
         say(
-            f"{counted(other, 'answer')} by another guideline than today's "
-            "(labels/taxonomy.yaml was changed), counted"
+            "counted, although given under another guideline than today's "
+            f"(labels/taxonomy.yaml was changed): {counted(other, 'answer')}"
         )
     if progress.earlier:
         say(
-            f"{counted(progress.earlier, 'answer')} to earlier texts under this name, "
-            "kept and not counted"
+            "kept and not counted, as given to earlier texts under this name: "
+            f"{counted(progress.earlier, 'answer')}"
         )
 
 

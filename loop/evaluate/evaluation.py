@@ -220,7 +220,7 @@ def _notes(
     unanswered = len(pairs.case_ids) - pairs.statuses[Status.ANSWERED]
     identity = _identity(inputs)
     checks = (
-        (not_run > 0, f"Not all cases were run: this run lacks "
+        (not_run > 0, "Not all cases were run: this run lacks "
          f"{counted(not_run, 'case')} of the cohort, so it cannot pass."),
         (protocol.rule == "point", "Point rule: observed values are held against the "
          "thresholds. This is not a certification."),

@@ -339,10 +339,9 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
         (True, f"Effective sample size: {found.read} read, as good as "
          f"{found.effective:.0f} drawn at random (Kish)."),
         (True, NO_GATE),
-        (found.read < drawn, f"{drawn - found.read} of the {drawn} drawn cases "
-         f"{'has' if found.read == drawn - 1 else 'have'} no reference yet, or "
-         f"{'was' if found.read == drawn - 1 else 'were'} not run. Shares hold if they "
-         "are like those read."),
+        (found.read < drawn, "Drawn, but without a reference yet or not run: "
+         f"{drawn - found.read} of {counted(drawn, 'case')}. Shares hold if they are "
+         "like those read."),
         (found.kept.number > 1 and found.read < drawn, f"Sample {found.kept.number} "
          f"took the place of {found.kept.number - 1} before it. Cases that were read "
          "because an earlier one drew them are likelier to be read than their chance "

@@ -265,8 +265,8 @@ def _notes(sides: Sides) -> list[str]:
         near = _look_alike(missing, extra)
         if near:
             notes.append(
-                f"{name}: {counted(len(near), 'id')} not joined: they differ from that "
-                "of a reference only in case, leading zeros or a trailing .0 "
+                f"{name}: {counted(len(near), 'id')} not joined, like an id of the "
+                "reference but for case, leading zeros or a trailing .0 "
                 f"({quote_ids(near)}). Give both sides the same ids."
             )
     return notes

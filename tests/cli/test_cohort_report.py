@@ -89,24 +89,24 @@ def test_an_import_is_told_with_all_that_was_left_out(capsys):
     assert capsys.readouterr().out == IMPORTED
 
 
+BARE = {
+    "unusable": {},
+    "no_cues": (),
+    "non_chest": 0,
+    "reference": None,
+    "unknown": (),
+    "missing_marks": 0,
+    "unused": (),
+    "numbered": False,
+    "citation": "",
+}
+"""Nothing that would have to be told."""
+
+
 def test_an_import_of_which_nothing_is_missing_is_short(capsys):
     """What there is none of is not named, but the empty ones: they are a check."""
-    report = imported(
-        non_chest=0,
-        empty=0,
-        unusable={},
-        duplicates=0,
-        examples={},
-        languages={"en": 20},
-        no_cues=(),
-        patients=0,
-        reference=None,
-        unknown=(),
-        missing_marks=0,
-        unused=(),
-        numbered=False,
-        citation="",
-    )
+    none = {"empty": 0, "duplicates": 0, "examples": {}, "patients": 0}
+    report = imported(**BARE, **none, languages={"en": 20})
     cohort_report.say_import(report)
     assert capsys.readouterr().out == (
         "cohort dev (dev, csv)\n"
@@ -145,16 +145,8 @@ def test_pairs_are_told_with_their_systems_and_raters(capsys):
         systems={"m1": 12, "": 8},
         silent=3,
         ratings=ratings,
-        no_cues=(),
-        unusable={},
-        non_chest=0,
         duplicates=2,
-        reference=None,
-        unknown=(),
-        numbered=False,
-        unused=(),
-        missing_marks=0,
-        citation="",
+        **BARE,
     )
     cohort_report.say_import(report)
     assert capsys.readouterr().out == (
@@ -300,7 +292,7 @@ CHANGES = MarkChanges(
 
 
 def voted(**changes):
-    """Return a report of votes of four readers, of whom each came otherwise."""
+    """Return a report of the votes of four readers, each of a different kind."""
     told = {
         "cohort": "dev",
         "readers": ("Ann", "Ben", "Cai", "Dee"),

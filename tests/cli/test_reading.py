@@ -394,9 +394,9 @@ def test_progress_says_who_was_not_blind_and_what_does_not_count(capsys):
     assert lines[3:] == [
         "not blind: answered after a verdict of the same person on this cohort, so "
         "having seen a model's answers",
-        "5 answers by another guideline than today's (labels/taxonomy.yaml was "
-        "changed), counted",
-        "9 answers to earlier texts under this name, kept and not counted",
+        "counted, although given under another guideline than today's "
+        "(labels/taxonomy.yaml was changed): 5 answers",
+        "kept and not counted, as given to earlier texts under this name: 9 answers",
     ]
     reading.say_progress(progressed(reader("Dr. A")))
     assert len(capsys.readouterr().out.splitlines()) == 3
@@ -455,7 +455,7 @@ def test_assignments_are_told_with_what_is_shared(capsys):
 
 
 def test_published_readings_are_told_by_name_or_pseudonym(capsys):
-    """A reader of whom only the pseudonym is published stays one reader."""
+    """A reader who is published under a pseudonym only stays one reader."""
     told = {"complete": 1, "begun": 2, "guidelines": ("ab", "cd")}
     made = Published(
         votes=voted(),

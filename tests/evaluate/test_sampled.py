@@ -127,7 +127,7 @@ def test_each_case_counts_one_over_its_chance(sampled):
         "33.3 % of the cases read fail, which is no rate of the cohort.",
         "Effective sample size: 6 read, as good as 4 drawn at random (Kish).",
         NO_GATE,
-        "1 of the 7 drawn cases has no reference yet, or was not run. Shares hold if "
+        "Drawn, but without a reference yet or not run: 1 of 7 cases. Shares hold if "
         "they are like those read.",
         "With a reference, but not drawn in this sample: 1 case. Nobody knows with "
         "which chance they were read, so they count nowhere.",

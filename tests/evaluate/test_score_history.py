@@ -533,22 +533,26 @@ def test_a_score_that_is_not_estimable_is_none(workspace):
     assert (row.macro_f1, row.run, row.comparable) == (None, "r1", True)
 
 
+def version_score(number, **others):
+    """Return the row of a committed version."""
+    return VersionScore(
+        number=number,
+        ref=f"made@v{number}",
+        digest="",
+        parent=None,
+        when="2026-01-05T09:00:00Z",
+        who="Dr A. Example",
+        why="first",
+        verdicts=0,
+        status=WordingStatus.COMMITTED,
+        **others,
+    )
+
+
 def test_the_main_score_is_comparable_or_else_the_last():
     """One of each version, in the order they first appear."""
     rows = [
-        VersionScore(
-            number=number,
-            ref=f"made@v{number}",
-            digest="",
-            parent=None,
-            when="",
-            who="",
-            why="",
-            verdicts=0,
-            status=WordingStatus.COMMITTED,
-            run=run,
-            comparable=comparable,
-        )
+        version_score(number, run=run, comparable=comparable)
         for number, run, comparable in (
             (1, "a", True),
             (1, "b", False),
@@ -606,16 +610,8 @@ def test_drafts_stand_behind_their_parent_in_the_order_they_were_rejected(worksp
 
 def test_a_chart_tells_of_each_version_what_it_shows(workspace):
     """Score with its interval, way of measuring, labels, standing, comparability."""
-    base = VersionScore(
-        number=1,
-        ref="made@v1",
-        digest="",
-        parent=None,
-        when="2026-01-05T09:00:00Z",
-        who="Dr A. Example",
-        why="first",
-        verdicts=0,
-        status=WordingStatus.COMMITTED,
+    base = version_score(
+        1,
         macro_f1=0.5,
         low=0.4,
         high=0.6,

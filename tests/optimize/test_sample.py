@@ -482,7 +482,7 @@ def test_a_part_that_is_read_is_said_to_be_one(pool, right):
     read_some(pool, right, drawn_ids(found)[:30])
     result = evaluate_sample(pool, found.weighed.run, resamples=50)
     assert result.read == 30
-    assert any("10 of the 40 drawn cases have no reference" in n for n in result.notes)
+    assert any("not run: 10 of 40 cases" in n for n in result.notes)
 
 
 def test_a_cohort_that_is_read_whole_is_an_ordinary_one(pool, right, read_sample):

@@ -340,8 +340,8 @@ def test_two_people_disagree_on_the_errors_of_a_judge_by_their_counts(
     for reviewer, said in ((ANN, mine), (BEN, other)):
         one = counted(*map(ErrorWeight, said), reviewer=reviewer)
         submit_verdict(store, one, MADE_ON, now)
-    for one in read_kept(store, None, "dev"):
-        assert bool(one.conflicts) is disputed
+    found = read_kept(store, None, "dev")
+    assert [bool(one.conflicts) for one in found] == [disputed] * 2
 
 
 def test_who_disagrees_is_named_on_each_of_three(store):

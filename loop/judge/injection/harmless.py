@@ -214,8 +214,8 @@ def _movable(line: ReportLine) -> bool:
     )
 
 
-_SPELLED_MOST = 4
-"""Letters of an abbreviation that is spoken letter by letter."""
+_ABBREVIATION = 4
+"""The most letters of an abbreviation that is spoken letter by letter."""
 
 
 def _bad_article(before: str, old: str, new: str) -> bool:
@@ -228,7 +228,7 @@ def _bad_article(before: str, old: str, new: str) -> bool:
 
 def _begins_with_vowel(words: str) -> bool:
     """Whether words are spoken with a vowel first; RLL and the like by letters."""
-    spelled = words.isupper() and words.isalpha() and 1 < len(words) <= _SPELLED_MOST
+    spelled = words.isupper() and words.isalpha() and 1 < len(words) <= _ABBREVIATION
     return words[:1].casefold() in ("aefhilmnorsx" if spelled else "aeiou")
 
 

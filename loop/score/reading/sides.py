@@ -243,8 +243,8 @@ def _note_labels(
     unused = [column for column in rest if column not in labels.values()]
     if unused:
         finder.notes.append(
-            f"{name}: {counted(len(unused), 'column')} not used, as no label has that "
-            f"name ({name_columns(unused, known=True)})."
+            f"{name}: no matching label for {counted(len(unused), 'column')}, ignored "
+            f"({name_columns(unused, known=True)})."
         )
     if len(labels) < len(taxonomy.ids):
         finder.notes.append(

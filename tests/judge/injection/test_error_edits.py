@@ -304,7 +304,7 @@ SMALL = "Small left pleural effusion."
 @pytest.mark.parametrize(
     ("letter", "text", "ways"),
     [
-        # A sentence goes, wherever it stands, and lists are numbered anew.
+        # A sentence goes, wherever it stands, and lists are renumbered.
         ("b", f"{SMALL} The heart is normal.", [("The heart is normal.", 0)]),
         ("b", f"The heart is normal. {SMALL}", [("The heart is normal.", 1)]),
         ("b", f"Normal heart.\n{SMALL}\n\nNo mass.",

@@ -184,10 +184,8 @@ def test_a_chexpert_file_is_read_by_its_ids_and_labels(taxonomy):
     found = find_side(_table(*header), SideKind.CANDIDATE, taxonomy, options)
     assert found.case_id == "Path"
     assert set(found.labels) == {"no_finding", "lung_opacity"}
-    assert (
-        "2 columns not used, as no label has that name ('Sex', 'AP/PA')"
-        in found.notes[0]
-    )
+    ignored = "no matching label for 2 columns, ignored ('Sex', 'AP/PA')"
+    assert ignored in found.notes[0]
 
 
 def test_a_misspelt_label_is_refused_only_where_labels_are_read(taxonomy):
@@ -316,7 +314,7 @@ def test_labels_that_are_all_there_need_no_note(taxonomy):
         _table("id", *names[1:], "Sex"), SideKind.REFERENCE, taxonomy, ReadingOptions()
     )
     assert fewer.notes == (
-        "t.csv: 1 column not used, as no label has that name ('Sex').",
+        "t.csv: no matching label for 1 column, ignored ('Sex').",
         "t.csv has 20 of the 21 labels; the others are missing there, not absent.",
     )
     beside = find_side(
