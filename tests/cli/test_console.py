@@ -30,6 +30,7 @@ from loop.cli.console import (
     reported_errors,
     say,
     say_marked,
+    say_wrapped,
 )
 from loop.cli.main import app
 from loop.core.errors import DataError
@@ -56,6 +57,21 @@ def test_say_prints_safely(capsys):
     """The one way to print is the safe one."""
     say("\x1b[2J")
     assert capsys.readouterr().out == "\\x1b[2J\n"
+
+
+@pytest.mark.parametrize(
+    ("lead", "hang", "first", "indent"),
+    [("note: ", None, 94, 6), ("", 2, 100, 2), ("", None, 100, 0)],
+)
+def test_a_sentence_takes_a_hundred_columns(capsys, lead, hang, first, indent):
+    """Words stay whole, those with a hyphen, too; later lines are indented."""
+    words = ["x" * (first - 4), "abc", "re-run", "y" * (100 - indent)]
+    say_wrapped(lead, " ".join(words), hang=hang)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{lead}{words[0]} abc",
+        f"{' ' * indent}re-run",
+        f"{' ' * indent}{words[3]}",
+    ]
 
 
 def test_version_is_printed():
