@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
@@ -35,10 +36,26 @@ def render_template(folder: Path, name: str, variables: Mapping[str, object]) ->
     DataError
         The template is missing or wrong; names it and, where known, the line.
     """
+    environment = _environment(folder, escaping=".html." in name)
+    try:
+        return printable(environment.get_template(name).render(**variables))
+    except TemplateError as error:
+        line = getattr(error, "lineno", None)
+        where = f"{folder / name}" + (f", line {line}" if line else "")
+        raise DataError(
+            f"{where}: the template cannot be rendered ({type(error).__name__}: "
+            f"{error.message}). Correct it, or remove the folder to use the shipped "
+            "templates."
+        ) from error
+
+
+@lru_cache(maxsize=16)
+def _environment(folder: Path, *, escaping: bool) -> ImmutableSandboxedEnvironment:
+    """Return what compiles the templates of a folder, each once until it changes."""
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
-        autoescape=".html." in name,
+        autoescape=escaping,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -55,16 +72,7 @@ def render_template(folder: Path, name: str, variables: Mapping[str, object]) ->
         listed=numbers.listed,
         cell=markdown_cell,
     )
-    try:
-        return printable(environment.get_template(name).render(**variables))
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
-        where = f"{folder / name}" + (f", line {line}" if line else "")
-        raise DataError(
-            f"{where}: the template cannot be rendered ({type(error).__name__}: "
-            f"{error.message}). Correct it, or remove the folder to use the shipped "
-            "templates."
-        ) from error
+    return environment
 
 
 def markdown_cell(text: object) -> str:

@@ -1,6 +1,7 @@
 """Printed numbers, tables and templates: rounded once, and nothing in them runs."""
 
 import doctest
+import os
 
 import pytest
 
@@ -133,6 +134,18 @@ def test_a_template_that_cannot_be_rendered_is_named(tmp_path, text, where):
         (tmp_path / "x.md").write_text(text, "utf-8")
     with pytest.raises(DataError, match=where):
         templates.render_template(tmp_path, "x.md", {})
+
+
+def test_a_template_that_was_corrected_is_rendered_as_it_is_now(tmp_path):
+    """Each is compiled once: also what it includes may change meanwhile."""
+    (tmp_path / "part.md").write_text("{{ wrong }}", "utf-8")
+    (tmp_path / "whole.md").write_text("{% include 'part.md' %}", "utf-8")
+    with pytest.raises(DataError, match="'wrong' is undefined"):
+        templates.render_template(tmp_path, "whole.md", {})
+    for second, text in enumerate(("right", "and again")):
+        (tmp_path / "part.md").write_text(text, "utf-8")
+        os.utime(tmp_path / "part.md", (second, second))
+        assert templates.render_template(tmp_path, "whole.md", {}) == text
 
 
 def test_a_workspace_may_have_templates_of_its_own(tmp_path):
