@@ -451,3 +451,13 @@ def test_a_category_of_errors_is_a_label_too(workspace):
     assert verdict._find_label(workspace, "Pleural Effusion") == "pleural_effusion"
     with pytest.raises(UnknownLabelError):
         verdict._find_label(workspace, "nowhere")
+
+
+def test_a_fact_breaks_between_its_parts_only():
+    """Within 88 columns, and goes on under its first part."""
+    parts = [f"reader {number:02} of the panel" for number in range(4)]
+    assert verdict._wrapped("reviewers", parts) == (
+        "  reviewers   reader 00 of the panel, reader 01 of the panel, "
+        "reader 02 of the panel,\n"
+        "              reader 03 of the panel"
+    )

@@ -178,8 +178,10 @@ def test_other_spelling_is_reported_and_not_called_broken(history):
     history.write(lines)
     found = check_chain(read_lines(history.path))
     assert [one.severity for one in found] == ["warning", "warning"]
-    assert "spelled otherwise" in found[0].what
-    assert "no line end" in found[1].what
+    assert [one.what for one in found] == [
+        "line 2 is spelled otherwise than ranloop writes it",
+        "the last line has no line end",
+    ]
 
 
 def test_converted_line_ends_are_one_warning(history):
