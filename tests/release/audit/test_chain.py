@@ -184,6 +184,15 @@ def test_other_spelling_is_reported_and_not_called_broken(history):
     ]
 
 
+def test_a_torn_last_line_is_not_only_short_of_its_end(history):
+    """It is an entry that is lost, and is told as that alone."""
+    lines = history.lines()
+    tear(lines)
+    history.write(lines)
+    (found,) = check_chain(read_lines(history.path))
+    assert found.what.startswith("line 6 is incomplete: torn")
+
+
 def test_converted_line_ends_are_one_warning(history):
     """A checkout changes every line; one is told, and how many more."""
     lines = [line.replace(b"\n", b"\r\n") for line in history.lines()]
