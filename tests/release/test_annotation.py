@@ -728,6 +728,16 @@ def test_rows_that_cannot_be_read_are_a_problem_of_no_shard():
     assert last == [{"number": -1, "content": b"", "problem": "line 2 is wrong"}]
 
 
+def test_a_corpus_without_a_text_is_no_failure(tmp_path):
+    """Nothing was asked, so nothing is without an answer."""
+    source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
+    done = run_cli(source, "--out", tmp_path / "out", "--release", RELEASE, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["statuses"]) == (2, {"no_text": 2})
+    assert told["shards_made"] == 1
+
+
 def test_other_programs_read_the_folder_as_one_table(source, tmp_path):
     """They pass over names that begin with an underscore or a dot."""
     annotate(source, tmp_path / "out", rows=15)
