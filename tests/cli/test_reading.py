@@ -96,6 +96,14 @@ def read(call, answers):
         call("reading", "answer", "dev", path, "--reader", reader, "--rest-absent")
 
 
+def test_that_nobody_has_commented_is_said(call):
+    """And nothing is listed."""
+    nothing = "no reader has commented on a case of dev\n"
+    assert call("reading", "comments", "dev") == nothing
+    found = call("reading", "comments", "dev", "--json")
+    assert found == {"cohort": "dev", "comments": []}
+
+
 def test_a_reader_works_through_a_cohort_from_the_command_line(call, answers):
     """Next case with its text, answer, put off, progress."""
     sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
@@ -334,7 +342,7 @@ def test_comments_are_printed_on_request_only(call, place, answers):
     assignment = read_assignment(place, "dev")
     with open_store(place) as store:
         keep_comment(store, assignment, "Dr. A", "e0", "image quality")
-    assert "e0  Dr. A: image quality" in call("reading", "comments", "dev")
+    assert call("reading", "comments", "dev") == "e0  Dr. A: image quality\n"
     call(
         "reading", "answer", "dev", answers({"e0": "present"}),
         "--reader", "Dr. A", "--rest-absent",
