@@ -110,7 +110,8 @@ def test_a_reader_works_through_a_cohort_from_the_command_line(call, answers):
     assert set(sheet) == {"case_id", "text", "answers", "open_labels"}
     assert SECRET in sheet["text"]
     first = sheet["case_id"]
-    call("reading", "defer", "dev", first, "--reader", "Dr. A")
+    deferred = call("reading", "defer", "dev", first, "--reader", "Dr. A", "--json")
+    assert deferred == {"case": first, "deferred": True}
     again = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
     assert again["case_id"] != first
     path = answers({first: "present"})
@@ -295,6 +296,7 @@ def test_a_dry_run_shows_which_marks_change_and_can_be_held_to(
     assert place.ledger.read_bytes() == before
     assert said.startswith("dry run: nothing was changed")
     data = call("reading", "publish", "dev", *two, "--dry-run", "--json")
+    assert data["dry_run"] is True
     changes = data["votes"]["changes"]
     assert len(changes["listed"]) == changes["marks"] > 0
     for row in changes["listed"]:
