@@ -182,6 +182,8 @@ def exchange(path, before, after):
     """
     old, new = (_find_code(compile(text, path, "exec")) for text in (before, after))
     functions = defaultdict(list)
+    # What was frozen before a fork is not among the objects.
+    gc.unfreeze()
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename == path:
             functions[one.__code__].append(one)

@@ -150,6 +150,7 @@ def test_jobs_are_listed_in_a_table_or_as_one_object(call, workspace, tmp_path):
             {"prompt": "tiny@v1", "engines": ("rules", "replay:x")},
         ),
         (("evaluate", "run-1"), {"run": "run-1", "cohort": "", "engines": ()}),
+        (("evaluate",), {"run": "latest", "cohort": "", "engines": ()}),
         (
             ("check", "tiny@draft", "-c", "dev"),
             {"draft": "tiny@draft", "engines": ("rules",)},
@@ -169,3 +170,74 @@ def test_what_is_named_is_a_prompt_a_run_or_a_draft(call, monkeypatch, words, pa
     wanted = {"prompt": "", "run": "", "draft": "", "cohort": "dev", **parts}
     (request,) = asked
     assert {name: getattr(request, name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (
+            ("run", "tiny@v1", "-c", "dev", "-e", "openai:m"),
+            {"kind": JobKind.RUN, "prompt": "tiny@v1", "cohort": "dev", "seed": None},
+        ),
+        (
+            (
+                *("run", "tiny@v1", "-c", "dev", "-e", "openai:m", "--limit", "3"),
+                *("--draws", "4", "--seed", "7", "--temperature", "0.8"),
+                *("--max-tokens", "900", "--thinking", "low", "--allow-unconstrained"),
+            ),
+            {
+                "kind": JobKind.RUN,
+                "prompt": "tiny@v1",
+                "cohort": "dev",
+                "limit": 3,
+                "draws": 4,
+                "seed": 7,
+                "temperature": 0.8,
+                "max_tokens": 900,
+                "thinking": "low",
+                "allow_unconstrained": True,
+            },
+        ),
+        (
+            (
+                *("check", "tiny@draft", "-c", "dev", "-e", "openai:m"),
+                *("--draws", "2", "--max-draws", "5"),
+            ),
+            {
+                "kind": JobKind.CHECK,
+                "draft": "tiny@draft",
+                "cohort": "dev",
+                "draws": 2,
+                "max_draws": 5,
+            },
+        ),
+    ],
+)
+def test_every_option_reaches_what_is_to_be_done(call, monkeypatch, options, parts):
+    """Each under its own name, and who asks beside it; what is left out is not said."""
+    asked = []
+
+    def start(queue, *told):
+        asked.append(told)
+        return JOB
+
+    monkeypatch.setattr(jobs, "start_job", start)
+    call("start", *options, "--actor", "Ann")
+    assert asked == [(JobRequest(engines=("openai:m",), **parts), "Ann", "editor")]
+
+
+def test_a_job_that_waits_is_stopped_and_resumed(call, workspace, tmp_path):
+    """By whoever wants to, which its log tells."""
+    add_cohort(workspace, tmp_path, [("e1", "Small effusion.", 1, 0)])
+    words = ("start", "run", "extractor@v1", "-c", "dev", "--actor", "Ann", "--json")
+    assert json.loads(call(*words))["state"] == "queued"
+    stopped = json.loads(call("stop", "1", "--actor", "Ben", "--json"))
+    assert (stopped["state"], stopped["actor"]) == ("stopped", "Ann")
+    assert stopped["message"] == "stopped by Ben; it can be resumed"
+    resumed = json.loads(call("resume", "1", "--actor", "Cai", "--json"))
+    assert (resumed["state"], resumed["actor"]) == ("queued", "Cai")
+    assert [line.split(maxsplit=1)[1] for line in resumed["log"]] == [
+        "started by Ann",
+        "stop asked by Ben",
+        "resumed by Cai",
+    ]

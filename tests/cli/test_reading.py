@@ -96,13 +96,22 @@ def read(call, answers):
         call("reading", "answer", "dev", path, "--reader", reader, "--rest-absent")
 
 
+def test_that_nobody_has_commented_is_said(call):
+    """And nothing is listed."""
+    nothing = "no reader has commented on a case of dev\n"
+    assert call("reading", "comments", "dev") == nothing
+    found = call("reading", "comments", "dev", "--json")
+    assert found == {"cohort": "dev", "comments": []}
+
+
 def test_a_reader_works_through_a_cohort_from_the_command_line(call, answers):
     """Next case with its text, answer, put off, progress."""
     sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
     assert set(sheet) == {"case_id", "text", "answers", "open_labels"}
     assert SECRET in sheet["text"]
     first = sheet["case_id"]
-    call("reading", "defer", "dev", first, "--reader", "Dr. A")
+    deferred = call("reading", "defer", "dev", first, "--reader", "Dr. A", "--json")
+    assert deferred == {"case": first, "deferred": True}
     again = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
     assert again["case_id"] != first
     path = answers({first: "present"})
@@ -287,6 +296,7 @@ def test_a_dry_run_shows_which_marks_change_and_can_be_held_to(
     assert place.ledger.read_bytes() == before
     assert said.startswith("dry run: nothing was changed")
     data = call("reading", "publish", "dev", *two, "--dry-run", "--json")
+    assert data["dry_run"] is True
     changes = data["votes"]["changes"]
     assert len(changes["listed"]) == changes["marks"] > 0
     for row in changes["listed"]:
@@ -334,7 +344,7 @@ def test_comments_are_printed_on_request_only(call, place, answers):
     assignment = read_assignment(place, "dev")
     with open_store(place) as store:
         keep_comment(store, assignment, "Dr. A", "e0", "image quality")
-    assert "e0  Dr. A: image quality" in call("reading", "comments", "dev")
+    assert call("reading", "comments", "dev") == "e0  Dr. A: image quality\n"
     call(
         "reading", "answer", "dev", answers({"e0": "present"}),
         "--reader", "Dr. A", "--rest-absent",

@@ -225,6 +225,61 @@ def test_failures_are_narrowed_as_in_the_workbench(call, options, found):
     assert sorted(cases(call, *options)) == sorted(found)
 
 
+def test_a_limit_is_of_the_rows_and_not_of_the_total(call):
+    """As JSON in either spelling, and as the table."""
+    whole = json.loads(call("failures", "--json").stdout)
+    part = call("failures", "--limit", "1", "--json").stdout
+    assert json.loads(part) == whole | {"total": 2, "rows": whole["rows"][:1]}
+    assert call("failures", "--limit", "1", "--format", "json").stdout == part
+    shown = call("failures", "--limit", "1").stdout
+    assert shown.splitlines()[-1].startswith("1 of 2 rows: ")
+    queued = call("failures", "--limit", "1", "--order", "value", "--json").stdout
+    assert [row["place"] for row in json.loads(queued)["rows"]] == [1]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--kind", "unparsed"),
+        ("--order", "value"),
+        ("--section", "findings"),
+        ("--search", "base"),
+        ("--status", "reviewed"),
+        ("--reviewer", "Ann"),
+        ("--cases-file", "cases.txt"),
+    ],
+)
+def test_uncertain_cases_have_no_place_in_the_queue(call, option):
+    """Each option alone that could only narrow failures is refused."""
+    refused = call("failures", "--reference", "uncertain", *option)
+    assert isinstance(refused.exception, DataError)
+    assert "lists cases that are no failures" in str(refused.exception)
+
+
+def test_uncertain_cases_are_limited_too(call, workspace, tmp_path):
+    """They are listed with their answers, whatever these are."""
+    rows = [
+        (name, text, "uncertain", "uncertain" if name == "c1" else heart)
+        for name, text, _, heart in ROWS
+    ]
+    add_cohort(workspace, tmp_path, rows, name="open")
+    run_prompt(workspace, "tiny@v1", "open")
+    words = ("failures", "--reference", "uncertain", "--label", "pleural effusion")
+    found = json.loads(call(*words, "--limit", "2", "--json").stdout)
+    assert (found["total"], len(found["rows"])) == (3, 2)
+    assert {row["kind"] for row in found["rows"]} == {"reference_uncertain"}
+
+
+def test_a_section_that_there_is_not_is_answered_with_those_there_are(call):
+    """And with every status."""
+    refused = call("failures", "--section", "margin")
+    assert str(refused.exception) == (
+        "'margin' is not a valid TextSection. Sections are findings, impression, "
+        "other; a status is one of unreviewed, reviewed, addressed, returned, "
+        "reserved, every draw, flips."
+    )
+
+
 def test_failures_know_who_has_judged_them(call, added):
     """As soon as a verdict is kept."""
     assert sorted(cases(call, "--reviewer", "Ann", "--status", "reviewed")) == [
@@ -451,3 +506,13 @@ def test_a_category_of_errors_is_a_label_too(workspace):
     assert verdict._find_label(workspace, "Pleural Effusion") == "pleural_effusion"
     with pytest.raises(UnknownLabelError):
         verdict._find_label(workspace, "nowhere")
+
+
+def test_a_fact_breaks_between_its_parts_only():
+    """Within 88 columns, and goes on under its first part."""
+    parts = [f"reader {number:02} of the panel" for number in range(4)]
+    assert verdict._wrapped("reviewers", parts) == (
+        "  reviewers   reader 00 of the panel, reader 01 of the panel, "
+        "reader 02 of the panel,\n"
+        "              reader 03 of the panel"
+    )

@@ -10,7 +10,7 @@ from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
-from loop.labels.ballots import Votes, read_cohort_votes, votes_path
+from loop.labels.ballots import Votes, read_cohort_votes, read_votes, votes_path
 from loop.labels.cohort import Cohort
 from loop.labels.majority import (
     Adjudications,
@@ -32,7 +32,14 @@ from loop.labels.reference import (
     read_reference,
 )
 from loop.labels.taxonomy import Taxonomy
-from loop.labels.votes import Replaced, VotesReport, import_votes, replace_votes
+from loop.labels.votes import (
+    Replaced,
+    Taking,
+    VotesReport,
+    import_votes,
+    replace_votes,
+    take_votes,
+)
 
 HEADER = ("reader", "case_id", "label", "value")
 FIRST = [("A", "a1", "edema", "present"), ("A", "a2", "fracture", "absent")]
@@ -445,3 +452,23 @@ def test_what_became_of_votes_is_told_whole(
         "majority of 2 readers: over half of the readers who voted on the case and "
         "label"
     )
+
+
+def test_who_saw_a_model_is_kept_until_known_otherwise(
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    write_csv: Callable[..., Path],
+) -> None:
+    """After later votes too; a reader of whom nothing is known is not named."""
+
+    def seen(blind: dict[str, bool], *readers: str) -> tuple[str, ...]:
+        rows = [(reader, "a1", "edema", "present") for reader in readers]
+        votes = read_votes(write_csv([HEADER, *rows], "votes.csv"), cohort, taxonomy)
+        how = Taking(actor=Actor(name="Dr. Example"), blind=blind)
+        return take_votes(workspace, cohort, votes, taxonomy, how).not_blind
+
+    assert seen({"A": False, "B": True}, "A", "B", "C") == ("A",)
+    assert seen({"D": False}, "D") == ("A", "D")
+    assert read_ledger(workspace.ledger)[-1].payload["not_blind"] == ["A", "D"]
+    assert seen({"A": True, "E": True}, "E") == ("D",)

@@ -3,12 +3,14 @@
 import csv
 import errno
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.importing.table_files import open_table
-from loop.release import annotation
+from loop.release import annotation, ray_makers
 from loop.release.annotation import (
     AnnotationOptions,
     annotate_corpus,
@@ -35,9 +37,15 @@ from loop.release.annotation import (
 )
 from loop.release.label import label
 from loop.release.load import find_request
-from loop.run.asking import load_engine
+from loop.release.shard_makers import AnnotationRequest, ShardProcesses, ShardRows
+from loop.run.asking import EngineOptions, load_engine
 from loop.run.label_table import write_labels
-from loop.run.shards import compare_annotations, read_manifest_of, shard_name
+from loop.run.shards import (
+    CorpusRow,
+    compare_annotations,
+    read_manifest_of,
+    shard_name,
+)
 from loop.run.task import prepare_run, run_task
 
 RELEASE = "extractor-v11"
@@ -678,6 +686,56 @@ def test_a_killed_worker_is_told_and_what_was_made_stays(tmp_path):
     made = len(list(out.glob("part-*")))
     assert 5 <= made < 100
     assert annotate(source, out, rows=20).made == 100 - made
+
+
+def test_a_worker_that_is_killed_is_no_fault_of_a_shard(tmp_path):
+    """Whoever waits is told what ended, and what to do."""
+    asked = AnnotationRequest(
+        version=request().prompt,
+        release=RELEASE,
+        engine="rules",
+        asking=EngineOptions(),
+        workspace=None,
+        text=False,
+        rows=1,
+    )
+    with closing(asked.open()) as runner:
+        plan = asked.plan(runner)
+
+    def tasks():
+        for worker in multiprocessing.active_children():
+            worker.kill()
+            worker.join()
+        yield ShardRows(0, (CorpusRow("c0", FINDINGS[0], "en"),))
+
+    with (
+        ShardProcesses(asked, 1) as workers,
+        pytest.raises(EngineError, match=r"^a worker ended before its work: .*again"),
+    ):
+        list(workers.make(plan, tmp_path, tasks()))
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_that_cannot_be_read_are_a_problem_of_no_shard():
+    """The number tells the driver that the data is wrong, and not the engine."""
+
+    def tasks():
+        yield ShardRows(0, ())
+        raise DataError("line 2 is wrong")
+
+    first, last = (one.to_pylist() for one in ray_makers._read(tasks))
+    assert [row["number"] for row in first] == [0]
+    assert last == [{"number": -1, "content": b"", "problem": "line 2 is wrong"}]
+
+
+def test_a_corpus_without_a_text_is_no_failure(tmp_path):
+    """Nothing was asked, so nothing is without an answer."""
+    source = write(tmp_path / "reports.csv", [("a", ""), ("b", " ")])
+    done = run_cli(source, "--out", tmp_path / "out", "--release", RELEASE, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["statuses"]) == (2, {"no_text": 2})
+    assert told["shards_made"] == 1
 
 
 def test_other_programs_read_the_folder_as_one_table(source, tmp_path):

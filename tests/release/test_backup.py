@@ -270,6 +270,48 @@ def test_a_clone_gets_what_it_lacks(made, file, tmp_path):
     assert read_all(clone) == read_all(made.root)
 
 
+@pytest.mark.parametrize(("number", "more"), [(3, ""), (4, " and 1 more")])
+def test_three_files_that_differ_are_named(made, file, tmp_path, number, more):
+    """And how many more there are; nothing is changed."""
+    clone = tmp_path / "clone"
+    shutil.copytree(made.root, clone, ignore=shutil.ignore_patterns(".ranloop"))
+    others = sorted((clone / "prompts" / "extractor" / "v1").iterdir())[:number]
+    for path in others:
+        path.write_text("other")
+    names = ", ".join(str(path.relative_to(clone)) for path in others[:3])
+    with pytest.raises(ConflictError) as caught:
+        restore_backup(file, clone, WORDS)
+    assert str(caught.value).startswith(
+        f"{clone} has other files than the backup: {names}{more}. Nothing was changed."
+    )
+
+
+def test_what_every_command_leaves_is_no_private_state(made, file, tmp_path):
+    """All of it together; anything else beside it is."""
+    clone = tmp_path / "clone"
+    shutil.copytree(made.root, clone, ignore=shutil.ignore_patterns(".ranloop"))
+    private = clone / ".ranloop"
+    (private / "locks").mkdir(parents=True)
+    for name in (".gitignore", "workspace-id", "config.yaml"):
+        (private / name).write_text("x")
+    with pytest.raises(ConflictError, match="has private state already"):
+        restore_backup(file, clone, WORDS)
+    (private / "config.yaml").unlink()
+    restore_backup(file, clone, WORDS)
+    assert read_all(clone) == read_all(made.root)
+
+
+def test_a_file_without_content_is_a_file(made, tmp_path):
+    """It is there again, and the next one whole."""
+    copy = WorkspacePaths(shutil.copytree(made.root, tmp_path / "copy"))
+    (copy.labels / "a.txt").touch()
+    (copy.labels / "b.txt").write_text("b")
+    write_backup(copy, tmp_path / "b.ranloop", WORDS)
+    restore_backup(tmp_path / "b.ranloop", tmp_path / "again", WORDS)
+    assert (tmp_path / "again" / "labels" / "a.txt").read_bytes() == b""
+    assert (tmp_path / "again" / "labels" / "b.txt").read_text() == "b"
+
+
 def test_a_store_is_copied_while_others_write(made, tmp_path):
     """As it was at one moment, whole."""
     stop, number = threading.Event(), 0

@@ -155,6 +155,70 @@ def test_where_every_row_is_read_the_prevalence_is_the_truth(
     assert one.called / 360 != pytest.approx(one.prevalence.value)
 
 
+def test_what_is_known_of_every_row_but_one_has_a_width(annotated, workspace, tmp_path):
+    """A drawn row that nobody read may be either; the numbers of others stay exact."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 100_000)
+    texts = read_table(tmp_path / "s.csv")
+    label_sample(workspace, folder, texts[:-1], tmp_path)
+    found = report_corpus(workspace, folder, "check")
+    assert (found.drawn, found.missing) == (360, 1)
+    for one in found.labels[:2]:
+        assert one.prevalence.low <= one.prevalence.value <= one.prevalence.high
+        assert one.prevalence.low < one.prevalence.high
+
+
+def test_what_readers_left_open_widens_the_numbers_of_its_own_rows(
+    annotated, workspace, tmp_path
+):
+    """Of the rows called present all is known, of the others all but one."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 100_000)
+    said = {one["case_id"]: one[NAMES[0]] for one in table(folder)}
+    texts = read_table(tmp_path / "s.csv")
+    open_case = next(
+        one["case_id"] for one in texts if said[one["case_id"]] != "present"
+    )
+    made = [
+        (
+            one["case_id"],
+            one["text"].removeprefix("'"),
+            "uncertain"
+            if one["case_id"] == open_case
+            else int(said[one["case_id"]] == "present"),
+        )
+        for one in texts
+    ]
+    path = write(tmp_path / "read.csv", made, ("case_id", "text", NAMES[0]))
+    options = ImportOptions(name="check", role="external", source="-", licence="-")
+    import_cohort(workspace, path, options, actor=Actor(name="Ann"))
+    (one,) = report_corpus(workspace, folder, "check").labels
+    assert (one.undecided, one.not_coded) == (1, 0)
+    assert one.among_called == Estimate(1.0, 1.0, 1.0)
+    assert one.among_others.value == one.among_others.low == 0
+    assert one.among_others.high > 0
+
+
+def test_a_report_of_other_cases_or_of_a_damaged_sample_is_refused(
+    annotated, workspace, tmp_path
+):
+    """It says which: the cohort has none of the rows, or the file cannot be read."""
+    source, folder = annotated
+    draw_sample(folder, source, tmp_path / "s.csv", 20)
+    others = [("x1", "Clear lungs.", 0)]
+    path = write(tmp_path / "others.csv", others, ("case_id", "text", NAMES[0]))
+    options = ImportOptions(name="others", role="external", source="-", licence="-")
+    import_cohort(workspace, path, options, actor=Actor(name="Ann"))
+    with pytest.raises(DataError, match="others has none of the rows that were drawn"):
+        report_corpus(workspace, folder, "others")
+    for damaged in (b"{", b"\xff"):
+        (folder / SAMPLE).write_bytes(damaged)
+        with pytest.raises(DataError, match=r"_sample\.json cannot be read\. Restore"):
+            report_corpus(workspace, folder, "others")
+        with pytest.raises(DataError, match="is of a sample that was drawn before"):
+            draw_sample(folder, source, tmp_path / "t.csv", 20)
+
+
 def test_a_sample_corrects_what_the_annotation_has_wrong(
     annotated, workspace, tmp_path
 ):

@@ -14,16 +14,22 @@ from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion
 from loop.engines import base
 from loop.judge.judge_evaluation import evaluate_judge_run, judge_evaluation_data
+from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.release.audit.audit import audit_workspace
 from loop.release.export import load_export
 from loop.release.folder import JUDGE_REQUIRED
-from loop.release.freeze import freeze
+from loop.release.freeze import _released_rows, _supersedes, freeze
 from loop.release.judge_consistency import check_judge_numbers, parse_rows
 from loop.release.load import load_release, verify_release
-from loop.release.released import find_release, list_releases, withdraw_release
+from loop.release.released import (
+    current_release,
+    find_release,
+    list_releases,
+    withdraw_release,
+)
 from loop.release.verify import verify_folder
 from tests.judge.scenes import POINTS, TEXTS, call, errors
 from tests.release.judge_ready import HELD, RULES, make_judge_ready
@@ -255,6 +261,33 @@ def test_a_file_more_or_less_is_noticed(released, tmp_path):
     (folder / "rows.csv").unlink()
     found = verify_folder(folder, trusted)
     assert {one.check for one in found.broken} >= {"names", "files", "rows.csv"}
+
+
+def test_rows_of_a_holdout_that_left_the_vault_are_told_for_ever(released):
+    """Of that holdout alone, and not where nobody can say what was released."""
+    place = released.workspace
+    holdout = read_cohort(place, "rp_test")
+    (told,) = _released_rows(place, holdout)
+    assert told.startswith("rows of scores and points of rp_test left the vault before")
+    assert not list(_released_rows(place, replace(holdout, digest="0" * 64)))
+    (folder_of(released) / "release.json").write_bytes(b"{")
+    assert not list(_released_rows(place, holdout))
+    shutil.rmtree(folder_of(released))
+    assert not list(_released_rows(place, holdout))
+
+
+def test_a_release_that_does_not_hold_has_no_engine_to_compare_with(released):
+    """It is superseded by its name all the same."""
+    place = released.workspace
+    known = current_release(place, "mine")
+    assert _supersedes(place, None) is None
+    found = _supersedes(place, known)
+    assert (found.name, found.ref) == ("mine-v1", "mine@v1")
+    assert found.statement_sha256 == known.statement
+    assert found.engine is not None
+    with (folder_of(released) / "card.md").open("a") as stream:
+        stream.write("x")
+    assert _supersedes(place, known) == found.model_copy(update={"engine": None})
 
 
 def test_it_is_withdrawn(released):

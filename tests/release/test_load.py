@@ -6,8 +6,9 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
+from loop.core.paths import material
 from loop.release.keys import load_private, read_public_keys, revoke_key
-from loop.release.load import load_release, verify_release
+from loop.release.load import RunRequest, find_request, load_release, verify_release
 from loop.release.statement import ENVELOPE
 from tests.release.small import NAME, VERSION, at, freeze_small, read_files, sign
 
@@ -145,3 +146,27 @@ def test_an_unknown_release_names_the_known_ones(frozen):
     """The way out is in the message."""
     with pytest.raises(DataError, match=r"no release tiny-v3 \(known: tiny-v1\)"):
         load_release(frozen, "tiny-v3")
+
+
+def test_without_a_release_only_what_is_named_is_asked():
+    """Of the rules where no engine is named."""
+    place = material(None)
+    assert find_request(place) == RunRequest("", "rules", {})
+    given = {"engine": "replay:x", "parameters": {"seed": 3}}
+    assert find_request(place, "tiny@v1", **given) == RunRequest(
+        "tiny@v1", "replay:x", {"seed": 3}
+    )
+
+
+def test_what_is_named_goes_before_what_a_release_was_asked_with(workspace):
+    """A release that the workspace lacks is one of those that ship with ranloop."""
+    name = "extractor-v11"
+    plain = find_request(workspace, release=name)
+    assert plain.prompt == plain.release.version
+    assert plain.release.facts.release.name == name
+    known = {"temperature": 0.0, "max_tokens": 2048, "seed": 0}
+    assert (plain.engine, plain.parameters) == ("rules", known)
+    changed = {"seed": 5, "thinking": "low"}
+    other = find_request(workspace, release=name, engine="openai:m", parameters=changed)
+    assert (other.engine, other.parameters) == ("openai:m", known | changed)
+    assert other.release.facts == plain.release.facts

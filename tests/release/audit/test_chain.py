@@ -91,6 +91,14 @@ def insert(lines):
     lines.insert(2, rehashed(forged, 3)[2])
 
 
+def insert_two(lines):
+    """Put two entries that follow properly between two others."""
+    entry = read_line(lines[2], 3).entry
+    forged = [read_line(line, n).entry for n, line in enumerate(lines[:2], 1)]
+    forged += [replace(entry, reason="forged")] * 2
+    lines[2:2] = rehashed(forged, 3)[2:]
+
+
 def insert_foreign(lines):
     """Put an entry of another ledger between two others."""
     entry = replace(read_line(lines[2], 3).entry, prev="f" * 64)
@@ -134,6 +142,7 @@ def rewrite(lines):
         (reorder, 3, "line 3 is out of order: it follows line 4"),
         (duplicate, 5, "line 5 repeats line 3"),
         (insert, 4, "follows line 2, not the line before it: line 3 was inserted"),
+        (insert_two, 5, "not the line before it: lines 3 to 4 were inserted"),
         (insert_foreign, 3, "line 3 was edited"),
         (garble, 3, "line 3 is not an entry of a ledger"),
         (blank, 3, "line 3 is not an entry of a ledger"),
@@ -178,8 +187,19 @@ def test_other_spelling_is_reported_and_not_called_broken(history):
     history.write(lines)
     found = check_chain(read_lines(history.path))
     assert [one.severity for one in found] == ["warning", "warning"]
-    assert "spelled otherwise" in found[0].what
-    assert "no line end" in found[1].what
+    assert [one.what for one in found] == [
+        "line 2 is spelled otherwise than ranloop writes it",
+        "the last line has no line end",
+    ]
+
+
+def test_a_torn_last_line_is_not_only_short_of_its_end(history):
+    """It is an entry that is lost, and is told as that alone."""
+    lines = history.lines()
+    tear(lines)
+    history.write(lines)
+    (found,) = check_chain(read_lines(history.path))
+    assert found.what.startswith("line 6 is incomplete: torn")
 
 
 def test_converted_line_ends_are_one_warning(history):
@@ -249,6 +269,10 @@ def test_a_torn_line_is_moved_aside_and_stays_on_record(history):
     next(history.path.parent.glob("*.bin")).write_bytes(b"")
     (repair,) = (one for one in history.audit().findings if one.check == "repairs")
     assert repair.severity == "warning"
+    next(history.path.parent.glob("*.bin")).unlink()
+    assert [one for one in history.audit().findings if one.check == "repairs"] == [
+        repair
+    ]
 
 
 def test_time_going_back_is_a_warning(history):

@@ -8,6 +8,7 @@ from loop.core.check_findings import broken, note, ok, warning
 from loop.core.digests import digest_text
 from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.rules.cues import read_cues
+from loop.labels.expert_ratings import expert_files
 from loop.labels.importing.openi import crosswalk_digest
 from loop.labels.taxonomy import taxonomy_digest
 from loop.release.audit.cohorts import check_basis, check_cohorts, check_protocol
@@ -259,3 +260,62 @@ def test_a_cohort_that_is_not_as_recorded_is_broken(place):
         broken("references", "dev:ref4: recorded, and gone", **fault),
         broken("references", "dev: reference v3.csv is not in the ledger", **fault),
     ]
+
+
+def test_votes_and_ratings_are_held_against_the_ledger_too(place):
+    """Words of findings are private: where they are not here, nothing is said."""
+    folder = place.cohorts / "dev"
+    folder.mkdir(parents=True)
+    (folder / "cohort.yaml").write_text("[")
+    (folder / "votes.csv").write_text("votes")
+    said = {"votes": digest_text("votes"), "cohort": "dev", "number": 1}
+    rated = {"cohort": "dev", "number": 1, "ratings": A, "findings": B}
+    rated["findings_file"] = "dev-0123456789ab.jsonl"
+    entries = entries_of(
+        ("cohort_added", "dev", {"role": "dev"}),
+        ("reference_revised", "dev:ref1", {**said, "digest": A}),
+        ("ratings_added", "dev:ratings1", rated),
+    )
+
+    def told():
+        return [(one.severity.value, one.what) for one in check_cohorts(place, entries)]
+
+    ratings, findings = expert_files(place, "dev", rated)
+    gone = ("broken", f"dev:ratings1, {ratings.name}: recorded, and gone")
+    assert told()[1:] == [
+        ("broken", "dev:ref1: recorded, and gone"),
+        ("ok", "dev: votes: as recorded"),
+        gone,
+    ]
+    findings.parent.mkdir(parents=True)
+    findings.write_text("words")
+    (folder / "votes.csv").write_text("other votes")
+    assert told()[2:] == [
+        ("broken", "dev: votes: edited after it was recorded"),
+        gone,
+        ("broken", f"dev:ratings1, {findings.name}: edited after it was recorded"),
+    ]
+
+
+def test_labels_of_a_holdout_are_sealed_or_that_is_told(place):
+    """In plain anyone may have read them; sealed they take the key."""
+    folder = place.cohorts / "held"
+    folder.mkdir(parents=True)
+    (folder / "cohort.yaml").write_text("[")
+    said = {"votes": A, "cohort": "held", "number": 1}
+    entries = entries_of(
+        ("cohort_added", "held", {"role": "holdout"}),
+        ("reference_revised", "held:ref1", {**said, "digest": A}),
+    )
+    (folder / "votes.csv").write_text("votes")
+    assert check_cohorts(place, entries)[2] == warning(
+        "references",
+        "held: votes: lies open, although held is a holdout",
+        where="labels/cohorts/held",
+        implies="Anyone may have read it; a claim on this cohort is worth less.",
+        todo="Seal it with `ranloop cohort seal held --why ...`.",
+    )
+    (folder / "votes.csv").rename(folder / "votes.csv.sealed")
+    found = check_cohorts(place, entries)[2]
+    assert found.severity.value == "note"
+    assert found.what.startswith("held: votes: sealed, and not checked: ")

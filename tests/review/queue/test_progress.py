@@ -137,6 +137,19 @@ def test_marking_again_and_again_gives_what_marking_anew_would():
         assert found.items == mark_progress(fresh, said, held.values()).items
 
 
+def test_verdicts_that_are_gone_are_noticed_beside_as_many_new_ones():
+    """Two make room for one; one for one."""
+    fresh = queue(*map(item, "abc"))
+    marked = MarkedQueue(fresh)
+    for said in (
+        [kept("a", number=1), kept("b", number=2)],
+        [kept("c", number=3)],
+        [kept("a", number=4)],
+        [],
+    ):
+        assert marked.mark(said, ()).items == mark_progress(fresh, said).items
+
+
 def test_who_judges_blind_sees_their_own_verdicts_alone():
     """Of the others' not even that there are any."""
     said = [kept("a"), kept("b", reviewer=BEN), kept("c"), kept("c", reviewer=BEN)]
@@ -176,3 +189,9 @@ def test_the_pace_is_that_of_late_without_the_pauses(gaps, minutes):
     items += [item("f", right=True), item("g", "")]
     found = measure_pace(items, ANN, times(*gaps))
     assert (found.judged, found.total, found.minutes) == (1, 5, minutes)
+
+
+def test_an_item_a_minute_takes_as_many_minutes_as_items():
+    """What is left is told in minutes, however much it is."""
+    items = [item(f"c{number}") for number in range(100)]
+    assert measure_pace(items, ANN, times(*[60] * 4)) == (0, 100, 100)

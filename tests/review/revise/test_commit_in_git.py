@@ -41,13 +41,14 @@ def git(setting, monkeypatch, tmp_path):
     return run
 
 
-def commit(setting, actor=None):
-    """Commit a draft of ``tiny``; return the version."""
+def commit(setting, actor=None, prompt=None):
+    """Commit a draft of ``tiny`` or of another prompt; return the version."""
+    prompt = prompt or setting.tiny
     version = replace(
-        setting.tiny,
+        prompt,
         number=0,
         draft="first",
-        parent=setting.tiny.digest,
+        parent=prompt.digest,
         system="Read the report twice.\n",
         why="a wish",
     )
@@ -92,6 +93,30 @@ def test_a_reference_corrected_on_the_way_goes_with_the_version(setting, git):
     commit(setting)
     assert "labels/cohorts/dev/reference/v2.csv" in files_of(git)
     assert git("status", "--porcelain") == ""
+
+
+def test_what_another_prompt_committed_meanwhile_ends_nothing(setting, git):
+    """References corrected before and after it go with the version all the same."""
+    config = setting.workspace.private / "config.yaml"
+    config.write_text("git: off\n")
+    cohort = read_cohort(setting.workspace, "dev")
+
+    def correct(label):
+        wrong = {("s1", label): Mark.PRESENT}
+        correct_reference(
+            setting.workspace, cohort, wrong, actor=setting.editor, reason="wrong"
+        )
+
+    correct("cardiomegaly")
+    other = write_version(setting.workspace, replace(setting.tiny, name="other"))
+    assert commit(setting, prompt=other).ref == "other@v2"
+    correct("pleural_effusion")
+    config.unlink()
+    commit(setting)
+    assert {name for name in files_of(git) if name.startswith("labels/")} == {
+        "labels/cohorts/dev/reference/v2.csv",
+        "labels/cohorts/dev/reference/v3.csv",
+    }
 
 
 def test_an_alias_is_one_commit_of_the_ledger(setting, git):

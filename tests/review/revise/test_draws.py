@@ -469,9 +469,20 @@ def test_a_p_of_exactly_the_level_is_harm(lost, p, harmed):
 
 
 @pytest.mark.parametrize(
-    ("n", "level", "least"), [(20, 0.05, 5 / 20), (20, 0.01, 7 / 20), (4, 0.05, None)]
+    ("n", "level", "least"),
+    [
+        (20, 0.05, 5 / 20),
+        (20, 0.01, 7 / 20),
+        (5, 0.05, 1.0),
+        (4, 0.05, None),
+    ],
 )
 def test_what_a_test_of_harm_could_find_is_the_closed_form(n, level, least):
     """Without other differences, j lost of n need only 1 / 2 ** j under the level."""
     assert find_least_loss(0.0, n, level) == least
     assert find_least_loss(100.0, 20, level) is None
+
+
+def test_one_lost_case_can_be_the_least():
+    """Where one draw in two may be wrong, one half is enough."""
+    assert find_least_loss(0.0, 2, 0.5) == 0.5
