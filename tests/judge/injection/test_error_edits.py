@@ -341,9 +341,12 @@ SMALL = "Small left pleural effusion."
             [("Large left effusion. Large left pleural effusion.", 0, 1)],
         ),
         ("d", "A 6 cm mass.", [("A 2 cm mass.", 0)]),
+        ("d", "A 2 cm nodule with consolidation.", []),
         ("e", f"{SMALL} Unchanged.", []),
         ("e", "Left effusion and mass.", []),
         ("e", "New left effusion.", []),
+        ("e", "Left lower lobe consolidation", []),
+        ("e", "Consolidation (left lower lobe).", []),
         ("f", "New left pleural effusion.", [("Left pleural effusion.", 0)]),
         ("f", "There is a new left effusion.", [("There is a left effusion.", 0)]),
         ("f", "Left effusion has increased.", [("Left effusion is noted.", 0)]),
@@ -396,6 +399,14 @@ def test_a_severity_goes_further_in_the_same_direction(text, once, further):
     assert offered("d", text) == {(once, 0, further)}
 
 
+def test_a_size_goes_no_further_where_the_bank_has_no_such_size():
+    """A bank may say how far a wrong size is, and leave it at that."""
+    bank = read_bank().bank
+    severity = bank.severity.model_copy(update={"further_times": None})
+    bank = bank.model_copy(update={"severity": severity})
+    assert offered("d", "A 2 cm nodule.", bank=bank) == {("A 6 cm nodule.", 0, "")}
+
+
 @pytest.mark.parametrize(
     ("more", "denied"),
     [(" The heart is normal.", True), (" Left effusion.", False),
@@ -408,9 +419,9 @@ def test_a_denial_takes_the_place_of_its_only_sentence(more, denied):
     assert found == wanted
 
 
-def offered(letter, text, *, negated=False):
+def offered(letter, text, *, negated=False, bank=None):
     """Return each error that a report has a place for, with its sentences."""
-    bank = read_bank().bank
+    bank = bank or read_bank().bank
     editor = ErrorEditor(bank, bank.modality("chest_xray"), negated=negated)
     report = line_report(_open_reader().reader, bank, text)
     return {

@@ -289,6 +289,14 @@ def test_nothing_to_correct_is_no_error():
     assert read("line_corrections", "{", CANDIDATE).fields is None
 
 
+def test_a_candidate_without_a_line_has_nothing_wrong_until_one_is_missing():
+    """The mean over no line is 0, and over the one to be inserted its severity."""
+    empty = Item(id="p", variables={"reference": "Rib fracture.", "candidate": ""})
+    assert values(read("line_corrections", "{}", empty), *LINE_NUMBERS) == (0, 0, 0)
+    found = read("line_corrections", {"None": corrected()}, empty)
+    assert values(found, *LINE_NUMBERS) == (3, 3, 3)
+
+
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_severities_have_their_published_worth(severity):
     """No error and an invalid comparison are worth 0, an emergent error 4."""
