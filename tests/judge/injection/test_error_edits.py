@@ -346,6 +346,7 @@ SMALL = "Small left pleural effusion."
         ("c", "Left upper lobe mass. There is an abnormality on the left.", []),
         ("b", "1. Clear. 2. Small left effusion. It is layering. 3. No mass.",
          [("1. Clear. 2. No mass.", 1, 2)]),
+        ("b", f"1. No mass. 2. {SMALL}", [("1. No mass.", 1)]),
         ("b", f"1. {SMALL} The heart is normal. 2. No mass.",
          [("1. The heart is normal. 2. No mass.", 0)]),
         ("b", "Large left effusion with right pneumothorax seen. Normal heart.", []),

@@ -506,6 +506,7 @@ def test_weights_are_found_however_they_are_spelled():
         ('{"feedback": "Good."}', None),
         ('{"feedback": "Good.", "rating": 4, "rating": 5}', None),
         ('{"feedback": "Good.", "rating": 4', None),
+        ('{"feedback": "Good.", "rating": 4} or rather 3', None),
     ],
 )
 def test_a_rating_ends_the_text(text, rating):
@@ -590,3 +591,12 @@ def test_the_first_category_that_was_asked_for_is_kept(named, category, fence):
     found = read("line_corrections", f"```\n{text}\n```" if fence else text, CANDIDATE)
     (entry,) = found.fields["line_sum"].entries
     assert (entry.category, found.fields["line_sum"].value) == (category, 3)
+
+
+def test_what_is_false_is_weighed_against_what_is_right():
+    """By half a point more either way: a third below 0, and half of what there is."""
+    half = WeightedFinding("a", "actionable_not_urgent")
+    urgent = WeightedFinding("b", "urgent")
+    assert crimson_score([half], [], [urgent]) == -0.3333
+    assert crimson_score([urgent], [], [half]) == 0.5
+    assert crimson_score([half], [], [half]) == 0.0
