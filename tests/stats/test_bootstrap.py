@@ -406,3 +406,52 @@ def test_two_units_have_an_interval_and_one_has_none(units, rest):
         columns, lambda sums: sums[:, 0] / 2, units=np.array(units), resamples=50
     )
     assert found == (0.5, *rest)
+
+
+@pytest.mark.parametrize(
+    ("draws", "confidence", "low", "high"),
+    [
+        ("ab", 0.6, 0.0, 1.0),
+        ("ab", 0.4, 0.5, 0.5),
+        ("abc", 0.98, 0.0, 1.0),
+        ("abc", 0.9, 0.0, 2 / 3),
+        ("abc", 0.3, 1 / 3, 1 / 3),
+    ],
+)
+def test_draws_are_resampled_as_often_as_there_are(draws, confidence, low, high):
+    """Units agree and one draw is 1: its share is binomial over the draws.
+
+    Of two draws it is 0, 1/2 and 1 in a quarter, a half and a quarter of the resamples;
+    of three it is 0 in 8 of 27, 1/3 in 12, 2/3 in 6 and 1 in one.
+    """
+    names = np.array([*draws] * 3)
+    ones = (names == "a").astype(np.int64)
+    [found] = bootstrap(
+        np.column_stack([ones, np.ones_like(ones)]),
+        lambda sums: sums[:, 0] / sums[:, 1],
+        units=np.arange(3).repeat(len(draws)),
+        draws=names,
+        confidence=confidence,
+    )
+    assert found[:3] == pytest.approx((1 / len(draws), low, high))
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_cases_without_the_label_leave_exact_limits_as_they_are(right):
+    """They are on neither side of F1, whether all else is right or all is wrong."""
+    reference = np.ones((5, 1), dtype=np.int8)
+    predicted = reference if right else 1 - reference
+    nothing = np.zeros((4, 1), dtype=np.int8)
+    found = bootstrap_f1(
+        np.vstack([reference, nothing]), np.vstack([predicted, nothing])
+    )
+    assert found[:3] == bootstrap_f1(reference, predicted)[:3]
+    assert found.low < found.high
+
+
+def test_right_and_wrong_alike_in_every_case_has_no_exact_limits():
+    """Each case holds a hit and an error, or nothing: neither is without exception."""
+    reference = np.repeat([[1, 0], [0, 0]], 5, axis=0).astype(np.int8)
+    predicted = np.repeat([[1, 1], [0, 0]], 5, axis=0).astype(np.int8)
+    found = bootstrap_f1(reference, predicted, average="micro")
+    assert found[:3] == (pytest.approx(2 / 3), None, None)

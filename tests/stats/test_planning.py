@@ -106,6 +106,8 @@ def test_no_number_of_cases_helps_at_or_below_the_threshold():
     assert cases_needed(15, 300, **options) is None
     assert cases_needed(30, 300, **options) is None
     assert cases_needed(49_999, 1_000_000, **options) is None
+    low = {"threshold": 0.5, "confidence": 0.3}
+    assert cases_needed(50, 100, **low) is None
 
 
 def test_half_the_width_needs_four_times_the_cases():

@@ -341,9 +341,37 @@ SMALL = "Small left pleural effusion."
             [("Large left effusion. Large left pleural effusion.", 0, 1)],
         ),
         ("d", "A 6 cm mass.", [("A 2 cm mass.", 0)]),
+        ("d", "A 2 cm nodule with consolidation.", []),
+        ("d", "A nodule 8 mm from the pleura.", []),
+        ("c", "Left upper lobe mass. There is an abnormality on the left.", []),
+        ("b", "1. Clear. 2. Small left effusion. It is layering. 3. No mass.",
+         [("1. Clear. 2. No mass.", 1, 2)]),
+        ("b", f"1. No mass. 2. {SMALL}", [("1. No mass.", 1)]),
+        ("b", f"1. {SMALL} The heart is normal. 2. No mass.",
+         [("1. The heart is normal. 2. No mass.", 0)]),
+        ("b", "Large left effusion with right pneumothorax seen. Normal heart.", []),
+        ("b", "Cardiomegaly and effusion. Normal heart.", []),
+        ("b", "Large cardiomegaly and effusion. Normal heart.",
+         [("Large cardiomegaly. Normal heart.", 0)]),
+        ("b", "Large left effusions and right pneumothorax. Normal heart.",
+         [("Large left effusions. Normal heart.", 0)]),
+        ("b", "Large left effusion and right pneumothorax. It is new. Clear.", []),
+        ("b", "Large left effusion with mass and right pneumothorax. Normal heart.",
+         [("Large left effusion with mass. Normal heart.", 0)]),
+        ("f", "Left effusion. New right pneumothorax.",
+         [("Left effusion. Right pneumothorax.", 1)]),
+        ("f", "New right upper lobe mass. New left effusion.",
+         [("Right upper lobe mass. New left effusion.", 0),
+          ("New right upper lobe mass. Left effusion.", 1)]),
         ("e", f"{SMALL} Unchanged.", []),
         ("e", "Left effusion and mass.", []),
         ("e", "New left effusion.", []),
+        ("e", "Left lower lobe consolidation", []),
+        ("e", "Left lower lobe consolidation and clear right lung.", []),
+        ("e", "Recommend CT for left lower lobe consolidation.", []),
+        ("e", "Left lower lobe consolidation, as above.", []),
+        ("e", "New left effusion. Left pleural effusion.", []),
+        ("e", "Consolidation (left lower lobe).", []),
         ("f", "New left pleural effusion.", [("Left pleural effusion.", 0)]),
         ("f", "There is a new left effusion.", [("There is a left effusion.", 0)]),
         ("f", "Left effusion has increased.", [("Left effusion is noted.", 0)]),
@@ -396,6 +424,14 @@ def test_a_severity_goes_further_in_the_same_direction(text, once, further):
     assert offered("d", text) == {(once, 0, further)}
 
 
+def test_a_size_goes_no_further_where_the_bank_has_no_such_size():
+    """A bank may say how far a wrong size is, and leave it at that."""
+    bank = read_bank().bank
+    severity = bank.severity.model_copy(update={"further_times": None})
+    bank = bank.model_copy(update={"severity": severity})
+    assert offered("d", "A 2 cm nodule.", bank=bank) == {("A 6 cm nodule.", 0, "")}
+
+
 @pytest.mark.parametrize(
     ("more", "denied"),
     [(" The heart is normal.", True), (" Left effusion.", False),
@@ -408,9 +444,9 @@ def test_a_denial_takes_the_place_of_its_only_sentence(more, denied):
     assert found == wanted
 
 
-def offered(letter, text, *, negated=False):
+def offered(letter, text, *, negated=False, bank=None):
     """Return each error that a report has a place for, with its sentences."""
-    bank = read_bank().bank
+    bank = bank or read_bank().bank
     editor = ErrorEditor(bank, bank.modality("chest_xray"), negated=negated)
     report = line_report(_open_reader().reader, bank, text)
     return {

@@ -80,6 +80,7 @@ def test_phrases_are_read_as_they_are_meant(text, found):
         ('{"phrases": ["a"], "sentence_list": []}', "given twice"),
         ('{"phrases": ["a"], "more": []}', "a key that was not asked for"),
         ('{"phrases": ["a"]', "not readable as JSON"),
+        ('{"phrases": ["a"]} and a rib fracture', "there are words beside the answer"),
         ('{"sentence_list": ["a"]}', "a sentence is not an object"),
         ('{"sentence_list": [{"orig": "a"}]}', "has no list of phrases"),
         (json.dumps({"phrases": ["a" * 700]}), "longer than a sentence"),

@@ -289,6 +289,14 @@ def test_nothing_to_correct_is_no_error():
     assert read("line_corrections", "{", CANDIDATE).fields is None
 
 
+def test_a_candidate_without_a_line_has_nothing_wrong_until_one_is_missing():
+    """The mean over no line is 0, and over the one to be inserted its severity."""
+    empty = Item(id="p", variables={"reference": "Rib fracture.", "candidate": ""})
+    assert values(read("line_corrections", "{}", empty), *LINE_NUMBERS) == (0, 0, 0)
+    found = read("line_corrections", {"None": corrected()}, empty)
+    assert values(found, *LINE_NUMBERS) == (3, 3, 3)
+
+
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_severities_have_their_published_worth(severity):
     """No error and an invalid comparison are worth 0, an emergent error 4."""
@@ -498,6 +506,7 @@ def test_weights_are_found_however_they_are_spelled():
         ('{"feedback": "Good."}', None),
         ('{"feedback": "Good.", "rating": 4, "rating": 5}', None),
         ('{"feedback": "Good.", "rating": 4', None),
+        ('{"feedback": "Good.", "rating": 4} or rather 3', None),
     ],
 )
 def test_a_rating_ends_the_text(text, rating):
@@ -582,3 +591,12 @@ def test_the_first_category_that_was_asked_for_is_kept(named, category, fence):
     found = read("line_corrections", f"```\n{text}\n```" if fence else text, CANDIDATE)
     (entry,) = found.fields["line_sum"].entries
     assert (entry.category, found.fields["line_sum"].value) == (category, 3)
+
+
+def test_what_is_false_is_weighed_against_what_is_right():
+    """By half a point more either way: a third below 0, and half of what there is."""
+    half = WeightedFinding("a", "actionable_not_urgent")
+    urgent = WeightedFinding("b", "urgent")
+    assert crimson_score([half], [], [urgent]) == -0.3333
+    assert crimson_score([urgent], [], [half]) == 0.5
+    assert crimson_score([half], [], [half]) == 0.0
