@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,14 @@ def test_what_a_judge_reads_is_prepared_once_a_frame():
     assert engine._reader(frame)[0] is made[0]
     engine._readers[id(frame)] = (replace(frame), *made)
     assert engine._reader(frame)[0] is not made[0]
+
+
+def test_an_answer_takes_part_of_the_time_that_was_spent():
+    """A run adds these seconds up."""
+    began = time.perf_counter()
+    answer = ask(shipped("green"))
+    assert 0 < answer.latency_s <= time.perf_counter() - began
+    assert ask(shipped("green_text")).latency_s == 0
 
 
 def test_both_forms_hold_what_was_found():

@@ -1,8 +1,11 @@
 """A server is asked as its owner said, and case text goes to this machine only."""
 
 import asyncio
+import errno
+import selectors
 import socket
 
+import aiohttp
 import pytest
 
 from loop.core.config import ServingSettings
@@ -10,7 +13,14 @@ from loop.core.errors import EngineError
 from loop.engines.openai import client
 from loop.engines.openai.client import (
     Endpoint,
+    EndpointClient,
     GuardedResolver,
+    HalfError,
+    LinkError,
+    RefusedError,
+    SlowError,
+    TimeLimit,
+    _link_error,
     check_address,
     check_literal,
     checked_url,
@@ -281,3 +291,224 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     with serving(Scripted()) as url, make_engine(url) as engine:
         assert engine.identity()["constrained"]
+
+
+class _Selector(selectors.DefaultSelector):
+    """Never waits: the time that would be waited is over at once."""
+
+    now = 0.0
+
+    def select(self, timeout=None):
+        """Return what is ready."""
+        ready = super().select(0)
+        if not ready and timeout:
+            self.now += timeout
+        return ready
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop of which the clock is that of its selector."""
+
+    def __init__(self):
+        self.selector = _Selector()
+        super().__init__(self.selector)
+
+    def time(self):
+        """Return the seconds that somebody has waited."""
+        return self.selector.now
+
+
+async def _work(limit, seconds, tidy_s=0.0):
+    """Work so long on a request; return how it ended, and when."""
+    task = limit.begin()
+    end = "done"
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        await asyncio.sleep(tidy_s)
+        end = "late" if limit.ended(task) else "cancelled"
+    finally:
+        limit.end(task)
+    return end, asyncio.get_running_loop().time()
+
+
+def _with_limit(work):
+    """Return what a coroutine makes of a limit of 20 s, by a clock that jumps."""
+
+    async def main():
+        limit = TimeLimit(20)
+        try:
+            return await work(limit)
+        finally:
+            limit.close()
+
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(main())
+
+
+def test_only_what_takes_longer_than_the_limit_is_ended():
+    """All of it, however many are under way; what has ended counts no more."""
+
+    async def work(limit):
+        return await asyncio.gather(*(_work(limit, s) for s in (19.5, 30, 40)))
+
+    assert _with_limit(work) == [("done", 19.5), ("late", 20), ("late", 20)]
+
+
+def test_each_request_has_a_limit_of_its_own():
+    """Also one that begins when nothing has been under way for a while."""
+
+    async def work(limit):
+        first = await _work(limit, 3)
+        await asyncio.sleep(100)
+        second = asyncio.create_task(_work(limit, 99))
+        await asyncio.sleep(10)
+        return [first, await _work(limit, 15), await second]
+
+    first, third, second = _with_limit(work)
+    assert (first, third) == (("done", 3), ("done", 128))
+    assert second == ("late", 123)
+
+
+def test_what_is_late_is_cancelled_once():
+    """It may take its time to tidy up."""
+
+    async def work(limit):
+        return await _work(limit, 30, tidy_s=5)
+
+    assert _with_limit(work) == ("late", 25)
+
+
+@pytest.mark.parametrize("after", [5, 20])
+def test_who_is_cancelled_by_somebody_else_is_not_late(after):
+    """Also where the limit is over at that moment: whoever cancelled waits for it."""
+
+    async def work(limit):
+        task = asyncio.create_task(_work(limit, 30))
+        asyncio.get_running_loop().call_at(after, task.cancel)
+        return await task
+
+    assert _with_limit(work) == ("cancelled", after)
+
+
+def test_a_limit_that_is_closed_ends_nothing():
+    """Nor does it keep its loop busy."""
+
+    async def work(limit):
+        task = asyncio.create_task(_work(limit, 30))
+        await asyncio.sleep(1)
+        limit.close()
+        return await task
+
+    assert _with_limit(work) == ("done", 30)
+
+
+_KEY = aiohttp.client_reqrep.ConnectionKey("h", 1, False, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "heard", "kind", "said"),
+    [
+        (
+            aiohttp.ConnectionTimeoutError(),
+            False,
+            RefusedError,
+            "no connection in time",
+        ),
+        (aiohttp.SocketTimeoutError(), False, SlowError, "no answer in time"),
+        (TimeoutError(), True, SlowError, "no answer in time"),
+        (
+            aiohttp.ClientConnectorDNSError(_KEY, OSError(1, "x")),
+            False,
+            RefusedError,
+            "host name not found",
+        ),
+        (
+            aiohttp.ClientConnectorError(_KEY, OSError(errno.ECONNREFUSED, "x")),
+            False,
+            RefusedError,
+            "connection refused",
+        ),
+        (
+            aiohttp.ClientConnectorError(_KEY, OSError(errno.ENETUNREACH, "x")),
+            False,
+            RefusedError,
+            "no connection",
+        ),
+        (aiohttp.ClientPayloadError("x"), True, HalfError, "answer broken off"),
+        (
+            aiohttp.http_exceptions.BadHttpMessage("x"),
+            True,
+            HalfError,
+            "answer broken off",
+        ),
+        (
+            aiohttp.http_exceptions.BadHttpMessage("x"),
+            False,
+            HalfError,
+            "answer is not HTTP",
+        ),
+        (
+            aiohttp.ClientResponseError(None, ()),
+            False,
+            HalfError,
+            "answer is not HTTP",
+        ),
+        (aiohttp.ServerDisconnectedError(), False, LinkError, "connection broken"),
+        (OSError(errno.EPIPE, "x"), False, LinkError, "connection broken"),
+    ],
+)
+def test_a_failure_is_told_in_our_words(error, heard, kind, said):
+    """And says whether the server has seen the request, answered, or took its time."""
+    told = _link_error(error, heard=heard)
+    assert (type(told), str(told)) == (kind, said)
+
+
+def test_what_a_failure_says_of_the_server():
+    """On it depends whether a request is sent again, and to whom it is charged."""
+    kinds = (LinkError, RefusedError, SlowError, HalfError)
+    told = {one: (one.refused, one.heard, one.slow) for one in kinds}
+    assert told == {
+        LinkError: (False, False, False),
+        RefusedError: (True, False, False),
+        SlowError: (False, True, True),
+        HalfError: (False, True, False),
+    }
+
+
+@pytest.mark.parametrize(("most", "whole"), [(100, True), (99, False)])
+def test_an_answer_of_the_longest_length_is_read(monkeypatch, most, whole):
+    """One byte more is not."""
+    monkeypatch.setattr(client, "MOST_BYTES", most)
+    script = Scripted(pages={"/v1/models": b"x" * 100})
+
+    async def ask(url):
+        endpoint = Endpoint(url=url, model="m", serving=ServingSettings())
+        one = EndpointClient(endpoint, ())
+        await one.open()
+        try:
+            return await one.get(f"{url}/models")
+        finally:
+            await one.close()
+
+    with serving(script) as url:
+        if whole:
+            assert asyncio.run(ask(url)).body == b"x" * 100
+        else:
+            with pytest.raises(HalfError, match="answer over 0 MiB"):
+                asyncio.run(ask(url))
+
+
+def test_connections_are_opened_before_they_are_used():
+    """And closing what was never opened does nothing."""
+
+    async def ask():
+        endpoint = Endpoint(
+            url="http://127.0.0.1:9", model="m", serving=ServingSettings()
+        )
+        one = EndpointClient(endpoint, ())
+        await one.close()
+        await one.get("http://127.0.0.1:9/v1")
+
+    with pytest.raises(ValueError, match="the connections are not open"):
+        asyncio.run(ask())

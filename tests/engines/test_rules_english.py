@@ -100,6 +100,45 @@ def test_versus_makes_both_sides_uncertain():
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No effusion versus pneumothorax.", ["absent", "absent"]),
+        ("Possible effusion is not seen.", ["absent", "absent"]),
+        ("No pneumothorax, possible effusion.", ["uncertain", "absent"]),
+        ("Possible effusion, no pneumothorax.", ["uncertain", "absent"]),
+    ],
+)
+def test_of_several_cues_one_decides(text, expected):
+    """What is said after a finding, else the nearest before it, else "versus"."""
+    got = answers(text, FINDINGS[:2])
+    assert [got[name]["value"] for name in ("effusion", "pneumothorax")] == expected
+
+
+def test_of_several_words_for_a_differential_the_first_is_told():
+    """All of them say the same; whoever asks why sees one."""
+    reader = ReportReader(FINDINGS, ["consolidation"], CUES)
+    text = "Effusion versus pneumothorax versus consolidation."
+    (told,) = (m for m in reader.explain(text).mentions if m.label == "consolidation")
+    assert (told.why, told.cue.data) == ("uncertain", [9, 15])
+
+
+@pytest.mark.parametrize(
+    ("said", "effusion"),
+    [
+        ("is not seen", "present"),
+        ("has resolved", "present"),
+        ("are not seen", "absent"),
+        ("have resolved", "absent"),
+    ],
+)
+def test_one_thing_is_the_nearest_thing(said, effusion):
+    """A verb in the singular leaves alone what stands before the "and"."""
+    got = answers(f"Effusion and pneumothorax {said}.", FINDINGS[:2])
+    values = {name: one["value"] for name, one in got.items()}
+    assert values == {"effusion": effusion, "pneumothorax": "absent"}
+
+
+@pytest.mark.parametrize(
     ("text", "term", "expected"),
     [
         ("The heart is mildly enlarged.", "heart ... enlarged", "present"),

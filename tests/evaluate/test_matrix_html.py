@@ -86,6 +86,13 @@ def test_marks_and_tints_are_those_of_the_matrix(page):
     assert "★</span><span>" not in thin
 
 
+def test_an_accuracy_at_an_edge_has_the_lighter_tint():
+    """The threshold belongs to what reaches it; nothing right is the darkest."""
+    page = render_matrix_html(matrix_of(run_of([285, 284, 0, 300])))
+    tints = [tone.split()[0] for tone, _ in cells_of(page)[:4]]
+    assert tints == ["a1", "b1", "b3", "a3"]
+
+
 def test_what_is_not_ranked_is_never_left_without_a_mark():
     """No mark means worse than the best by a test; here nothing was tested."""
     unsure = answering(

@@ -1,5 +1,6 @@
 """The corrected score of a run is made from all runs it was chosen among."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -103,6 +104,26 @@ def test_codes_are_those_of_an_evaluation(trials, three):
     assert np.array_equal(table.codes, pairs.predicted)
     turned = table.case_ids[::-1]
     assert np.array_equal(in_order(table, turned), pairs.predicted[::-1])
+
+
+def test_no_finding_follows_from_a_whole_answer(trials, three):
+    """In the fast reader too; where a label was not answered nothing follows."""
+    taxonomy = read_taxonomy(trials.workspace.labels)
+    whole = dict.fromkeys(taxonomy.extracted, "absent")
+    part = {"edema": "present"}
+    answers = (whole, whole | part, whole | {"edema": "uncertain"}, part)
+    with open_store(trials.workspace) as store:
+        run = store.find_runs(ids=[three[2]])[0]
+        with store.writing() as connection:
+            connection.executemany(
+                "UPDATE outcomes SET fields = ? WHERE run = ? AND seq = ?",
+                [(json.dumps(one), run.number, at) for at, one in enumerate(answers)],
+            )
+        table = read_codes(store, run, taxonomy)
+        careful = read_answers(store.read_outcomes(run.id), taxonomy)
+    at = taxonomy.ids.index("no_finding")
+    assert table.codes[: len(answers), at].tolist() == [1, 0, 0, ValueCode.NOT_ASKED]
+    assert dict(zip(table.case_ids, table.codes.tolist(), strict=True)) == careful
 
 
 def test_the_reference_is_joined_by_case_not_by_place():

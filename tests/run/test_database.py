@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from loop.core.errors import StoreError
 from loop.core.records import Entry, Field, Span, Value
+from loop.run import database
 from loop.run.database import (
+    BUSY_S,
     MIGRATIONS,
     FieldEncoder,
+    _use_wal,
     connect,
     decode_fields,
     reported,
@@ -160,6 +164,62 @@ def test_a_block_is_written_whole_or_not_at_all(tmp_path):
                 raise stop
             assert not connection.in_transaction
         assert connection.execute("SELECT count(*) FROM verdicts").fetchone() == (0,)
+
+
+class _Refusing:
+    """A connection that fails with these codes, one a time, before it does not."""
+
+    def __init__(self, *codes):
+        self.codes, self.asked = list(codes), 0
+
+    def execute(self, statement):
+        """Fail with the next code."""
+        self.asked += 1
+        if self.codes:
+            error = sqlite3.OperationalError("no")
+            error.sqlite_errorcode = self.codes.pop(0)
+            raise error
+
+
+def _at(monkeypatch, *times):
+    """Let the clock show these times, and nobody sleep."""
+    clock = SimpleNamespace(monotonic=iter(times).__next__, sleep=lambda _: None)
+    monkeypatch.setattr(database, "time", clock)
+
+
+def test_a_process_that_opens_the_store_too_is_waited_for(monkeypatch):
+    """Both switch to the log that is written ahead, and SQLite lets neither wait."""
+    _at(monkeypatch, 0, BUSY_S - 1, BUSY_S)
+    connection = _Refusing(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    _use_wal(connection)
+    assert connection.asked == 3
+
+
+def test_a_process_that_holds_the_store_too_long_is_an_error(monkeypatch):
+    """The time is that of a transaction."""
+    _at(monkeypatch, 0, BUSY_S - 1, BUSY_S + 1)
+    with pytest.raises(sqlite3.OperationalError):
+        _use_wal(_Refusing(*[sqlite3.SQLITE_BUSY] * 9))
+
+
+def test_an_error_that_does_not_pass_is_not_waited_for(monkeypatch):
+    """A damaged file is told at once."""
+    _at(monkeypatch, 0, 0)
+    connection = _Refusing(sqlite3.SQLITE_NOTADB)
+    with pytest.raises(sqlite3.OperationalError):
+        _use_wal(connection)
+    assert connection.asked == 1
+
+
+def test_a_name_that_no_file_can_have_is_told_with_a_way_out(tmp_path):
+    """Before SQLite is asked, which would only say that it cannot open it."""
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(StoreError) as told:
+        connect(path)
+    assert str(told.value) == (
+        f"cannot open {path}: File name too long. Use a workspace you can write, or "
+        "correct the file's permissions."
+    )
 
 
 @pytest.mark.parametrize(
