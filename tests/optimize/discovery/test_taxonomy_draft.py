@@ -576,5 +576,5 @@ def test_words_are_read_without_the_space_around_them(place, draft):
     ]
     assert set(check_taxonomy_draft(place, draft).added) == {"x"}
     edit(draft, describe(" "))
-    with pytest.raises(DataError, match="labels.*name"):
+    with pytest.raises(DataError, match=r"labels.*name"):
         read_taxonomy_draft(draft)
