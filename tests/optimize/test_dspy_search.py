@@ -1,12 +1,13 @@
 """DSPy is given ids and guides, never a text of a case, and is silent."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from loop.core.errors import EngineError
-from loop.core.records import Exemplar, Value
+from loop.core.records import Exemplar, UncertainAnswers, Value
 from loop.optimize import dspy_search
 from loop.optimize.dspy_search import search_mipro
 from loop.optimize.objective import open_objective
@@ -164,3 +165,32 @@ def test_indentation_survives_dspy():
     assert kept.removeprefix(dspy_search._HEAD) == text.strip()
     bare = dspy.Signature("case -> label", text).instructions
     assert bare != text.strip()
+
+
+def test_dspy_is_told_what_an_answer_is_worth(workspace, tmp_path):
+    """A hedge that the protocol leaves out is not right; what is not decided, open."""
+    rows = [
+        (f"c{number}", f"{text} Film {number}.", 1, 1)
+        for number, text in enumerate(
+            ["Pleural effusion."] * 3 + ["Possible pleural effusion."] * 3
+        )
+    ]
+    make_task(workspace, tmp_path, rows)
+    with open_objective(workspace, "tiny", "dev") as objective:
+        ground = objective.ground
+        protocol = ground.protocol.model_copy(
+            update={"uncertain_answers": UncertainAnswers.EXCLUDED}
+        )
+        truth = ground.truth.copy()
+        truth[:, ground.labels.index(EFFUSION)] = [1, 0, -1] * 2
+        objective.ground = replace(ground, truth=truth, protocol=protocol)
+        reader, places = ProposalReader(ground.version), np.arange(6)
+        with dspy_search._program(objective, reader, (EFFUSION,), {}, places) as made:
+            asked = [made.program.example("case", "", row) for row in range(6)]
+            told = [made.program.module(case=one.case) for one in asked]
+            right = list(map(made.program.is_right, asked, told))
+    assert [one[EFFUSION] for one in told] == [
+        *("1.0", "0.0", "open"),
+        *("0.0", "0.0", "open"),
+    ]
+    assert right == [1, 0, 1, 0, 0, 1]

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from loop.core.errors import ConflictError, DataError, OverlapError
@@ -12,12 +13,20 @@ from loop.core.ledger import read_ledger
 from loop.evaluate.tried import correct_optimism
 from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
+from loop.optimize.objective import open_objective
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_forecast import forecast_search
 from loop.optimize.search_labels import FAILING
 from loop.optimize.search_report import SearchRequest
-from loop.optimize.terms import TermMiner, apply_proposals
+from loop.optimize.splits import SeenCases
+from loop.optimize.terms import (
+    MinedTerms,
+    ProposalKind,
+    TermMiner,
+    TermProposal,
+    apply_proposals,
+)
 from loop.optimize.terms_search import TermFinder
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.release.provenance import selection_facts
@@ -418,3 +427,38 @@ def test_what_cases_say_to_a_search_changes_nothing(bench):
     assert found == {(EFFUSION, "collection"), (LESION, "nodule")}
     assert report.better
     assert "<script>" not in render_search(report)
+
+
+def test_a_level_without_a_score_loses_to_the_worst_score(bench):
+    """Where nothing is there to find, a term that finds something is still scored."""
+    said = "There is a streak, film"
+    rows = [[f"c{n}", f"p{n}", f"{said} {n}.", +(n < 20), 0] for n in range(24)]
+    bench.cohort(rows)
+    term = TermProposal(
+        label=EFFUSION,
+        kind=ProposalKind.TERM,
+        wording="streak",
+        support=("c0",),
+        against=(),
+        fixed=1,
+        gain=0.007,
+        p=0.5,
+    )
+
+    class Miner:
+        """Finds one term, which promises enough for the second level only."""
+
+        def mine(self, rows, labels, *, least_gain):
+            """Return it where it does."""
+            return MinedTerms((term,) if term.gain >= least_gain else (), 1)
+
+    with open_objective(bench.workspace, "tiny", "dev") as objective:
+        finder = TermFinder(objective, Miner(), labels=(EFFUSION,), budget=5)
+        cases = SeenCases(search=np.arange(20), select=np.arange(20, 24))
+        scores = [
+            objective.score(objective.answers(made, cases.select), cases.select).value
+            for made in (objective.ground.version, finder._with((term,)))
+        ]
+        assert scores == [None, 0.0]
+        found = finder.find(cases, seed=0)
+    assert found.guide(EFFUSION).terms == ("streak",)

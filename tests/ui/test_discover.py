@@ -339,3 +339,30 @@ def test_counts_that_are_none_are_not_shown_as_numbers(context, monkeypatch):
     assert PhraseCounts(asserted=1, hedged=0, denied=0).labels == ()
     monkeypatch.setattr("loop.ui.pages.discover.view.count_phrase", lambda *_: None)
     assert "not counted" in look(context).clusters
+
+
+def test_what_became_of_earlier_decisions_is_said(context, discovered, monkeypatch):
+    """Each number by itself, and none where there is none."""
+
+    def said(found):
+        monkeypatch.setattr(events, "discover_findings", lambda *_, **__: found)
+        who = visit(context, UserRole.EDITOR, right=Right.REVISE, act="discover")
+        events.start(who, None, "made")
+        until(lambda: context.jobs.progress_of(state.discover_key("made")).finished)
+        shown = events.poll(who, None, "made").said
+        return " ".join(re.sub(r"<[^>]*>", " ", html.unescape(shown)).split())
+
+    whole = discovered[1]
+    count = len(whole.clusters)
+    assert said(whole) == f"Discovered {count} clusters in 30 cases."
+    decide(context, "degenerative", "drop")
+    decide(context, "scoliosis", "map", label=["Fracture"])
+    decide(context, "tortuous", "drop")
+    left = tuple(one for one in whole.clusters if "tortuous" not in one.name)
+    labels = tuple(one for one in whole.taxonomy.labels if one.id != "fracture")
+    other = replace(whole.taxonomy, labels=labels)
+    assert said(replace(whole, clusters=left, taxonomy=other)) == (
+        f"Discovered {count - 1} clusters in 30 cases. 1 are decided as they were. 1 "
+        "that were decided are gone; the earlier draft has them. Reset to undecided, "
+        "since their label no longer exists: 1."
+    )

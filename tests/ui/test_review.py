@@ -695,6 +695,21 @@ def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
     assert like.open(undone["place"])["alike"] == shown["alike"]
 
 
+def test_taking_back_says_of_how_many_cases(like):
+    """A verdict on one case needs no number."""
+    place, form = on(like, "a1"), ReviewForm(judgement="model_wrong", value="absent")
+    says = []
+    for cases in (["a2", "a3"], ["a2"], []):
+        like.submit_together(place, form, cases)
+        visit = like.visit(Right.JUDGE)
+        _, *shown = events.take_back(visit, place, "wrong", *Filters())
+        says.append(str(dict(zip(SHOWN, shown, strict=False))["status"]))
+    end = "; it stays in the record with your reason."
+    assert f"Withdrawn on all 3 cases it was given for{end}" in says[0]
+    assert f"Withdrawn on all 2 cases it was given for{end}" in says[1]
+    assert f"Withdrawn{end}" in says[2]
+
+
 def test_a_verdict_on_several_pairs_takes_only_pairs_that_are_alike(like):
     """Ids come from the browser, and the form is asked for as always."""
     place, form = on(like, "a1"), ReviewForm(judgement="model_wrong")

@@ -344,3 +344,10 @@ def test_what_a_page_names_can_be_opened_on_another():
         "revise_proposals",
     )
     assert links == {f"go_from_{panel}" for panel in panels}
+
+
+def test_no_page_is_shown_before_it_is_chosen():
+    """Gradio shows a hidden tab when it is told to, and never hides one again."""
+    blocks, _ = in_a_loop(lambda: build_workbench(context_for(UserRole.ADMIN)))
+    pages = next(one for one in blocks.blocks.values() if one.elem_id == "pages")
+    assert {one.visible for one in pages.children} == {False}

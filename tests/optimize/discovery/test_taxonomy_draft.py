@@ -554,3 +554,27 @@ def test_the_verb_writes_a_draft_and_takes_it(place, tmp_path):
     taken = ranloop(place, "--take", path, "--why", "asked for", "--json")
     assert json.loads(taken.stdout)["added"].keys() == {"degenerative_spine"}
     assert read_taxonomy(place.labels).knows(SPINE)
+
+
+def test_words_are_read_without_the_space_around_them(place, draft):
+    """One character is a word; space alone is none."""
+
+    def describe(name):
+        def change(data):
+            decide("degenerative", "new", "X")(data)
+            find(data, "degenerative")["phrases"][0] += " "
+            data["labels"] = [{**DESCRIBED, "name": name, "group": " b "}]
+
+        return change
+
+    whole = read_taxonomy_draft(draft)[0]
+    edit(draft, describe(" X "))
+    read, _ = read_taxonomy_draft(draft)
+    assert [(one.name, one.group) for one in read.labels] == [("X", "b")]
+    assert [one.phrases for one in read.clusters] == [
+        one.phrases for one in whole.clusters
+    ]
+    assert set(check_taxonomy_draft(place, draft).added) == {"x"}
+    edit(draft, describe(" "))
+    with pytest.raises(DataError, match=r"labels.*name"):
+        read_taxonomy_draft(draft)

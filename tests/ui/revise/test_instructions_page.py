@@ -5,12 +5,17 @@ from dataclasses import replace
 import pytest
 
 from loop.prompts.catalog import read_version
-from loop.prompts.instructions import LONGEST, read_rules
+from loop.prompts.instructions import LONGEST, instructions_text, read_rules
 from loop.prompts.version import CallPlan
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.state import INSTRUCTIONS, SETTINGS, keep_draft_open
+from loop.ui.pages.revise.state import (
+    INSTRUCTIONS,
+    SETTINGS,
+    guide_of,
+    keep_draft_open,
+)
 from tests.review.revise.stepping import FLUID, WHEN, overtake
 from tests.ui.revise.conftest import PLACE, Visitor
 
@@ -262,3 +267,11 @@ def test_the_page_says_who_reads_each_part(editor, given, ruled):
     # The templates of this prompt insert no terms.
     assert '<span class="read-by">people, engine rules</span>' in editor["draft"]
     assert "language models read nothing of what is changed" in editor["draft"]
+
+
+def test_instructions_with_a_broken_frozen_block_are_shown_whole(ruled):
+    """Whoever has to put the block right sees it."""
+    broken = replace(ruled, system=SYSTEM.replace("{# end frozen #}\n", ""))
+    assert guide_of(broken, INSTRUCTIONS) == instructions_text(broken)
+    assert "Answer in JSON." in guide_of(broken, INSTRUCTIONS)
+    assert "Answer in JSON." not in guide_of(ruled, INSTRUCTIONS)

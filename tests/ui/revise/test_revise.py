@@ -13,6 +13,7 @@ from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.core.records import Completion, PromptTask
 from loop.engines import base
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import (
     latest_version,
     list_drafts,
@@ -889,3 +890,21 @@ def test_what_a_verdict_takes_away_is_listed_beside_what_it_adds():
         ("-", "old exclusion"),
         ("-", "old term"),
     ]
+
+
+def test_without_a_cohort_labels_have_the_names_of_the_taxonomy(editor):
+    """The page opens all the same."""
+    taxonomy = read_taxonomy(editor.context.workspace.labels)
+    named = {one.id: one.name for one in taxonomy.labels}
+    for cohort in ("dev", "nothing"):
+        assert read_state(editor.visit(), "tiny", cohort, "").names == named
+
+
+def test_a_reason_that_was_typed_is_there_after_a_reload(editor, given, context):
+    """For whoever typed it, and with that draft only."""
+    begin(editor, FLUID)
+    assert editor["why"] == ""
+    events.type_why(editor.visit(), editor.opened, "the readers asked")
+    assert Visitor(context).does(events.refresh)["why"] == "the readers asked"
+    begin(editor, USELESS)
+    assert editor["why"] == ""
