@@ -45,6 +45,7 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(r"(cm|mm)\b", re.IGNORECASE)
+_VOWEL = re.compile(r"[aeiou8]|1[18](?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.(\d+))?")
 
 
@@ -265,13 +266,18 @@ class ErrorEditor:
             return None
         (match,) = found
         grows = sized[0].said.size_mm * words.times <= words.largest_mm
+        start = match.start()
         new = _NUMBER.sub(lambda one: _scaled(one, times, grows), match[0])
+        article = _ARTICLE.search(line.text[:start])
+        if article and article[1].casefold() != _article(new):
+            start = article.start()
+            new = f"{_cased(article[1], _article(new))} {new}"
         return TextChange(
             kind=GreenCategory.SEVERITY,
             tag="size",
-            start=line.start + match.start(),
+            start=line.start + start,
             end=line.start + match.end(),
-            before=match[0],
+            before=line.text[start : match.end()],
             after=new,
         )
 
@@ -432,7 +438,8 @@ def _scaled(number: re.Match[str], times: int, grows: bool) -> str:
 
 
 def _article(word: str) -> str:
-    return "an" if word[:1].casefold() in "aeiou" else "a"
+    """Return what stands before a word, or before a number: an 8, an 11, an 18, an 80."""
+    return "an" if _VOWEL.match(word) else "a"
 
 
 def _cased(like: str, word: str) -> str:

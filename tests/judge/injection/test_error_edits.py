@@ -207,6 +207,11 @@ class TestSeverities:
                 "A 3.0 x 2.4 cm nodule in the left lung.",
                 "A 1.0 x 0.8 cm nodule in the left lung.",
             ),
+            ("An 8 mm nodule.", "A 24 mm nodule."),
+            ("A 6 mm nodule.", "An 18 mm nodule."),
+            ("A 24.6 cm mass.", "An 8.2 cm mass."),
+            ("An 11 x 9 mm nodule.", "A 33 x 27 mm nodule."),
+            ("A 330 mm mass.", "A 110 mm mass."),
         ],
     )
     def test_the_degree_or_size_changes(self, text, candidate):
