@@ -491,7 +491,7 @@ def keep_decisions(
     taxonomy: Taxonomy,
     cohort_name: str,
     *,
-    no_finding_read: bool = False,
+    no_finding_read: bool,
 ) -> AdjudicatedMarks:
     """Return `marks` of new votes with the decisions over the votes before that stand.
 

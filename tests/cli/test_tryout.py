@@ -75,6 +75,10 @@ def test_a_version_without_a_parent_says_what_it_finds_and_why(call):
     assert "otherwise\n  absent: pleural_effusion\n" in told
     told = call("tiny@v1", "--text", "-", input="Clear lungs.").stdout
     assert "\nnothing is found in it\n" in told
+    words = ("tiny@v1", "--text", "-", "--label", "cardiomegaly")
+    told = call(*words, input="Clear lungs.").stdout
+    assert "cardiomegaly  not known  absent\n" in told
+    assert "nothing is found in it" not in told
 
 
 def test_json_is_one_object_with_the_text(call, draft):

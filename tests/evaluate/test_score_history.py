@@ -679,5 +679,10 @@ def test_a_lineage_tells_who_made_what_of_which_version():
         "best",
         "made@draft:a; rejected; Dr B. Example; shorter",
     ]
+    cross, circle = "l8 8m0-8l-8 8", 'r="5" fill='
+    assert cross in figure and circle not in figure
+    still = replace(draft, status=WordingStatus.DRAFT)
+    figure = lineage_svg(Lineage(prompt="made", nodes=(node, still), edges=(edge,)))
+    assert circle in figure and cross not in figure
     nothing = lineage_svg(Lineage(prompt="made", nodes=(), edges=()))
     assert "<desc>There is no version yet.</desc>" in nothing

@@ -381,7 +381,9 @@ def test_a_decision_stands_until_a_vote_under_it_changes_or_the_dispute_ends(
     assert _signs(marks) == ["-", "p", "-", "a", "-", "p", "-"]
 
     def kept(old: Votes | None) -> AdjudicatedMarks:
-        return keep_decisions(workspace, old, after, marks, taxonomy, "mine")
+        return keep_decisions(
+            workspace, old, after, marks, taxonomy, "mine", no_finding_read=False
+        )
 
     found = kept(before)
     assert _signs(found.marks) == ["p", "p", "a", "a", "-", "p", "-"]

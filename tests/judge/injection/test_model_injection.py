@@ -295,6 +295,15 @@ def test_an_omission_leaves_out_and_a_denial_is_told_apart(tell):
     assert write("b").left_out[0].reason == READ_OTHERWISE
 
 
+def test_what_no_reader_knows_may_be_left_out(tell):
+    """The reader need not see the error itself: to it, nothing differs."""
+    unknown = "A hair clip overlies the neck."
+    report = f"{REPORT} {unknown}"
+    tell([rewrite(REPORT, change(4, unknown, ""))])
+    (pair,) = write("b", report=report).pairs
+    assert pair.candidate == REPORT
+
+
 def test_a_sentence_may_be_added_beside_another(tell):
     """Of a false finding nothing has to go."""
     mass = "There is a 3 cm mass in the right upper lobe."

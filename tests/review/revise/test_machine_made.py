@@ -9,8 +9,13 @@ from loop.core.errors import DataError, OverlapError
 from loop.core.records import Guide
 from loop.prompts.guides import dump_guides
 from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.copies import Copy
 from loop.review.revise.draft_files import DraftOrigin
-from loop.review.revise.machine_made import MOST_BYTES, lint_machine_made
+from loop.review.revise.machine_made import (
+    MOST_BYTES,
+    lint_machine_made,
+    refuse_copied,
+)
 from loop.review.revise.run_check import check_draft_ref
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Judgement, Verdict
@@ -90,6 +95,16 @@ def test_the_words_of_a_verdict_are_refused(bench):
         begin(bench, DraftOrigin.OPTIMIZER, definition=words)
 
 
+def test_of_several_copies_the_first_is_named(bench):
+    """One is enough to refuse what holds it."""
+    copies = [Copy("guide effusion, terms", "dev", one, 8) for one in ("c7", "c3")]
+    with (
+        open_store(bench.workspace) as store,
+        pytest.raises(OverlapError, match="also occur in case c7 of cohort dev"),
+    ):
+        refuse_copied(bench.workspace, store, (), "dev", copies)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -98,7 +113,7 @@ def test_the_words_of_a_verdict_are_refused(bench):
         ({"definition": "Fluid\u200b in the pleural space."}, "U+200B"),
         ({"definition": "Flu\u0456d in the pleural space."}, "Cyrillic and Latin"),
         ({"terms": ("\uff46luid",)}, "Fullwidth and Latin"),
-        ({"definition": "Any of many things. " * 20}, "tokens, and the parent"),
+        ({"definition": "Any of many things. " * 20}, "takes 121 tokens, and the parent 100: at most 20% more"),
     ],
 )
 def test_what_is_strange_or_too_long_is_an_error(bench, changes, words):
