@@ -438,7 +438,7 @@ def _scaled(number: re.Match[str], times: int, grows: bool) -> str:
 
 
 def _article(word: str) -> str:
-    """Return what stands before a word, or before a number: an 8, an 11, an 18, an 80."""
+    """Return what stands before a word or a number: an 8, an 11, an 18, an 80."""
     return "an" if _VOWEL.match(word) else "a"
 
 

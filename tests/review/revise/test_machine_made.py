@@ -113,7 +113,10 @@ def test_of_several_copies_the_first_is_named(bench):
         ({"definition": "Fluid\u200b in the pleural space."}, "U+200B"),
         ({"definition": "Flu\u0456d in the pleural space."}, "Cyrillic and Latin"),
         ({"terms": ("\uff46luid",)}, "Fullwidth and Latin"),
-        ({"definition": "Any of many things. " * 20}, "takes 121 tokens, and the parent 100: at most 20% more"),
+        (
+            {"definition": "Any of many things. " * 20},
+            "takes 121 tokens, and the parent 100: at most 20% more",
+        ),
     ],
 )
 def test_what_is_strange_or_too_long_is_an_error(bench, changes, words):
