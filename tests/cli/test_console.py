@@ -247,6 +247,8 @@ def test_a_bar_makes_room_for_lines_and_is_gone_at_the_end(monkeypatch):
         while "audit" not in screen.getvalue():
             pass
         note("a line that stays")
+        while "audit" not in screen.getvalue().rpartition("stays")[2]:
+            pass
     shown = screen.getvalue()
     assert re.search(r"(?:^|[\r\n]|\x1b\[2K)a line that stays\n", shown)
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") > 0

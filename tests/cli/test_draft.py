@@ -146,6 +146,7 @@ def test_every_step_has_its_json(call, place, tmp_path):
     (listed,) = data(call("draft", "list", "tiny", "--json"))["drafts"]
     assert (listed["checked"], listed["origin"]) == ("passed", "hand")
     assert data(call("draft", "keep", ref, "--why", "later", "--json"))["entry"] > 1
+    assert "nothing was written" not in call("draft", "rebase", ref).stdout
     assert data(call("draft", "rebase", ref, "--json"))["conflicts"] == []
     done = data(call("draft", "commit", ref, "--why", "now", "--json"))
     assert done["version"] == "tiny@v2"
@@ -286,7 +287,11 @@ def test_a_draft_left_behind_is_rebased(call, keep_verdict):
     open_conflicts = call("draft", "rebase", ours, "--json")
     assert open_conflicts.exit_code == 100
     (conflict,) = data(open_conflicts)["conflicts"]
-    assert f"conflict {conflict['id']}: " in call("draft", "rebase", ours).stdout
+    told = call("draft", "rebase", ours).stdout
+    assert f"conflict {conflict['id']}: " in told
+    assert told.endswith(
+        "nothing was written; decide each with --resolve CONFLICT=ours or =theirs\n"
+    )
     assert call("draft", "rebase", ours, "--resolve", "x=both").exit_code == 2
     done = call("draft", "rebase", ours, "--resolve", f"{conflict['id']}=ours")
     assert "+ definition: Much fluid" in done.stdout

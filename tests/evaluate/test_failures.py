@@ -114,6 +114,18 @@ def test_evidence_is_shown_with_what_stands_around_it(workspace, tmp_path):
     assert none == {("a", "edema"): "[lungs] | [effusion]"}
 
 
+def test_forty_characters_stand_around_evidence_unless_asked(workspace, tmp_path):
+    """On each side; what is left out is not marked."""
+    source = tmp_path / "dev.csv"
+    source.write_text(f"case_id,text\na,{'b' * 41}lungs{'c' * 41}\n")
+    options = ImportOptions(name="dev", role="dev", source="-", licence="-")
+    import_cohort(workspace, source, options, actor=Actor(name="t"))
+    kind, seen = FailureKind.FALSE_POSITIVE, (Span(41, 46),)
+    row = Failure("a", "edema", kind, Value.PRESENT, Mark.ABSENT, seen)
+    (told,) = read_evidence(workspace, Failures("run", "dev", (row,))).values()
+    assert told.strip("…") == f"{'b' * 40}[lungs]{'c' * 40}"
+
+
 def test_cases_whose_reference_is_uncertain_are_listed_with_their_answers():
     """Every answer, and what is not answered; none of these is a failure."""
     outcomes = [

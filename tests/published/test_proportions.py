@@ -126,6 +126,15 @@ def test_a_value_outside_its_interval_is_named_on_either_side():
     )
 
 
+@pytest.mark.parametrize("value", ["0.850", "0.900"])
+def test_a_value_at_an_end_of_its_interval_may_lie_in_it(value):
+    """So may one that was rounded beyond it."""
+    rows = [["Label", "F1 (95% CI)"], ["x", f"{value} (0.850-0.900)"]]
+    rows += [["y", "0.85 (0.855-0.90)"], ["z", "0.90 (0.85-0.895)"]]
+    found = only(audited(rows), "interval order")
+    assert found.numbers == {"cells": 3, "outside": []}
+
+
 def test_at_most_ten_values_outside_their_interval_are_told_one_by_one():
     """All of them are in the numbers."""
     rows = [["Label", "F1 (95% CI)"]]

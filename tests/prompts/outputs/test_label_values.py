@@ -48,6 +48,19 @@ def test_the_strict_form_is_read_without_repairs():
     assert (reading.repairs, reading.problem) == ((), "")
 
 
+@pytest.mark.parametrize("quote", ["FINDINGS", "small left"])
+def test_of_a_quote_that_occurs_twice_the_first_is_taken(quote):
+    """And it is said, also where the text begins with it."""
+    text = f"{TEXT.replace('Small', 'small')} FINDINGS"
+    answer = {"edema": entry("absent", evidence=quote)}
+    item = Item(id="case-1", variables={"text": text})
+    reading = CONTRACT.read(json.dumps(answer), FIELDS[:1], item)
+    start = text.index(quote)
+    place = Span(start, start + len(quote))
+    assert reading.fields == {"edema": Field(Value.ABSENT, (place,))}
+    assert reading.repairs == ("edema: evidence occurs more than once, first taken",)
+
+
 def test_values_are_the_enum_and_fields_keep_the_order_asked():
     """Downstream compares enum members, never text."""
     fields = read({name: ANSWER[name] for name in reversed(FIELDS)}).fields
