@@ -103,6 +103,14 @@ def test_each_difference_has_its_category(
     assert errors(reference, candidate) == [expected]
 
 
+@pytest.mark.parametrize("pattern", ["{} and {} on the %s.", "%s {} and {}."])
+def test_a_side_before_or_after_a_list_is_that_of_all_in_it(pattern: str) -> None:
+    """Both are wrong, wherever it stands."""
+    listed = pattern.format("consolidation", "pleural effusion")
+    sides = (listed % "left", listed % "right")
+    assert errors(*sides) == [("c", True), ("c", True)]
+
+
 def words(text: str, span: Span | None) -> str:
     """Return the words of a text at a place."""
     assert span is not None

@@ -226,7 +226,8 @@ def test_a_guess_of_sealed_votes_is_not_told_right_or_wrong(
         file = VotesFile("held", path, None, replace=True)
         report = dry_run_votes(workspace, file, actor=ACTOR)
         said.add((str(refused.value), report.replaced))
-    assert len(said) == 1
+    ((told, _),) = said
+    assert "'A' already voted. Leave these readers out of the file" in told
 
 
 def test_a_rehearsal_does_not_tell_whether_the_majority_would_change(

@@ -170,6 +170,11 @@ class TestLocations:
             "Right-sided pleural effusion at the RIGHT base. Small right effusion."
         )
 
+    def test_a_finding_on_both_sides_keeps_no_other_from_its_change(self):
+        """It has no place for the error itself."""
+        text = "Right effusion. Left effusion. Small left pneumothorax."
+        assert only(text, "c") == text.replace("Small left", "Small right")
+
     def test_an_abbreviation_changes(self):
         """RLL is a word for a side."""
         assert only("RLL consolidation.", "c") == "LLL consolidation."
