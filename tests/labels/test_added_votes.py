@@ -122,7 +122,9 @@ def test_a_reader_who_voted_already_is_refused(
     """Two answers of one person to one question: not for the program to choose."""
     add(FIRST)
     before = votes_path(workspace, "mine").read_bytes()
-    with pytest.raises(DataError, match=r"voted, and otherwise than in this file\..*--replace"):
+    with pytest.raises(
+        DataError, match=r"voted, and otherwise than in this file\..*--replace"
+    ):
         add([*SECOND, ("A", "a1", "edema", "absent")])
     assert votes_path(workspace, "mine").read_bytes() == before
     assert list_references(workspace, "mine") == (1,)

@@ -94,11 +94,11 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
     [
         (
             "a,x,ann,4",
-            r"line 2 and r\.csv, line 8: rater 'ann' gives one candidate",
+            r"r\.csv, line 8: rater 'ann' gives one candidate of case 'a' two",
         ),
         (
             "a,x,ann,",
-            r"line 2 and r\.csv, line 8: rater 'ann' gives one candidate",
+            r"r\.csv, line 8: rater 'ann' gives one candidate of case 'a' two",
         ),
         ("c,x,ann,good", r"line 8: the score is not a number"),
         ("c,x,ann,nan", r"line 8: the score is not a number"),
