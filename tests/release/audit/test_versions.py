@@ -1,5 +1,6 @@
 """Version folders and aliases are held against the ledger, whatever they say."""
 
+import errno
 import shutil
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.yaml_files import dump_yaml
 from loop.prompts.catalog import Header, read_folder
+from loop.release.audit import versions
 from loop.release.audit.versions import check_aliases, check_versions
 from tests.release.audit.scenes import entries_of, make_history, rehashed
 
@@ -267,6 +269,19 @@ def test_a_file_that_is_a_folder_is_told(history, folder):
     (folder / "system.jinja").mkdir()
     (found,) = versions_told(history)
     assert found == differs(2, "cannot be read as a version: files are malformed")
+
+
+def test_what_may_not_be_read_is_told(history, monkeypatch):
+    """It ends no audit either."""
+
+    def denied(_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(versions, "read_folder", denied)
+    assert [one.what for one in versions_told(history)] == [
+        f"{one} cannot be read: Permission denied"
+        for one in ("tiny@v1", "tiny@v2", "tiny@v3")
+    ]
 
 
 def test_every_false_commit_is_named(history):
