@@ -123,7 +123,7 @@ def test_forty_characters_stand_around_evidence_unless_asked(workspace, tmp_path
     kind, seen = FailureKind.FALSE_POSITIVE, (Span(41, 46),)
     row = Failure("a", "edema", kind, Value.PRESENT, Mark.ABSENT, seen)
     (told,) = read_evidence(workspace, Failures("run", "dev", (row,))).values()
-    assert told.strip("…") == f"{'b' * 40}[lungs]{'c' * 40}"
+    assert told == f"{'b' * 40}[lungs]{'c' * 40}"
 
 
 def test_cases_whose_reference_is_uncertain_are_listed_with_their_answers():

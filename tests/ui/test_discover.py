@@ -312,7 +312,7 @@ def again(context):
     key = state.discover_key("made")
     until(lambda: context.jobs.progress_of(key).finished)
     shown = events.poll(who, "extractor", "made")
-    assert "decided as they were" in shown.said
+    assert "Decided as they were" in shown.said
     assert shown.timer.active is False
     assert context.jobs.progress_of(key) is None
 
@@ -362,7 +362,7 @@ def test_what_became_of_earlier_decisions_is_said(context, discovered, monkeypat
     labels = tuple(one for one in whole.taxonomy.labels if one.id != "fracture")
     other = replace(whole.taxonomy, labels=labels)
     assert said(replace(whole, clusters=left, taxonomy=other)) == (
-        f"Discovered {count - 1} clusters in 30 cases. 1 are decided as they were. 1 "
-        "that were decided are gone; the earlier draft has them. Reset to undecided, "
-        "since their label no longer exists: 1."
+        f"Discovered {count - 1} clusters in 30 cases. Decided as they were: 1. "
+        "Decided, but gone (see the earlier draft): 1. Reset to undecided, since their "
+        "label no longer exists: 1."
     )

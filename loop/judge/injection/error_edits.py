@@ -28,6 +28,7 @@ from loop.judge.injection.report_lines import (
 from loop.judge.injection.text_changes import (
     EditOption,
     TextChange,
+    article_before,
     tight_change,
 )
 
@@ -45,7 +46,6 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(r"(cm|mm)\b", re.IGNORECASE)
-_VOWEL = re.compile(r"[aeiou8]|1[18](?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.(\d+))?")
 
 
@@ -225,11 +225,8 @@ class ErrorEditor:
         degree = "" if shift is None else shift.further if further else shift.to
         if not degree:
             return None
-        start, new = match.start(), _cased(match[0], degree)
-        article = _ARTICLE.search(line.text[:start])
-        if article:
-            start = article.start()
-            new = f"{_cased(article[1], _article(degree))} {new}"
+        new = _cased(match[0], degree)
+        start, new = _with_article(line.text[: match.start()], new)
         return tight_change(
             GreenCategory.SEVERITY,
             "degree",
@@ -266,12 +263,8 @@ class ErrorEditor:
             return None
         (match,) = found
         grows = sized[0].said.size_mm * words.times <= words.largest_mm
-        start = match.start()
         new = _NUMBER.sub(lambda one: _scaled(one, times, grows), match[0])
-        article = _ARTICLE.search(line.text[:start])
-        if article and article[1].casefold() != _article(new):
-            start = article.start()
-            new = f"{_cased(article[1], _article(new))} {new}"
+        start, new = _with_article(line.text[: match.start()], new)
         return TextChange(
             kind=GreenCategory.SEVERITY,
             tag="size",
@@ -377,7 +370,7 @@ class ErrorEditor:
                 continue
             rest = line.text[match.end() :]
             if written.casefold() in ("a ", "an ") and rest:
-                written = f"{_article(rest)} "
+                written = f"{article_before(rest)} "
             new = f"{line.text[: match.start()]}{written}{rest}".strip()
             if not match.start():
                 new = new[:1].upper() + new[1:]
@@ -437,9 +430,14 @@ def _scaled(number: re.Match[str], times: int, grows: bool) -> str:
     return f"{value:.{digits}f}"
 
 
-def _article(word: str) -> str:
-    """Return what stands before a word or a number: an 8, an 11, an 18, an 80."""
-    return "an" if _VOWEL.match(word) else "a"
+def _with_article(before: str, new: str) -> tuple[int, str]:
+    """Return where a change begins and its words; an article changes where it must."""
+    article = _ARTICLE.search(before)
+    # No degree or size is an abbreviation, whatever its case.
+    fits = article_before(new.casefold())
+    if article is None or article[1].casefold() == fits:
+        return len(before), new
+    return article.start(), f"{_cased(article[1], fits)} {new}"
 
 
 def _cased(like: str, word: str) -> str:

@@ -19,6 +19,7 @@ from loop.judge.injection.report_lines import LinedReport, ReportLine
 from loop.judge.injection.text_changes import (
     EditOption,
     TextChange,
+    article_before,
     tight_change,
 )
 
@@ -214,22 +215,12 @@ def _movable(line: ReportLine) -> bool:
     )
 
 
-_ABBREVIATION = 4
-"""The most letters of an abbreviation that is spoken letter by letter."""
-
-
 def _bad_article(before: str, old: str, new: str) -> bool:
     """Whether the article before a word would no longer fit."""
     last = before.split()[-1:] if before.endswith(" ") else []
     if not last or last[0].casefold() not in ("a", "an"):
         return False
-    return _begins_with_vowel(old) is not _begins_with_vowel(new)
-
-
-def _begins_with_vowel(words: str) -> bool:
-    """Whether words are spoken with a vowel first; RLL and the like by letters."""
-    spelled = words.isupper() and words.isalpha() and 1 < len(words) <= _ABBREVIATION
-    return words[:1].casefold() in ("aefhilmnorsx" if spelled else "aeiou")
+    return article_before(old) != article_before(new)
 
 
 def _has_number(text: str) -> bool:

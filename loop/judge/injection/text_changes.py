@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -92,6 +93,25 @@ def tight_change(
         before=old[same : len(old) - tail],
         after=new[same : len(new) - tail],
     )
+
+
+_ABBREVIATION: Final = 4
+"""The most letters of an abbreviation that is spoken letter by letter."""
+
+_VOWEL = re.compile(r"[aeiou8]|1[18](?!\d)", re.IGNORECASE)
+
+
+def article_before(words: str) -> str:
+    """Return the article for words as they are spoken: RLL and the like by letters.
+
+    Examples
+    --------
+    >>> [article_before(one) for one in ("edema", "RLL", "LLL", "8 mm", "18", "110")]
+    ['an', 'an', 'an', 'an', 'an', 'a']
+    """
+    if words.isupper() and words.isalpha() and 1 < len(words) <= _ABBREVIATION:
+        return "an" if words[0] in "AEFHILMNORSX" else "a"
+    return "an" if _VOWEL.match(words) else "a"
 
 
 def _edge(old: str, new: str, at: int, other: int | None = None) -> bool:

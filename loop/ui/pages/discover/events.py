@@ -79,12 +79,9 @@ def start(visit: Visit, prompt: str | None, cohort: str | None) -> DiscoverOutpu
         carried = keep_discovery(context.workspace, found)
         said = f"{len(found.clusters)} clusters in {counted(found.cases, 'case')}."
         if carried.kept:
-            said += f" {carried.kept} are decided as they were."
+            said += f" Decided as they were: {carried.kept}."
         if carried.lost:
-            said += (
-                f" {carried.lost} that were decided are gone; the earlier draft has "
-                "them."
-            )
+            said += f" Decided, but gone (see the earlier draft): {carried.lost}."
         if carried.reset:
             said += (
                 " Reset to undecided, since their label no longer exists: "
