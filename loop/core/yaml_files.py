@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -114,7 +116,27 @@ def read_model(path: Path, model: type[Model]) -> Model:
     DataError
         The file is missing, not YAML, or does not fit; names each wrong field.
     """
-    return check_model(parse_yaml(read_text(path), path), model, path)
+    return parse_model(read_text(path), model, path)
+
+
+def parse_model(text: str, model: type[Model], source: Path | str) -> Model:
+    """Return a YAML text as `model`; of a frozen model, one object for equal texts.
+
+    Raises
+    ------
+    DataError
+        The text is not YAML, or does not fit; names `source` and each wrong field.
+    """
+    if model.model_config.get("frozen"):
+        # What is wrong is said below, with the source.
+        with suppress(DataError):
+            return cast(Model, _parse_once(text, model))
+    return check_model(parse_yaml(text, source), model, source)
+
+
+@lru_cache(maxsize=128)
+def _parse_once(text: str, model: type[BaseModel]) -> BaseModel:
+    return check_model(parse_yaml(text, ""), model, "")
 
 
 def check_model(data: object, model: type[Model], source: Path | str) -> Model:

@@ -34,7 +34,7 @@ from loop.core.files import (
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import format_csv, quoted
-from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
+from loop.core.yaml_files import dump_yaml, parse_model
 from loop.judge.ensemble import (
     EnsembleFit,
     EnsembleMethod,
@@ -744,7 +744,7 @@ def read_recorded(workspace: WorkspacePaths, entry: LedgerEntry) -> EnsembleVers
 
 
 def _parse_ensemble(raw: bytes, path: Path) -> Ensemble:
-    return check_model(parse_yaml(raw.decode("utf-8", "replace"), path), Ensemble, path)
+    return parse_model(raw.decode("utf-8", "replace"), Ensemble, path)
 
 
 def parse_ensemble(

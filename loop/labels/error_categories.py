@@ -13,7 +13,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
 from loop.core.safe_text import quoted
-from loop.core.yaml_files import check_model, parse_yaml
+from loop.core.yaml_files import parse_model
 from loop.labels.taxonomy import fold_name
 
 ERRORS: Final = "errors.yaml"
@@ -175,7 +175,7 @@ def read_errors(labels_folder: Path) -> ErrorCategories:
             f"there is no {path}. Take the one that ships with `ranloop upgrade`, or "
             "copy it from a new workspace (`ranloop init`)."
         )
-    model = check_model(parse_yaml(read_text(path), path), _ErrorsFile, path)
+    model = parse_model(read_text(path), _ErrorsFile, path)
     try:
         return ErrorCategories(
             categories=tuple(
@@ -202,7 +202,7 @@ _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class _SignificanceEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: _Id
     name: _Words
@@ -210,7 +210,7 @@ class _SignificanceEntry(BaseModel):
 
 
 class _CategoryEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: _Id
     name: _Words
@@ -222,8 +222,8 @@ class _CategoryEntry(BaseModel):
 
 
 class _ErrorsFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: int
-    categories: Annotated[list[_CategoryEntry], Field(min_length=1)]
-    significances: Annotated[list[_SignificanceEntry], Field(min_length=1)]
+    categories: Annotated[tuple[_CategoryEntry, ...], Field(min_length=1)]
+    significances: Annotated[tuple[_SignificanceEntry, ...], Field(min_length=1)]

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -18,7 +19,7 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.files import read_text
 from loop.core.records import Value
 from loop.core.safe_text import quoted
-from loop.core.yaml_files import check_model, parse_yaml
+from loop.core.yaml_files import parse_model
 
 NO_FINDING = "no_finding"
 SUPPORT_DEVICES = "support_devices"
@@ -271,17 +272,9 @@ def parse_taxonomy(text: str, path: Path | str) -> Taxonomy:
     DataError
         It is malformed, or gives two labels the same name; names `path`.
     """
-    model = check_model(parse_yaml(text, path), _TaxonomyFile, path)
-    labels = tuple(Label(**entry.model_dump()) for entry in model.labels)
+    model = parse_model(text, _TaxonomyFile, path)
     try:
-        return Taxonomy(
-            labels=labels,
-            no_finding_policy=model.no_finding_policy,
-            version=model.version,
-            digest=digest_json(_identity(model)),
-            reading=model.reading,
-            region=model.region,
-        )
+        return model.taxonomy
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
 
@@ -308,7 +301,7 @@ _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class _LabelEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, StringConstraints(min_length=1)]
@@ -322,13 +315,24 @@ class _LabelEntry(BaseModel):
 
 
 class _TaxonomyFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: int
     no_finding_policy: NoFindingPolicy = NoFindingPolicy.RAN
     region: Literal["chest", "any"] = "chest"
     reading: tuple[_Words, ...] = ()
-    labels: Annotated[list[_LabelEntry], Field(min_length=1)]
+    labels: Annotated[tuple[_LabelEntry, ...], Field(min_length=1)]
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return Taxonomy(
+            labels=tuple(Label(**entry.model_dump()) for entry in self.labels),
+            no_finding_policy=self.no_finding_policy,
+            version=self.version,
+            digest=digest_json(_identity(self)),
+            reading=self.reading,
+            region=self.region,
+        )
 
 
 def _identity(model: _TaxonomyFile) -> dict[str, Any]:

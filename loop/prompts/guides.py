@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from loop.core.records import (
     Lexicon,
     Value,
 )
-from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
+from loop.core.yaml_files import dump_yaml, parse_model
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Words that say something; surrounding spaces do not count."""
@@ -45,7 +45,7 @@ WrittenValue = Annotated[GuideValue, BeforeValidator(_find_value)]
 class ClarificationModel(BaseModel):
     """One decision rule as written in a file."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     phrase: Phrase
     value: WrittenValue
@@ -59,7 +59,7 @@ class ClarificationModel(BaseModel):
 class ExemplarModel(BaseModel):
     """One worked example as written in a file."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: Phrase
     value: WrittenValue
@@ -74,7 +74,7 @@ class ExemplarModel(BaseModel):
 
 
 class _LexiconModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     terms: tuple[Phrase, ...] = ()
     exclusions: tuple[Phrase, ...] = ()
@@ -93,7 +93,7 @@ Language = Annotated[str, StringConstraints(pattern="^[a-z]{2}$")]
 
 
 class _GuideModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Phrase
     definition: Phrase
@@ -129,8 +129,13 @@ class _GuideModel(BaseModel):
 class _GuidesModel(RootModel[dict[str, _GuideModel]]):
     """Label id to guide, in the order asked."""
 
+    model_config = ConfigDict(frozen=True)
 
-@lru_cache(maxsize=128)
+    @cached_property
+    def guides(self) -> tuple[Guide, ...]:
+        return tuple(guide.record(label) for label, guide in self.root.items())
+
+
 def parse_guides(text: str, source: Path | str) -> tuple[Guide, ...]:
     """Return the guides of a ``guides.yaml`` text, in file order.
 
@@ -141,8 +146,7 @@ def parse_guides(text: str, source: Path | str) -> tuple[Guide, ...]:
     DataError
         Not YAML, a label twice, or a field that does not fit; names it.
     """
-    model = check_model(parse_yaml(text, source), _GuidesModel, source)
-    return tuple(guide.record(label) for label, guide in model.root.items())
+    return parse_model(text, _GuidesModel, source).guides
 
 
 def dump_guides(guides: Sequence[Guide]) -> str:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 
+from loop.core.yaml_files import _parse_once
 from loop.judge.injection.inject import (
     Injection,
     InjectionOptions,
     _open_reader,
     inject_errors,
 )
-from loop.judge.injection.injection_bank import _read_cached, read_bank
+from loop.judge.injection.injection_bank import read_bank
 from loop.judge.injection.text_changes import apply_changes, undo_changes
 from tests.bench.bench_rules import texts
 
@@ -40,7 +41,7 @@ def inject_cold(cases: dict[str, str], options: InjectionOptions) -> tuple[float
     least, count = float("inf"), 0
     for _ in range(ROUNDS):
         _open_reader.cache_clear()
-        _read_cached.cache_clear()
+        _parse_once.cache_clear()
         _open_reader()
         read_bank()
         began = time.process_time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -217,9 +217,4 @@ def read_cues(folder: Path) -> tuple[Cues, ...]:
             f"no cue files in {folder / 'cues'}. Copy labels/cues/ from a fresh "
             "workspace (`ranloop init DIR`)."
         )
-    return tuple(_read_cached(path, path.stat().st_mtime_ns) for path in paths)
-
-
-@lru_cache(maxsize=64)
-def _read_cached(path: Path, _modified: int) -> Cues:
-    return read_model(path, Cues)
+    return tuple(read_model(path, Cues) for path in paths)

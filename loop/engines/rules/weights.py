@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from loop.core.digests import digest_json
-from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.yaml_files import read_model
 
@@ -210,17 +209,4 @@ def read_judging(path: Path | None = None) -> JudgingData:
     DataError
         It cannot be read or does not have the expected form.
     """
-    path = path or bundled() / "labels" / JUDGING
-    try:
-        changed = path.stat().st_mtime_ns
-    except OSError as error:
-        raise DataError(
-            f"cannot read {path}: {error.strerror}. Name a file like the shipped "
-            "labels/judging.yaml."
-        ) from error
-    return _read_cached(path, changed)
-
-
-@lru_cache(maxsize=8)
-def _read_cached(path: Path, _modified: int) -> JudgingData:
-    return read_model(path, JudgingData)
+    return read_model(path or bundled() / "labels" / JUDGING, JudgingData)

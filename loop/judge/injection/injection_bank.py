@@ -532,11 +532,11 @@ def read_bank(path: Path | None = None, wording: Path | None = None) -> ReadBank
         A file cannot be read or does not have the expected form.
     """
     path = path or bundled() / "labels" / INJECTION
-    changed, digest = _look_at(path, INJECTION)
+    digest = _digest(path, INJECTION)
     if wording is None:
-        return ReadBank(_read_cached(path, changed), digest)
-    worded, other = _look_at(wording, WORDING)
-    return ReadBank(_read_worded(path, changed, wording, worded), digest, other)
+        return ReadBank(read_model(path, InjectionBank), digest)
+    other = _digest(wording, WORDING)
+    return ReadBank(_read_worded(path, digest, wording, other), digest, other)
 
 
 def shipped_wording() -> Path:
@@ -544,10 +544,10 @@ def shipped_wording() -> Path:
     return bundled() / "labels" / WORDING
 
 
-def _look_at(path: Path, like: str) -> tuple[int, str]:
-    """Return when a file was changed, and the digest of its bytes."""
+def _digest(path: Path, like: str) -> str:
+    """Return the digest of a file's bytes."""
     try:
-        return path.stat().st_mtime_ns, digest_bytes(path.read_bytes())
+        return digest_bytes(path.read_bytes())
     except OSError as error:
         raise DataError(
             f"cannot read {path}: {error.strerror}. Name a file like the shipped "
@@ -556,15 +556,10 @@ def _look_at(path: Path, like: str) -> tuple[int, str]:
 
 
 @lru_cache(maxsize=8)
-def _read_cached(path: Path, _modified: int) -> InjectionBank:
-    return read_model(path, InjectionBank)
-
-
-@lru_cache(maxsize=8)
 def _read_worded(
-    path: Path, modified: int, wording: Path, _worded: int
+    path: Path, _digest: str, wording: Path, _worded: str
 ) -> InjectionBank:
-    bank = _read_cached(path, modified)
+    bank = read_model(path, InjectionBank)
     try:
         return read_model(wording, BankWording).word(bank)
     except ValidationError as error:

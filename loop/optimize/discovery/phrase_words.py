@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -85,11 +84,6 @@ def read_phrase_words(workspace: WorkspacePaths | None = None) -> PhraseWords:
     shipped = bundled() / "labels" / DISCOVERY
     own = workspace.labels / DISCOVERY if workspace else shipped
     path = own if own.is_file() else shipped
-    return _read_cached(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _read_cached(path: Path, _modified: int) -> PhraseWords:
     return read_model(path, PhraseWords)
 
 
