@@ -57,6 +57,14 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_power_failure() -> Iterator[None]:
+    """Do not wait for the disk: what only a power failure would lose, no test loses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what ranloop remembers on a machine out of the home of whoever tests."""
     with pytest.MonkeyPatch.context() as patch:

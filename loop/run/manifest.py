@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def read_environment(root: Path) -> Environment:
     )
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

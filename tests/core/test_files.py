@@ -19,7 +19,7 @@ from loop.core.files import (
     write_atomic,
     write_error,
 )
-from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
+from loop.core.yaml_files import check_model, dump_yaml, parse_model, parse_yaml
 
 
 class Form(BaseModel):
@@ -100,6 +100,26 @@ def test_text_that_is_not_utf8_names_the_byte(tmp_path):
         read_text(path)
 
 
+class Fixed(BaseModel):
+    """A form whose objects cannot change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str
+
+
+def test_equal_texts_are_one_object_that_cannot_change_and_errors_name_their_file():
+    """A workspace is read again and again; what is wrong is said of the file asked."""
+    first = parse_model("name: a", Fixed, "x.yaml")
+    assert parse_model("name: a", Fixed, "y.yaml") is first
+    assert parse_model("name: b", Fixed, "x.yaml").name == "b"
+    assert parse_model("name: a", Form, "x") is not parse_model("name: a", Form, "x")
+    for source in ("x.yaml", "y.yaml"):
+        with pytest.raises(DataError, match=rf"^{source} does not have the .* form"):
+            parse_model("nam: a", Fixed, source)
+        with pytest.raises(DataError, match=rf"^{source}, line 2: not valid YAML"):
+            parse_model("name: [", Fixed, source)
+
+
 def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     """A full disk costs nothing that was there, and leaves no litter."""
     path = tmp_path / "x"
@@ -113,6 +133,22 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_power_failure_leaves_the_old_file_or_the_new(tmp_path, monkeypatch):
+    """All of the data is on the disk before the old file goes, then the name is."""
+    path = tmp_path / "x"
+    write_atomic(path, "old")
+    synced = []
+
+    def sync(handle):
+        state = os.fstat(handle)
+        size = "" if stat.S_ISDIR(state.st_mode) else state.st_size
+        synced.append((size, path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_atomic(path, "newer")
+    assert synced == [(5, "old"), ("", "newer")]
 
 
 def test_private_mode_is_kept(tmp_path):

@@ -228,6 +228,24 @@ def test_several_events_are_appended_together_or_not_at_all(tmp_path, monkeypatc
     assert path.read_bytes() == whole
 
 
+def test_entries_and_a_new_ledger_survive_a_power_failure(tmp_path, monkeypatch):
+    """Whole entries are on the disk when the act ends; of a new file its name, too."""
+    synced = []
+
+    def sync(handle):
+        state = os.fstat(handle)
+        synced.append("folder" if stat.S_ISDIR(state.st_mode) else state.st_size)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    one = path.stat().st_size
+    assert [each for each in synced if each in (one, "folder")] == [one, "folder"]
+    del synced[:]
+    append_event(path, event("a@v2"), ACTOR)
+    assert path.stat().st_size in synced
+
+
 def test_an_edit_between_two_reads_is_noticed(tmp_path):
     """Reading twice is cheap, not blind: the bytes are compared, not the time."""
     path = tmp_path / "ledger.jsonl"
