@@ -19,6 +19,9 @@ GAP = "..."
 
 MAX_GAP_WORDS = 5
 
+MEMO_PARTS = 10_000
+"""Parts of wordings whose spellings are remembered."""
+
 MAX_GAP_CHARACTERS = 8
 """The same for text without spaces between words, in characters."""
 
@@ -268,6 +271,7 @@ class _Builder:
         self._spellings = [pair for one in cues for pair in one.spellings]
         spelled = {re.escape(one) for pair in self._spellings for one in pair}
         self._spelled = re.compile("|".join(sorted(spelled)) or "(?!)")
+        self._known: dict[str, Iterable[str]] = {}
 
     def begun(self) -> _Builder:
         """Return a copy that wordings are added to, and not to this one."""
@@ -350,7 +354,19 @@ class _Builder:
         return self.entries[key]
 
     def _variants(self, part: str) -> Iterable[str]:
-        """Return every spelling and inflection of one part."""
+        """Return every spelling and inflection of one part.
+
+        Remembered for all that begin with these cues: a search asks the same guides
+        again and again with one wording more.
+        """
+        known = self._known.get(part)
+        if known is None:
+            if len(self._known) >= MEMO_PARTS:
+                self._known.clear()
+            known = self._known[part] = self._spell(part)
+        return known
+
+    def _spell(self, part: str) -> Iterable[str]:
         if has_cjk(part):
             return {part}
         forms = (
