@@ -11,6 +11,7 @@ import random
 import re
 import threading
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import NamedTuple
 
 from tests.servers.answers import http, json_http, models, plain_answer
@@ -120,21 +121,28 @@ class FaultServer:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        for listening in server.sockets:
+            self._loop.remove_reader(listening)
+        # What was accepted just now becomes a connection within three rounds.
+        for _ in range(3):
+            await asyncio.sleep(0)
         server.close()
-        for task in tuple(self._tasks):
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
 
-    async def _connected(self, reader, writer):
-        self._tasks.add(asyncio.current_task())
-        try:
+    def _connected(self, reader, writer):
+        """Begin to serve; the connection ends with it, even where it is not begun."""
+        serving = asyncio.create_task(self._listen(reader, writer))
+        self._tasks.add(serving)
+        serving.add_done_callback(self._tasks.discard)
+        serving.add_done_callback(lambda _: writer.transport.abort())
+
+    async def _listen(self, reader, writer):
+        """Serve until the client goes away or the server stops."""
+        with suppress(OSError, EOFError):
             await self._talk(reader, writer)
-        except (OSError, EOFError, asyncio.CancelledError):
-            # The client went away, or the server stops: either ends the connection.
-            pass
-        finally:
-            self._tasks.discard(asyncio.current_task())
-            writer.transport.abort()
 
     async def _talk(self, reader, writer):
         while not writer.is_closing():
