@@ -153,6 +153,19 @@ def test_a_wrong_encoding_is_refused(
         ImportOptions(name="mine", role="dev", encoding="klingon")
 
 
+@pytest.mark.parametrize(
+    ("text", "common"), [("座座座亍亍", True), ("座肺座亍亍亍", False)]
+)
+def test_chinese_is_told_by_its_everyday_characters(text: str, common: bool) -> None:
+    """Three of five are enough, the last everyday one counts, and half is too few."""
+    raw = f"1,{text}\n".encode("gbk")
+    if common:
+        assert decode_text(raw, Path("x.csv")) == f"1,{text}\n"
+    else:
+        with pytest.raises(DataError, match=r"x\.csv, line 1: neither UTF-8 nor GBK"):
+            decode_text(raw, Path("x.csv"))
+
+
 def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     """Some GBK words are valid two-byte UTF-8: the rest of the file decides."""
     path = tmp_path / "reports.csv"
