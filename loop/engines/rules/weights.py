@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from loop.core.digests import digest_json
+from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.core.yaml_files import read_model
 
@@ -209,4 +210,9 @@ def read_judging(path: Path | None = None) -> JudgingData:
     DataError
         It cannot be read or does not have the expected form.
     """
-    return read_model(path or bundled() / "labels" / JUDGING, JudgingData)
+    path = path or bundled() / "labels" / JUDGING
+    if not path.is_file():
+        raise DataError(
+            f"there is no {path}. Name a file like the shipped labels/judging.yaml."
+        )
+    return read_model(path, JudgingData)
