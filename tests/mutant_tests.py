@@ -7,8 +7,8 @@ told to, it lets tests find no Chromium, and they are skipped.
 As a script it reads one JSON object a line, runs tests for it in a fork, and answers
 with the exit code, or null where the time was up. Without an argument it has imported
 only what tests need from other packages, and pytest is run in the fork: what is tested
-is imported there, from the folder given. With a folder as argument all of its tests are
-collected first, once. A fork then gives functions the code of another text of their
+is imported there, from the folder given. With a folder and places of tests in it these
+are collected first, once. A fork then gives functions the code of another text of their
 module, and runs the tests as they are.
 """
 
@@ -218,7 +218,7 @@ def _find_code(module):
     }
 
 
-def main(folder=None):
+def main(folder=None, *tests):
     """Serve what is asked until there is nothing more."""
     requests = Requests()
     if folder is None:
@@ -229,7 +229,7 @@ def main(folder=None):
         requests.serve(run_pytest)
         return
     os.chdir(folder)
-    arguments = ["--capture=sys", *PLUGINS, "tests"]
+    arguments = ["--capture=sys", *PLUGINS, *tests]
     import_module("pytest").main(arguments, plugins=[Collected(requests)])
 
 

@@ -12,6 +12,10 @@ FILE's::
 
 Where only tests were added since, those are run with ``--cov-append``.
 
+To close what a sample shows, go through modules: ``--modules loop/run/cost.py`` changes
+each of their statements once, and ``--tests tests/run`` lets only the tests of that
+folder look, which are collected sooner and can be all that FILE was made of.
+
 A change within a function that nothing calls at import is made in a process that has
 imported everything, which is quick; any other in a copy of the tree.
 
@@ -172,6 +176,22 @@ def draw(found, size, rng):
         if text is not None:
             drawn[mutant.path, text] = mutant
     return [(mutant, text) for (_, text), mutant in drawn.items()]
+
+
+def draw_each(modules, rng):
+    """Return a mutant of each statement of modules, named by path or folder."""
+    found = find_mutants({Path(one).parts[1] for one in modules})
+    several = [one for room in found.values() for kind in room.values() for one in kind]
+    rng.shuffle(several)
+    drawn = {}
+    for mutant in several:
+        if any(mutant.path.is_relative_to(one) for one in modules):
+            text = mutant.text()
+            if text is not None:
+                before = (ROOT / mutant.path).read_text("utf-8")
+                place = mutant.path, min(changed_lines(before, text))
+                drawn.setdefault(place, (mutant, text))
+    return [drawn[place] for place in sorted(drawn)]
 
 
 class Unchanged:
@@ -336,15 +356,15 @@ def spread(tiers):
 class Tree:
     """A copy of the project, and the processes that fork what tests it."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, tests=("tests",)):
+        self.path, self._tests = path, tests
         self._errors, self._scratch = path.with_suffix(".err"), path.with_suffix(".tmp")
         self._kept, self._chosen = path.with_suffix(".last"), path.with_suffix(".tests")
         self._changes = count(int(path.stat().st_mtime))
         self._servers = {}
 
     def _server(self, *folder):
-        """Return the process that collected the tests of a folder, or no tests yet."""
+        """Return the process that collected tests of a tree, or none of any yet."""
         if folder not in self._servers:
             variables = {"PYTHONPATH": str(self.path), "PYTEST_ADDOPTS": ""}
             variables |= {mutant_tests.KEPT: str(self._kept), mutant_tests.ALONE: "yes"}
@@ -392,7 +412,7 @@ class Tree:
         asked = {"errors": str(self._errors), "limit_s": LIMIT_S}
         asked |= {"scratch": str(self._scratch)}
         if change:
-            server = self._server(str(self.path))
+            server = self._server(str(self.path), *self._tests)
             path, before, after = change
             about = {"path": str(self.path / path), "before": before, "after": after}
             asked |= {"change": about}
@@ -421,13 +441,13 @@ class Tree:
 
 
 @contextmanager
-def copies(many, folder):
-    """Keep as many copies of the tree in a queue."""
+def copies(many, folder, tests):
+    """Keep as many copies of the tree in a queue, each with what is collected of it."""
     queue, trees = SimpleQueue(), []
     for number in range(many):
         path = Path(folder) / str(number)
         shutil.copytree(ROOT, path, ignore=LEFT)
-        trees.append(Tree(path))
+        trees.append(Tree(path, tests))
         queue.put(trees[-1])
     try:
         yield queue
@@ -444,12 +464,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
     parser.add_argument("--rooms", nargs="*", help="draw from these only")
+    parser.add_argument("--modules", nargs="*", help="take each statement of these")
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="that may look")
     given = parser.parse_args()
-    drawn = draw(find_mutants(given.rooms), given.sample, random.Random(given.seed))
+    rng = random.Random(given.seed)
+    drawn = (
+        draw_each(given.modules, rng)
+        if given.modules
+        else draw(find_mutants(given.rooms), given.sample, rng)
+    )
     ends = Counter()
     with (
         tempfile.TemporaryDirectory() as folder,
-        copies(given.jobs + 1, folder) as trees,
+        copies(given.jobs + 1, folder, given.tests) as trees,
         ThreadPoolExecutor(given.jobs) as pool,
     ):
         unchanged, reach = Unchanged(trees.get()), Reach(given.coverage)

@@ -159,3 +159,9 @@ def test_one_letter_or_digit_is_a_word(text):
 def test_words_of_plain_ascii_are_those_of_any_text(text):
     """They are found in another way, which is faster."""
     assert words(text) == _WORD.findall(text.casefold())
+
+
+def test_words_of_other_texts_lose_their_marks_and_their_case_too():
+    """A Chinese character is one, wide letters are plain, umlauts are letters."""
+    said = "Kein Erguß, ÜBERBLÄHUNG; 双肺清晰。ＣＴ"
+    assert words(said) == ["kein", "erguss", "überblähung", *"双肺清晰", "ct"]

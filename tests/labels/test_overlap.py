@@ -225,6 +225,13 @@ def test_short_texts_are_one_shingle() -> None:
     assert shingles("") == frozenset()
 
 
+def test_a_longer_text_has_a_shingle_of_each_five_words_in_a_row() -> None:
+    """Six words are two; five of them alone are one that both texts have."""
+    said = "no focal consolidation or effusion seen"
+    assert len(shingles(said)) == 2
+    assert shingles("focal consolidation or effusion seen") < shingles(said)
+
+
 PAIRS = [
     ["id", "reference", "candidate", "reference_id", "patient"],
     ["p1", "Small effusion on the left.", "No effusion.", "r1", "P1"],
