@@ -10,6 +10,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, EditedVersionError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.yaml_files import _parse_once
 from loop.prompts.catalog import (
     Edit,
     file_digests,
@@ -26,7 +27,6 @@ from loop.prompts.catalog import (
     renumbered,
     write_version,
 )
-from loop.prompts.guides import parse_guides
 from loop.prompts.history import move_alias
 from loop.prompts.version import _digest
 from tests.calls import count_calls
@@ -58,7 +58,7 @@ def test_a_version_that_is_read_again_is_not_parsed_again(library, second):
     """A history reads every version; its files are looked at each time."""
     lineage(library, "tiny")
     again = count_calls(lambda: lineage(library, "tiny"))
-    parse_guides.cache_clear()
+    _parse_once.cache_clear()
     _digest.cache_clear()
     assert count_calls(lambda: lineage(library, "tiny")) > 1.5 * again
     guides = library.prompts / "tiny" / "v2" / "guides.yaml"
