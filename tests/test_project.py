@@ -25,12 +25,18 @@ README = ROOT / "README.md"
 COMMANDS = sorted(typer.main.get_command(app).commands)
 
 
-def test_every_module_says_what_it_is_for():
+@pytest.fixture(scope="module")
+def trees():
+    """Return each module's path with its syntax tree."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
+
+
+def test_every_module_says_what_it_is_for(trees):
     """Each module opens with a sentence."""
     silent = [
         str(path.relative_to(PACKAGE))
-        for path in MODULES
-        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+        for path, tree in trees.items()
+        if not ast.get_docstring(tree)
     ]
     assert silent == []
 
@@ -50,11 +56,11 @@ def test_the_diagram_of_the_rooms_shows_every_layer():
     assert layers == contract["layers"]
 
 
-def test_a_class_name_means_one_thing():
+def test_a_class_name_means_one_thing(trees):
     """A reader who has met a name need not learn it again in another room."""
     places = defaultdict(list)
-    for path in MODULES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+    for path, tree in trees.items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -103,11 +109,11 @@ OTHER_RECORDS = {
 """What these records are not, of all that a record is."""
 
 
-def test_a_record_is_frozen_slotted_and_made_by_names():
+def test_a_record_is_frozen_slotted_and_made_by_names(trees):
     """Nobody changes what another has read; no two fields change places unseen."""
     found = defaultdict(set)
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for tree in trees.values():
+        for node in ast.walk(tree):
             for mark in getattr(node, "decorator_list", ()):
                 if ast.unparse(mark).startswith("dataclass"):
                     given = {one.arg for one in mark.keywords if one.value.value}
@@ -131,11 +137,10 @@ LIBRARY = {
 """Public names that nothing in the package itself uses."""
 
 
-def test_every_public_name_is_used():
+def test_every_public_name_is_used(trees):
     """What only its own tests call is dead."""
     public, used = set(), set()
-    for path in MODULES:
-        tree = ast.parse(path.read_text("utf-8"))
+    for tree in trees.values():
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         named = {node.name for node in tree.body if isinstance(node, kinds)}
         public |= {name for name in named if not name.startswith("_")}
