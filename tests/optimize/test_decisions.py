@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from loop.core.clock import format_time
 from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
@@ -26,11 +27,17 @@ from loop.optimize.proposals import INSTRUCTIONS, Objection, name_proposal
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import Optimizer, SearchRequest
+from loop.optimize.terms import apply_proposals
 from loop.prompts.catalog import read_version, write_version
 from loop.prompts.diff import PromptChange
 from loop.prompts.instructions import instructions_text
 from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.draft_files import read_about
+from loop.review.revise.draft_files import (
+    DraftMetadata,
+    DraftOrigin,
+    read_about,
+    write_draft,
+)
 from loop.review.revise.edit import guide_text
 from loop.review.revise.merge import rebase_draft
 from loop.review.status import VerdictState, read_kept
@@ -102,11 +109,55 @@ def test_what_was_searched_is_above_the_rest_by_the_wording_found(
     assert replace(search, parts=parts).excess == excess
 
 
-def test_of_two_searches_the_one_is_found_that_wrote_the_draft(taught, report):
-    """Another seed finds other things; a study writes no draft."""
-    search_terms(taught.workspace, "tiny@v1", labels=(LESION,), seed=3, study=True)
-    draft = read_version(taught.workspace, report.drafts[0].ref)
-    assert find_search(taught.workspace, draft).key == report.spec.key
+def test_of_several_searches_the_one_is_found_that_wrote_the_draft(taught):
+    """Others before and after it find other things; a study writes no draft."""
+    workspace = taught.workspace
+    search_terms(workspace, "tiny@v1", seed=2, study=True)
+    report = search_terms(workspace)
+    search_terms(workspace, "tiny@v1", labels=(LESION,), seed=3, study=True)
+    draft = read_version(workspace, report.drafts[0].ref)
+    assert find_search(workspace, draft).key == report.spec.key
+
+
+def test_a_draft_that_names_no_search_is_of_the_one_whose_proposals_it_says(taught):
+    """All of them; of several such the last one before it was begun."""
+    workspace = taught.workspace
+    one = search_terms(workspace, "tiny@v1", labels=(LESION,), study=True)
+    both = search_terms(workspace, "tiny@v1", seed=2, study=True)
+    search_terms(workspace, "tiny@v1", labels=(EFFUSION,), study=True)
+    assert [len(made.findings.proposals) for made in (one, both)] == [1, 2]
+    parent = read_version(workspace, "tiny@v1")
+    begun = datetime.now(UTC) + timedelta(minutes=1)
+    about = DraftMetadata(
+        cohort="dev",
+        origin=DraftOrigin.OPTIMIZER,
+        begun_by=SEARCHER.name,
+        begun=format_time(begun),
+    )
+    for terms, wanted in (
+        ((EFFUSION, LESION), both),
+        ((LESION,), one),
+    ):
+        said = [made for made in both.findings.proposals if made.label in terms]
+        guides = parent.guides
+        made = apply_proposals(parent, said)
+        draft = replace(
+            parent,
+            number=0,
+            draft=f"of-{len(terms)}",
+            parent=parent.digest,
+            guides=tuple(made.get(guide.label, guide) for guide in guides),
+        )
+        write_draft(workspace, draft, about)
+        found = find_search(workspace, draft)
+        assert (found.key, found.draft) == (wanted.spec.key, draft.ref)
+    earlier = replace(about, begun="2025-01-02T00:00:00Z")
+    old = replace(draft, draft="old")
+    write_draft(workspace, old, earlier)
+    assert find_search(workspace, old) is None
+    other = replace(draft, draft="other")
+    write_draft(workspace, other, replace(about, cohort="other"))
+    assert find_search(workspace, other) is None
 
 
 def test_a_draft_of_a_person_has_no_search(taught, store):
