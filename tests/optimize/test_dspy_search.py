@@ -13,7 +13,14 @@ from loop.optimize.dspy_search import search_mipro
 from loop.optimize.objective import open_objective
 from loop.optimize.proposals import Objection, ProposalReader, RefusedProposal
 from loop.optimize.splits import split_cases
-from tests.optimize.made_task import SYNONYMS, improvable_cases, make_task, propose_term
+from loop.prompts.guides import dump_guides
+from tests.optimize.made_task import (
+    SYNONYMS,
+    TINY,
+    improvable_cases,
+    make_task,
+    propose_term,
+)
 
 EFFUSION = "pleural_effusion"
 SECRET = "zyzzogeton"
@@ -165,6 +172,46 @@ def test_indentation_survives_dspy():
     assert kept.removeprefix(dspy_search._HEAD) == text.strip()
     bare = dspy.Signature("case -> label", text).instructions
     assert bare != text.strip()
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (" a: b\n", "a: b"),
+        ("I see.\n```yaml\na: b\nc: d\n```\nDone: yes", "a: b\nc: d"),
+        ("```\na: b\n```", "a: b"),
+        ("```a: b\nc: d```", "a: b\nc: d"),
+        ("```yaml\na: b\n```\n```yaml\nc: d\n```", "a: b"),
+        ("```yaml\na: b", "a: b"),
+    ],
+)
+def test_of_an_answer_the_first_fenced_block_is_the_guide(answer, text):
+    """A word after the fence names a language and is no part of it."""
+    assert dspy_search._unfenced(answer) == text
+
+
+def test_exemplars_are_added_to_a_text_that_is_one_guide():
+    """Once each, whatever their case; any other text stays as it is."""
+    first = Exemplar(text="Fluid is seen.", value=Value.PRESENT, evidence="Fluid")
+    other = replace(first, text="Some fluid.", evidence="fluid")
+    effusion, heart = TINY.guides
+    guide = replace(effusion, exemplars=(first,))
+    text = dump_guides([guide])
+    again = replace(first, text="FLUID is  seen.")
+    assert dspy_search._with_exemplars(EFFUSION, text, [again, other]) == dump_guides(
+        [replace(guide, exemplars=(first, other))]
+    )
+    assert dspy_search._with_exemplars(EFFUSION, f"{text}\n", []) == f"{text}\n"
+    for none in ("no: [guide", "Say present.", dump_guides([guide, heart])):
+        assert dspy_search._with_exemplars(EFFUSION, none, [other]) == none
+    parent = replace(TINY, guides=(guide, heart))
+    approved = {EFFUSION: [again, other], "cardiomegaly": [first], "edema": [other]}
+    labels = (EFFUSION, "cardiomegaly", "fracture")
+    assert dspy_search._new_exemplars(parent, approved, labels) == {
+        EFFUSION: (other,),
+        "cardiomegaly": (first,),
+        "fracture": (),
+    }
 
 
 def test_dspy_is_told_what_an_answer_is_worth(workspace, tmp_path):
