@@ -241,3 +241,40 @@ def test_dspy_is_told_what_an_answer_is_worth(workspace, tmp_path):
         *("0.0", "0.0", "open"),
     ]
     assert right == [1, 0, 1, 0, 0, 1]
+
+
+def test_what_dspy_asks_about_is_an_id_and_worth_points_or_a_value(improvable):
+    """Of an exemplar the value decides; of a case the mean over what is decided."""
+    one = Exemplar(text="Fluid is seen.", value=Value.ABSENT, evidence="Fluid")
+    labels = (EFFUSION, "cardiomegaly")
+    pool = {EFFUSION: (replace(one, value=Value.PRESENT), one)}
+    with open_objective(improvable, "tiny", "dev") as objective:
+        reader, places = ProposalReader(objective.ground.version), np.arange(4)
+        with dspy_search._program(objective, reader, labels, pool, places) as made:
+            program = made.program
+            shown = program.example("exemplar", EFFUSION, 1)
+            case = program.example("case", "", 3)
+            assert (shown.case, case.case) == (f"exemplar 1 of {EFFUSION}", "case 3")
+            assert program.labels_of(shown.case) == (EFFUSION,)
+            assert program.labels_of(case.case) == labels
+            right = [
+                program.is_right(shown, {EFFUSION: said})
+                for said in ("ABSENT", "PRESENT", "refused")
+            ]
+            assert right == [True, False, False]
+            worth = [
+                program.is_right(case, dict(zip(labels, said, strict=True)))
+                for said in (
+                    ("1.0", "0.0"),
+                    ("1.0", "open"),
+                    ("refused", "1.0"),
+                    ("open", "open"),
+                )
+            ]
+            assert worth == [0.5, 1.0, 0.5, 1.0]
+            assert program.calls == 7
+            full = dict.fromkeys(labels, "1.0")
+            half = {**full, EFFUSION: "0.0"}
+            assert program.is_right(case, half, trace=[]) is False
+            assert program.is_right(case, full, trace=[]) is True
+            assert program.calls == 7

@@ -30,7 +30,7 @@ def mined(
     refused=(),
     labels=(EFFUSION, LESION),
     least_gain=0.01,
-    policy="excluded",
+    policy="wrong",
     **options,
 ):
     """Return what is proposed by all cases of the cohort."""
