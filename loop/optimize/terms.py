@@ -97,7 +97,7 @@ _STEM = 5
 
 NAMED_PRECISION: Final = 0.7
 """Share of the cases of a named wording that are positive, at least, drawn to one half
-by two cases."""
+by one case."""
 
 ONE_IS_ENOUGH: Final = 0.75
 """Share of the positives that one wording finds: above it no others are expected."""
@@ -814,7 +814,7 @@ class _Relations(NamedTuple):
     """Whether all of its words stand in what is said of the label."""
 
     foreign: NDArray[np.bool_]
-    """Whether one of its words names another label, and none tells of this one."""
+    """Whether one of its words names another label alone, and is not said of this."""
 
 
 def _relate(

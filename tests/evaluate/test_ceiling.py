@@ -9,9 +9,10 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 from loop.core.errors import DataError
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.evaluate.ceiling import measure_ceiling
+from loop.evaluate.ceiling import POOLED, ReaderModelMeasure, measure_ceiling
 from loop.labels.ballots import Votes
 from loop.labels.reader_agreement import measure_agreement
+from loop.stats.intervals import Estimate
 from tests.calls import count_calls
 from tests.evaluate.scenes import TAXONOMY
 
@@ -260,8 +261,45 @@ def test_a_model_above_the_readers_is_a_warning():
     found = measure_ceiling(run, votes, TAXONOMY, **FEW)
     assert found.pooled.above
     assert found.pooled.accuracy.difference.low > 0
-    assert "All labels" in found.warnings[0]
-    assert "warning sign" in found.warnings[0]
+    names = [row.name for row in found.labels if row.above]
+    assert found.warnings == (
+        f"Above the mean reader: {', '.join(['All labels', *names])}. That is a "
+        "warning sign, not a success: look for a leak of the reference into the "
+        "prompt, or readers who had seen the model's answers.",
+    )
+    one, other = (
+        ReaderModelMeasure(reader=SURE, model=SURE, difference=difference)
+        for difference in (SURE, OPEN)
+    )
+    for accuracy, kappa in ((one, other), (other, one)):
+        row = dataclasses.replace(found.pooled, accuracy=accuracy, kappa=kappa)
+        assert row.above
+    assert not dataclasses.replace(found.pooled, accuracy=other, kappa=other).above
+
+
+SURE, OPEN = Estimate(0.1, 0.01, 0.2), Estimate(0.1, 0.0, 0.2)
+
+
+def test_a_reader_without_comparisons_is_in_no_mean():
+    """The mean is over the three who voted, and says so."""
+    ballots = [[[1, 1, 1, SILENT]]] * 2 + [[[0, 0, 0, SILENT]], [[0, 1, 0, SILENT]]]
+    found = measure_ceiling(
+        run_of([[1], [1], [0], [0]]), votes_of(ballots), TAXONOMY, **FEW
+    )
+    (row,) = found.labels
+    # Of three readers, each judged by the two others; in case 3 only the panel of the
+    # second has a majority.
+    assert (row.comparisons, row.ties) == (10, 2)
+    assert values(row.accuracy) == pytest.approx((11 / 12, 1.0, 1 / 12))
+    assert values(row.kappa) == pytest.approx((2.5 / 3, 1.0, 0.5 / 3))
+    assert row.accuracy.reader.note == "1 of 4 readers not estimable"
+    assert row.kappa.reader.note.endswith("; 1 of 4 readers not estimable")
+    assert (found.readers, found.cases, found.unit, found.units) == (
+        ("R0", "R1", "R2", "R3"), 4, "case", 4,
+    )  # fmt: skip
+    assert (found.resamples, found.seed, found.run) == (100, 0, "")
+    assert (found.pooled.label, found.pooled.name) == (POOLED, "All labels")
+    assert values(found.pooled.kappa) == values(row.kappa)
 
 
 def test_a_model_below_the_readers_shows_it():

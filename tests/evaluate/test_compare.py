@@ -112,6 +112,10 @@ def test_a_limit_exactly_at_the_margin_decides_nothing():
     ):
         found = measure_regression(difference, margin=margin, confidence=0.95)
         assert found.verdict is verdict, margin
+    least = -tango_interval(0, 0, 30, confidence=0.9).low
+    for margin, reachable in ((least, False), (least + 1e-9, True)):
+        none = measure_regression(ShareDifference(1, 0, 30), margin)
+        assert none.reachable is reachable
 
 
 def test_no_change_passes_only_with_enough_cases():

@@ -121,6 +121,21 @@ def test_what_to_collect_covers_the_protocols_minimum():
     assert (add.random, add.positives) == (1000, 100)
 
 
+def test_chosen_cases_are_counted_with_the_second_power():
+    """30 positives and 361 cases have it alone, 1,100 random ones have the first.
+
+    24 beside the 6 that are there, and 37 others beside these and 300.
+    """
+    assert planned(one(300, 6)).collect == (0.98, 800, 24, 37)
+
+
+def test_a_run_near_the_threshold_is_planned_as_far_as_it_can_be():
+    """0.952 has the first power from 73,124 cases on, and the second from none."""
+    plan = planned(one(1000, 200, Confusion(195, 43, 5, 757)))
+    assert plan.observed.both[1] == (None, None)
+    assert plan.collect == (0.952, 73_124 - 1000, 0, 0)
+
+
 @given(st.integers(1, 2000), st.integers(0, 2000))
 def test_random_cases_bring_the_power_and_chosen_positives_too(cases, positives):
     """The random number ends at the size for both; chosen ones at the sizes alone."""

@@ -3,13 +3,23 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
-from loop.evaluate.plan import Counted, SampleSizePlan, plan_labels, plan_levels
+from loop.evaluate.plan import (
+    Collect,
+    Counted,
+    LabelPlan,
+    Needed,
+    SampleSizePlan,
+    plan_labels,
+    plan_levels,
+)
 from loop.evaluate.plan_text import (
     POINT_RULE,
     WEIGHT,
+    collect_line,
     collect_lines,
     label_table,
     level_tables,
@@ -102,6 +112,120 @@ def test_what_to_collect_names_the_observed_value_that_is_too_low():
     assert "no positive has been seen" in unseen
 
 
+def advised(cases, positives, *, seen=None, collect=None):
+    """Return what to collect where a label was planned like this."""
+    made = LabelPlan(
+        counted=label(cases, positives),
+        candidates=(),
+        observed=seen and Needed(*seen, (), ()),
+        kappa_asks=None,
+        obstacles=(),
+        remedy="",
+        collect=collect,
+    )
+    return collect_line(made, plan(COMMON))
+
+
+RANDOM = "about 120 more random cases{} (true accuracy 0.980, 80 % power)"
+LOW = "no number of cases certifies the observed {}"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"cases": 9, "positives": 4},
+            "no accuracy that is supposed can be certified with 100,000 cases",
+        ),
+        (
+            {"cases": 9, "positives": 0},
+            "no positive has been seen, so how many random cases it needs is unknown",
+        ),
+        (
+            {"cases": 9, "positives": 9},
+            "no negative has been seen, so how many random cases it needs is unknown",
+        ),
+        (
+            {"cases": 0, "positives": 0},
+            "no case decides it, so how many it needs is unknown",
+        ),
+        ({"collect": Collect(0.98, 0, 0, 0)}, ""),
+        ({"collect": Collect(0.98, 120, 0, 7)}, RANDOM.format("")),
+        (
+            {"collect": Collect(0.98, 120, 1, 0)},
+            RANDOM.format(", or 1 chosen positive"),
+        ),
+        (
+            {"collect": Collect(0.98, 120, 30, 1)},
+            RANDOM.format(", or 30 chosen positives and 1 other case"),
+        ),
+        ({"seen": (0.95, 0.9)}, LOW.format("accuracy 0.950")),
+        ({"seen": (0.951, 0.8)}, LOW.format("sensitivity 0.800")),
+        (
+            {"seen": (0.9, 0.5), "collect": Collect(0.98, 120, 0, 0)},
+            LOW.format("accuracy 0.900 and sensitivity 0.500; ") + RANDOM.format(""),
+        ),
+        ({"seen": (0.9, 0.9), "collect": Collect(0.98, 0, 0, 0)},
+         LOW.format("accuracy 0.900")),
+        ({"seen": (0.951, 0.801), "collect": Collect(0.98, 0, 0, 0)}, ""),
+    ],
+)  # fmt: skip
+def test_what_to_collect_is_one_line(given, told):
+    """What is missing, what is too low, or how much more of what."""
+    assert advised(**{"cases": 9, "positives": 4, **given}) == told
+
+
+def test_a_row_of_a_label_is_the_plan_of_it():
+    """Counts, the safe sizes for both limits, what was observed, what kappa asks."""
+    made = plan(COMMON, UNSEEN)
+    common, unseen = label_table(made).rows
+    row = plan_data(made)["labels"][0]
+    sizes = [
+        " / ".join(str(size["safe"]) for size in needed["both"])
+        for needed in (*row["supposed"], row["observed"])
+    ]
+    assert common == (
+        "Made", "300", "60", "20.0 %", *sizes[:3], "0.990", sizes[3],
+        f"{row['kappa_asks']:.3f}",
+    )  # fmt: skip
+    assert len({*sizes}) == 4
+    # Misses and false alarms as many: kappa is 0.8 at 1 - 2 x 0.2 x 0.8 x 0.2.
+    assert row["kappa_asks"] == pytest.approx(0.936)
+    never = "> 100,000 / > 100,000"
+    assert unseen == ("Unseen", "300", "0", "0.0 %", *[never] * 3, *["–"] * 3)
+
+
+def test_the_table_of_a_plan_is_whole():
+    """Every size of each power by its name, as the data have it."""
+    made = plan(COMMON, POOR)
+    rows = list(csv.DictReader(io.StringIO(render_plan_csv(made))))
+    labels = plan_data(made)["labels"]
+    wanted = []
+    for one in labels:
+        supposed = [(needed, "supposed") for needed in one["supposed"]]
+        for needed, source in (*supposed, (one["observed"], "observed")):
+            row = {name: one[name] for name in ("label", "name", "cases", "positives")}
+            row |= {"prevalence": one["prevalence"], "source": source}
+            row |= {name: needed[name] for name in ("accuracy", "sensitivity")}
+            for what in ("cases", "positives", "both"):
+                for power, size in zip(("80", "90"), needed[what], strict=True):
+                    row[f"{what}_{power}_first"] = size["first"]
+                    row[f"{what}_{power}"] = size["safe"]
+            row |= {"kappa_asks": one["kappa_asks"], "obstacles": ""}
+            row |= {"remedy": one["remedy"], "collect": one["advice"]}
+            wanted.append(
+                {
+                    name: ""
+                    if value is None
+                    else f"{value:.6g}"
+                    if isinstance(value, float)
+                    else str(value)
+                    for name, value in row.items()
+                }
+            )
+    assert rows == wanted
+
+
 def test_a_label_with_enough_cases_is_not_in_the_list():
     """The list is of work that is left."""
     assert collect_lines(plan(label(3000, 600, 599, 5, 1, 2395))) == ()
@@ -113,7 +237,16 @@ def test_the_notes_say_what_the_sizes_leave_out():
     assert notes[0] == POINT_RULE and notes[-1] == WEIGHT
     assert any("kappa" in text for text in notes)
     assert any("optimistic" in text for text in notes)
-    assert POINT_RULE not in plan_notes(plan(COMMON, run=""))
+    without = plan_notes(plan(COMMON, run=""))
+    assert POINT_RULE not in without
+    assert not any("optimistic" in text for text in without)
+    left_out = replace(plan(COMMON, run=""), not_comparable={"Edema": "nobody read it"})
+    assert plan_notes(left_out) == (
+        *without[:-1],
+        "Edema is not planned: the reference cannot judge it (nobody read it), so no "
+        "claim counts it.",
+        WEIGHT,
+    )
 
 
 def test_the_json_is_whole_and_without_nan():

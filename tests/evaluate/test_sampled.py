@@ -10,8 +10,11 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import Method
 from loop.evaluate.sampled import (
     NO_GATE,
+    _measure,
     evaluate_sample,
     failing_rows,
     is_sampled,
@@ -21,8 +24,8 @@ from loop.evaluate.sampled import (
 )
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import write_reference
-from loop.labels.value_sample import DrawnCase, ValueSample, keep_sample
-from tests.evaluate.scenes import TAXONOMY, inputs, outcome, reference
+from loop.labels.value_sample import DrawnCase, KeptSample, ValueSample, keep_sample
+from tests.evaluate.scenes import TAXONOMY, inputs, outcome, reference, silent
 from tests.evaluate.tried_scenes import EDITOR
 
 CHANCES = {
@@ -234,3 +237,113 @@ def test_a_case_fails_by_the_labels_that_can_be_judged():
     ] == ["no_finding"]
     some = judged_labels(replace(given, not_comparable={"edema": "nobody read it"}))
     assert (every & ~some).tolist() == [label == "edema" for label in TAXONOMY.ids]
+
+
+def drawn_twice():
+    """Return two draws over four cases of a second sample that drew five.
+
+    Each case stands for 2, 4, 2 and 5; the third has no answer in the second draw.
+    """
+    marks = {"a": 1, "b": 1, "c": 0, "d": ValueCode.NOT_CODED}
+    standard = reference(
+        {case: {"edema": one} for case, one in marks.items()}, ["edema"]
+    )
+    draws = [
+        [outcome(case, {"edema": one}) for case, one in zip(marks, said, strict=True)]
+        for said in ((1, 0, 0, 1), (1, 1, 0, 0))
+    ]
+    draws[1][2] = silent("c")
+    rules = Protocol(min_positives=2, uncertain_answers="wrong")
+    first, second = (
+        inputs(
+            draw, standard, protocol=rules, role="external", patients=("p", "p", "", "")
+        )
+        for draw in draws
+    )
+    chances = {"a": 0.5, "b": 0.25, "c": 0.5, "d": 0.2, "e": 0.5}
+    sample = ValueSample(
+        cohort="made_up",
+        cohort_digest="c" * 64,
+        population=13,
+        seed=0,
+        even=0.25,
+        run="r1",
+        between=(),
+        fitted_on="dev",
+        drawn=tuple(DrawnCase(case_id=one, chance=p) for one, p in chances.items()),
+    )
+    given = replace(
+        first,
+        further=(second.pairs,),
+        runs=("r1", "r2"),
+        not_comparable={"fracture": "nobody read it"},
+        protocol_changed=True,
+    )
+    return given, KeptSample(2, sample), np.array(list(chances.values())[:4])
+
+
+def test_answers_of_several_draws_are_weighed_by_their_case():
+    """Found 2 + 2 and 4, missed 4; wrongly found 5, rightly absent 2 and 5."""
+    given, kept, chances = drawn_twice()
+    found = _measure(given, kept, np.arange(4), chances, outside=1, resampling=(20, 1))
+    one = next(row for row in found.labels if row.label == "edema")
+    assert (one.cases, one.positives, one.comparable) == (4, 2, True)
+    assert found.fails.value == pytest.approx(9 / 24)
+    assert found.unweighted == pytest.approx(2 / 7)
+    assert {
+        name: getattr(one, name).value
+        for name in ("accuracy", "sensitivity", "precision", "prevalence", "f1")
+    } == {
+        "accuracy": pytest.approx(15 / 24),
+        "sensitivity": pytest.approx(8 / 12),
+        "precision": pytest.approx(8 / 13),
+        "prevalence": pytest.approx(6 / 13),
+        "f1": pytest.approx(16 / 25),
+    }
+    assert found.macro.estimate == pytest.approx(16 / 25)
+    assert (found.supported, found.draws, found.runs) == (1, 2, ("r1", "r2"))
+    assert (found.read, found.outside, found.unanswered) == (4, 1, 1)
+    assert found.effective == pytest.approx(13**2 / (4 + 16 + 4 + 25))
+    assert found.method == Method(
+        unit="patient", units=3, known=2, resamples=20, seed=1
+    )
+    assert found.signature == (
+        "weighted acc+f1|extractor@v1:3f2a1b|rules|made_up:ref1|sample2:hajek|"
+        "unc:wrong|nc:absent|zd:skip|without:fracture|n:4|n_eff:3.4|L:1|draws:2"
+    )
+    assert [row.label for row in found.labels if not row.comparable] == ["fracture"]
+
+
+def test_a_second_sample_tells_what_its_weights_do_not_know():
+    """Every caveat that holds of it, the most important first."""
+    given, kept, chances = drawn_twice()
+    found = _measure(given, kept, np.arange(4), chances, outside=2, resampling=(20, 1))
+    assert found.notes[1:] == (
+        "Effective sample size: 4 read, as good as 3 drawn at random (Kish).",
+        NO_GATE,
+        "Drawn, but without a reference yet or not run: 1 of 5 cases. Shares hold if "
+        "they are like those read.",
+        "Sample 2 took the place of 1 before it. Cases that were read because an "
+        "earlier one drew them are likelier to be read than their chance says, and the "
+        "weights are wrong: read all that this one drew.",
+        "With a reference, but not drawn in this sample: 2 cases. Nobody knows with "
+        "which chance they were read, so they count nowhere.",
+        "1 of the cases read have no readable answer. They are left out and counted, "
+        "never read as absent.",
+        "F1 is given where at least 2 positives were read: with fewer, that of a "
+        "sample is far from the cohort's.",
+        "The reference comes from coding. Where nothing was coded the case counts as "
+        "absent, although nobody judged it absent.",
+        "The reference cannot judge Fracture: shown, and in no average.",
+        "The protocol was changed after the run began.",
+        "Patients repeat: 4 cases are of 3 patients, and limits are between patients.",
+    )
+    all_read = KeptSample(
+        2, kept.sample.model_copy(update={"drawn": kept.sample.drawn[:4]})
+    )
+    alone = replace(given, patients=("p", "q", "", ""))
+    found = _measure(
+        alone, all_read, np.arange(4), chances, outside=0, resampling=(20, 1)
+    )
+    assert not [note for note in found.notes if note.startswith(("Sample", "Drawn"))]
+    assert not [note for note in found.notes if note.startswith(("With a", "Patients"))]

@@ -6,10 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from loop.core.clock import format_time
+from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
 from loop.optimize.decisions import (
     DecisionKind,
+    GuideProposal,
+    _list_changes,
     accept_guide,
     accept_proposal,
     find_search,
@@ -17,14 +21,27 @@ from loop.optimize.decisions import (
     refuse_found,
     refuse_guide,
 )
-from loop.optimize.proposals import Objection, name_proposal
+from loop.optimize.estimate import PartScores
+from loop.optimize.nested_search import GuideEffect
+from loop.optimize.proposals import INSTRUCTIONS, Objection, name_proposal
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_report import Optimizer, SearchRequest
-from loop.prompts.catalog import read_version
+from loop.optimize.terms import apply_proposals
+from loop.prompts.catalog import read_version, write_version
+from loop.prompts.diff import PromptChange
+from loop.prompts.instructions import instructions_text
 from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.draft_files import (
+    DraftMetadata,
+    DraftOrigin,
+    read_about,
+    write_draft,
+)
+from loop.review.revise.edit import guide_text
+from loop.review.revise.merge import rebase_draft
 from loop.review.status import VerdictState, read_kept
-from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.submit import VerdictContext, submit_verdict, withdraw_verdict
 from loop.run.store import open_store
 from tests.optimize.made_task import ACTOR, SYNONYMS, TINY
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER
@@ -76,11 +93,71 @@ def test_a_draft_leads_to_its_search(report, search):
     assert search.parts["estimate"] == report.findings.estimate.mean("estimate")
 
 
-def test_of_two_searches_the_one_is_found_that_wrote_the_draft(taught, report):
-    """Another seed finds other things; a study writes no draft."""
-    search_terms(taught.workspace, "tiny@v1", labels=(LESION,), seed=3, study=True)
-    draft = read_version(taught.workspace, report.drafts[0].ref)
-    assert find_search(taught.workspace, draft).key == report.spec.key
+@pytest.mark.parametrize(
+    ("searched", "honest", "excess"),
+    [(0.75, 0.5, 0.25), (0.5, 0.75, -0.25), (None, 0.5, None), (0.5, None, None)],
+)
+def test_what_was_searched_is_above_the_rest_by_the_wording_found(
+    search, searched, honest, excess
+):
+    """Whatever the parent scores, or the cases that select."""
+    parts = {
+        "search": PartScores(0.125, searched),
+        "select": PartScores(0.0, 1.0),
+        "estimate": PartScores(0.25, honest),
+    }
+    assert replace(search, parts=parts).excess == excess
+
+
+def test_of_several_searches_the_one_is_found_that_wrote_the_draft(taught):
+    """Others before and after it find other things; a study writes no draft."""
+    workspace = taught.workspace
+    search_terms(workspace, "tiny@v1", seed=2, study=True)
+    report = search_terms(workspace)
+    search_terms(workspace, "tiny@v1", labels=(LESION,), seed=3, study=True)
+    draft = read_version(workspace, report.drafts[0].ref)
+    assert find_search(workspace, draft).key == report.spec.key
+
+
+def test_a_draft_that_names_no_search_is_of_the_one_whose_proposals_it_says(taught):
+    """All of them; of several such the last one before it was begun."""
+    workspace = taught.workspace
+    one = search_terms(workspace, "tiny@v1", labels=(LESION,), study=True)
+    both = search_terms(workspace, "tiny@v1", seed=2, study=True)
+    search_terms(workspace, "tiny@v1", labels=(EFFUSION,), study=True)
+    assert [len(made.findings.proposals) for made in (one, both)] == [1, 2]
+    parent = read_version(workspace, "tiny@v1")
+    begun = datetime.now(UTC) + timedelta(minutes=1)
+    about = DraftMetadata(
+        cohort="dev",
+        origin=DraftOrigin.OPTIMIZER,
+        begun_by=SEARCHER.name,
+        begun=format_time(begun),
+    )
+    for terms, wanted in (
+        ((EFFUSION, LESION), both),
+        ((LESION,), one),
+    ):
+        said = [made for made in both.findings.proposals if made.label in terms]
+        guides = parent.guides
+        made = apply_proposals(parent, said)
+        draft = replace(
+            parent,
+            number=0,
+            draft=f"of-{len(terms)}",
+            parent=parent.digest,
+            guides=tuple(made.get(guide.label, guide) for guide in guides),
+        )
+        write_draft(workspace, draft, about)
+        found = find_search(workspace, draft)
+        assert (found.key, found.draft) == (wanted.spec.key, draft.ref)
+    earlier = replace(about, begun="2025-01-02T00:00:00Z")
+    old = replace(draft, draft="old")
+    write_draft(workspace, old, earlier)
+    assert find_search(workspace, old) is None
+    other = replace(draft, draft="other")
+    write_draft(workspace, other, replace(about, cohort="other"))
+    assert find_search(workspace, other) is None
 
 
 def test_a_draft_of_a_person_has_no_search(taught, store):
@@ -114,6 +191,10 @@ def test_what_is_accepted_is_a_verdict_that_a_draft_is_built_from(
     assert (found[OTHER].kind, found[OTHER].said) == (DecisionKind.EDITED, "nodules")
     kept = read_kept(store, taught.workspace, "dev")
     assert {one.verdict.reviewer for one in kept} == {CLINICIAN.name}
+    assert [one.circumstances for one in kept] == [
+        VerdictContext("dev", "tiny@v1", f"terms {search.key[:16]}: {one}")
+        for one in (TERM, OTHER)
+    ]
     ids = tuple(one.id for one in kept)
     request = DraftRequest(prompt="tiny", cohort="dev", verdicts=ids)
     draft = begin_draft(taught.workspace, store, request, CLINICIAN).draft
@@ -133,6 +214,13 @@ def test_the_second_of_two_for_the_same_cases_leaves_the_first_standing(
     kept = read_kept(store, taught.workspace, "dev")
     assert [one.state for one in kept] == [VerdictState.OPEN] * 2
     assert [len(one.pairs) for one in kept] == [len(first.support), 0]
+    third, fourth = (replace(first, wording=f"{word} fluid") for word in ("old", "new"))
+    more = replace(search, proposals=(third, fourth))
+    accept_proposal(taught.workspace, store, more, third.id, SEARCHER)
+    withdraw_verdict(store, kept[0].id, CLINICIAN, "a slip")
+    accept_proposal(taught.workspace, store, more, fourth.id, CLINICIAN)
+    kept = read_kept(store, taught.workspace, "dev")
+    assert [len(one.pairs) for one in kept[2:]] == [len(first.support)] * 2
 
 
 def test_what_is_accepted_is_decided_until_it_is_withdrawn(taught, store, search):
@@ -213,6 +301,60 @@ def test_a_verdict_made_by_hand_decides_no_proposal(taught, store, search):
     assert decisions(taught, store, search) == {}
 
 
+def test_changes_are_told_by_guide_and_by_line_of_the_instructions():
+    """Nothing of what stays, nor the heads of a difference."""
+    base = replace(TINY, system="Read.\nDecide.\n")
+    effusion, heart = base.guides
+    guides = (replace(effusion, terms=("pleural effusion", "fluid")), heart)
+    made = replace(base, system="Read all.\nDecide.\n++ So.\n", guides=guides)
+    line = "instruction line"
+    assert _list_changes(base, made) == {
+        effusion.label: (PromptChange("+", "term", "fluid"),),
+        INSTRUCTIONS: (
+            PromptChange("-", line, "Read."),
+            PromptChange("+", line, "Read all."),
+            PromptChange("+", line, "++ So."),
+        ),
+    }
+    assert _list_changes(base, replace(made, system=base.system)).keys() == {
+        effusion.label
+    }
+
+
+def test_proposed_instructions_are_said_otherwise_and_taken_out(taught, search):
+    """They are no guide of a label, but are decided like one."""
+    draft = read_version(taught.workspace, search.draft)
+    text = instructions_text(draft)
+    old, better = (text.replace("Read.", one) for one in ("See.", "Read all."))
+    one = GuideProposal(
+        id=f"{INSTRUCTIONS}:guide:0",
+        label=INSTRUCTIONS,
+        text=text,
+        said=text,
+        old=old,
+        changes=(),
+        effect=GuideEffect(INSTRUCTIONS, (), (), None, None),
+        accepted=None,
+    )
+    search = replace(search, guides=(one,))
+    assert (one.inside, replace(one, said=old).inside) == (True, False)
+    assert one.mark == digest_text(text)
+    accept_guide(taught.workspace, search, one.id, CLINICIAN, text=better)
+    draft = read_version(taught.workspace, search.draft)
+    assert (draft.system, draft.author) == ("Read all.\n", CLINICIAN.name)
+    accepted = read_about(taught.workspace, draft).accepted
+    assert {name: one.by for name, one in accepted.items()} == {one.id: CLINICIAN.name}
+    with pytest.raises(ConflictError):
+        refuse_guide(taught.workspace, search, one.id, "no", CLINICIAN)
+    search = replace(search, guides=(replace(one, said=better),))
+    refuse_guide(taught.workspace, search, one.id, "too much", CLINICIAN)
+    draft = read_version(taught.workspace, search.draft)
+    assert draft.system == "See.\n"
+    assert read_about(taught.workspace, draft).accepted == {}
+    with pytest.raises(DataError, match="is no proposal of this search"):
+        accept_guide(taught.workspace, search, TERM, CLINICIAN)
+
+
 @pytest.fixture
 def whole(improvable):
     """Return a workspace and a draft that changes a whole guide."""
@@ -286,3 +428,22 @@ def test_a_whole_guide_is_refused_put_back_and_said_otherwise(whole):
     assert read_version(workspace, ref).author == CLINICIAN.name
     with pytest.raises(ConflictError, match="edited the guide"):
         accept_guide(workspace, search, guide.id, SEARCHER, text=guide.text)
+
+
+@pytest.mark.slow
+def test_a_guide_goes_back_to_that_of_the_version_its_draft_was_brought_to(whole):
+    """The search began with the version before."""
+    workspace, ref, result = whole
+    _, before, _ = look(workspace, ref)
+    effusion, heart = TINY.guides
+    newer = replace(effusion, definition="Fluid between lung and chest wall.")
+    write_version(
+        workspace,
+        replace(TINY, number=2, parent=TINY.digest, guides=(newer, heart)),
+    )
+    rebased = rebase_draft(workspace, ref, CLINICIAN).draft
+    search, guide, decided = look(workspace, rebased.ref)
+    assert (search.key, search.parent, decided) == (result.spec.key, "tiny@v1", None)
+    assert (before.old, guide.old) == (guide_text(effusion), guide_text(newer))
+    assert (guide.text, guide.changes) == (before.text, before.changes)
+    assert guide.said == before.said.replace(effusion.definition, newer.definition)

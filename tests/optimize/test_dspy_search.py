@@ -13,7 +13,14 @@ from loop.optimize.dspy_search import search_mipro
 from loop.optimize.objective import open_objective
 from loop.optimize.proposals import Objection, ProposalReader, RefusedProposal
 from loop.optimize.splits import split_cases
-from tests.optimize.made_task import SYNONYMS, improvable_cases, make_task, propose_term
+from loop.prompts.guides import dump_guides
+from tests.optimize.made_task import (
+    SYNONYMS,
+    TINY,
+    improvable_cases,
+    make_task,
+    propose_term,
+)
 
 EFFUSION = "pleural_effusion"
 SECRET = "zyzzogeton"
@@ -167,6 +174,46 @@ def test_indentation_survives_dspy():
     assert bare != text.strip()
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (" a: b\n", "a: b"),
+        ("I see.\n```yaml\na: b\nc: d\n```\nDone: yes", "a: b\nc: d"),
+        ("```\na: b\n```", "a: b"),
+        ("```a: b\nc: d```", "a: b\nc: d"),
+        ("```yaml\na: b\n```\n```yaml\nc: d\n```", "a: b"),
+        ("```yaml\na: b", "a: b"),
+    ],
+)
+def test_of_an_answer_the_first_fenced_block_is_the_guide(answer, text):
+    """A word after the fence names a language and is no part of it."""
+    assert dspy_search._unfenced(answer) == text
+
+
+def test_exemplars_are_added_to_a_text_that_is_one_guide():
+    """Once each, whatever their case; any other text stays as it is."""
+    first = Exemplar(text="Fluid is seen.", value=Value.PRESENT, evidence="Fluid")
+    other = replace(first, text="Some fluid.", evidence="fluid")
+    effusion, heart = TINY.guides
+    guide = replace(effusion, exemplars=(first,))
+    text = dump_guides([guide])
+    again = replace(first, text="FLUID is  seen.")
+    assert dspy_search._with_exemplars(EFFUSION, text, [again, other]) == dump_guides(
+        [replace(guide, exemplars=(first, other))]
+    )
+    assert dspy_search._with_exemplars(EFFUSION, f"{text}\n", []) == f"{text}\n"
+    for none in ("no: [guide", "Say present.", dump_guides([guide, heart])):
+        assert dspy_search._with_exemplars(EFFUSION, none, [other]) == none
+    parent = replace(TINY, guides=(guide, heart))
+    approved = {EFFUSION: [again, other], "cardiomegaly": [first], "edema": [other]}
+    labels = (EFFUSION, "cardiomegaly", "fracture")
+    assert dspy_search._new_exemplars(parent, approved, labels) == {
+        EFFUSION: (other,),
+        "cardiomegaly": (first,),
+        "fracture": (),
+    }
+
+
 def test_dspy_is_told_what_an_answer_is_worth(workspace, tmp_path):
     """A hedge that the protocol leaves out is not right; what is not decided, open."""
     rows = [
@@ -194,3 +241,40 @@ def test_dspy_is_told_what_an_answer_is_worth(workspace, tmp_path):
         *("0.0", "0.0", "open"),
     ]
     assert right == [1, 0, 1, 0, 0, 1]
+
+
+def test_what_dspy_asks_about_is_an_id_and_worth_points_or_a_value(improvable):
+    """Of an exemplar the value decides; of a case the mean over what is decided."""
+    one = Exemplar(text="Fluid is seen.", value=Value.ABSENT, evidence="Fluid")
+    labels = (EFFUSION, "cardiomegaly")
+    pool = {EFFUSION: (replace(one, value=Value.PRESENT), one)}
+    with open_objective(improvable, "tiny", "dev") as objective:
+        reader, places = ProposalReader(objective.ground.version), np.arange(4)
+        with dspy_search._program(objective, reader, labels, pool, places) as made:
+            program = made.program
+            shown = program.example("exemplar", EFFUSION, 1)
+            case = program.example("case", "", 3)
+            assert (shown.case, case.case) == (f"exemplar 1 of {EFFUSION}", "case 3")
+            assert program.labels_of(shown.case) == (EFFUSION,)
+            assert program.labels_of(case.case) == labels
+            right = [
+                program.is_right(shown, {EFFUSION: said})
+                for said in ("ABSENT", "PRESENT", "refused")
+            ]
+            assert right == [True, False, False]
+            worth = [
+                program.is_right(case, dict(zip(labels, said, strict=True)))
+                for said in (
+                    ("1.0", "0.0"),
+                    ("1.0", "open"),
+                    ("refused", "1.0"),
+                    ("open", "open"),
+                )
+            ]
+            assert worth == [0.5, 1.0, 0.5, 1.0]
+            assert program.calls == 7
+            full = dict.fromkeys(labels, "1.0")
+            half = {**full, EFFUSION: "0.0"}
+            assert program.is_right(case, half, trace=[]) is False
+            assert program.is_right(case, full, trace=[]) is True
+            assert program.calls == 7

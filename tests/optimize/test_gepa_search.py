@@ -7,11 +7,23 @@ import numpy as np
 import pytest
 
 from loop.core.errors import EngineError
-from loop.core.records import Clarification, Completion, ErrorWeight, PromptTask, Value
+from loop.core.records import (
+    Clarification,
+    Completion,
+    ErrorWeight,
+    PromptTask,
+    Value,
+    ValueCode,
+)
 from loop.engines import base
 from loop.engines.rules.engine import RulesEngine
 from loop.optimize import gepa_search
-from loop.optimize.gepa_search import gather_verdicts, question_templates, search_gepa
+from loop.optimize.gepa_search import (
+    SaidByClinicians,
+    gather_verdicts,
+    question_templates,
+    search_gepa,
+)
 from loop.optimize.objective import open_objective
 from loop.optimize.proposals import INSTRUCTIONS, Objection, ProposalReader
 from loop.optimize.reflect import Reflector
@@ -266,6 +278,168 @@ def test_the_counts_that_a_clinician_gives_are_told():
     )
     told = gather_verdicts([kept]).by_pair["p1", "omission"]
     assert told == "model wrong; right is 2 significant, 0 insignificant"
+
+
+def standing(name, given, state=VerdictState.OPEN):
+    """Return a kept verdict on one pair."""
+    pairs = tuple((case, given.label) for case in given.case_ids)
+    return KeptVerdict(
+        id=name,
+        verdict=given,
+        circumstances=MADE_ON,
+        created="",
+        state=state,
+        pairs=pairs,
+    )
+
+
+def test_what_several_say_of_a_pair_is_told_line_by_line():
+    """Each wording once a label; what was taken back or superseded is not told."""
+    edits = Edits(
+        terms=("hydrothorax",),
+        exclusions=("effusion bag",),
+        general_rules=("Read it all.",),
+    )
+    again = Edits(terms=("hydrothorax", "wet lung"))
+    defect = Judgement.SOURCE_TEXT_DEFECT
+    kept = [
+        standing("a", verdict("c1", label=EFFUSION, edits=edits, comment=" ")),
+        standing("b", verdict("c1", label=EFFUSION, edits=again, comment="so ")),
+        standing("c", verdict("c2", label=EFFUSION), VerdictState.WITHDRAWN),
+        standing("d", verdict("c2", label=EFFUSION), VerdictState.SUPERSEDED),
+        standing("e", verdict("c3", label="cardiomegaly", judgement=defect)),
+    ]
+    wordings = (
+        "term: hydrothorax",
+        "exclusion: effusion bag",
+        "general rule: Read it all.",
+        "term: wet lung",
+    )
+    first = f"model wrong; {'; '.join(wordings[:3])}"
+    second = "term: hydrothorax; term: wet lung"
+    assert gather_verdicts(kept) == SaidByClinicians(
+        by_pair={
+            ("c1", EFFUSION): f"{first}\nmodel wrong; {second}",
+            ("c3", "cardiomegaly"): "source text defect",
+        },
+        rules={EFFUSION: wordings},
+        disputed=frozenset({("c3", "cardiomegaly")}),
+    )
+    told = gather_verdicts(kept, comments=True).by_pair["c1", EFFUSION]
+    assert told == f"{first}\nmodel wrong; comment: so; {second}"
+
+
+LABELS = (EFFUSION, "cardiomegaly")
+
+
+def adapted(objective, said=None):
+    """Return what GEPA asks about the made task."""
+    reader = ProposalReader(objective.ground.version)
+    return gepa_search._Adapter(objective, reader, LABELS, said or SaidByClinicians())
+
+
+def rows_of(objective, *wanted):
+    """Return the first case for each finding and whether the heart is large."""
+    texts = [one.variables["text"] for one in objective.ground.items]
+    return [
+        next(
+            row
+            for row, text in enumerate(texts)
+            if finding in text and ("Cardiomegaly" in text) is heart
+        )
+        for finding, heart in wanted
+    ]
+
+
+def test_a_case_is_worth_the_mean_over_labels_and_told_where_it_is_wrong(objective):
+    """One of two labels is missed; a disputed one is neither right nor wrong."""
+    ground = objective.ground
+    missed, heart, right = rows_of(
+        objective, ("hydrothorax", False), ("meniscus", True), ("pleural", False)
+    )
+    ids, batch = ground.case_ids, [missed, heart, right]
+    text = {row: ground.items[row].variables["text"] for row in batch}
+    said = SaidByClinicians(
+        by_pair={
+            (ids[missed], EFFUSION): "model wrong",
+            (ids[missed], LABELS[1]): "never mind",
+        },
+        rules={EFFUSION: ("term: hydrothorax",), "edema": ("term: wet",)},
+    )
+    adapter = adapted(objective, said)
+    adapter.begin(np.array([right, heart]))
+    assert list(adapter.wrong) == [heart]
+    texts = dict(adapter._reader.components)
+    found = adapter.evaluate(batch, texts, capture_traces=True)
+    assert found.scores == [0.5, 0.5, 1.0]
+    assert found.objective_scores == [
+        {EFFUSION: 0.0, LABELS[1]: 1.0},
+        {EFFUSION: 0.0, LABELS[1]: 1.0},
+        dict.fromkeys(LABELS, 1.0),
+    ]
+    # The case that was not searched is not drawn to be reflected on.
+    assert list(adapter.wrong) == [heart]
+    answer = f"Answer about {EFFUSION}"
+    told = {
+        "Counts": "2 answered absent; right is present; of 3 reports",
+    }
+    asked = {"Asked for by clinicians": "term: hydrothorax"}
+    cases = [
+        {
+            "Report": text[missed],
+            answer: "absent; right is present",
+            "Said by clinicians": "model wrong",
+        },
+        {"Report": text[heart], answer: "absent; right is present"},
+    ]
+    made = adapter.make_reflective_dataset(texts, found, [*LABELS, INSTRUCTIONS])
+    assert made == {
+        EFFUSION: [told, asked, *cases],
+        LABELS[1]: [{"Counts": "of 3 reports"}],
+        INSTRUCTIONS: [told, asked, *cases],
+    }
+    disputed = replace(said, disputed=frozenset({(ids[missed], EFFUSION)}))
+    other = adapted(objective, disputed).evaluate(batch, texts)
+    assert other.scores == [1.0, 0.5, 1.0]
+    assert other.objective_scores[0] == {LABELS[1]: 1.0}
+    assert other.trajectories is None
+
+
+def test_what_the_engine_failed_on_is_worth_what_the_parents_answer_was(
+    objective, monkeypatch
+):
+    """Where the parent has no answer either, nothing is lost; refused texts get 0."""
+    missed, right = rows_of(objective, ("hydrothorax", False), ("pleural", False))
+    adapter = adapted(objective)
+    adapter.begin(np.array([missed, right]))
+    texts = dict(adapter._reader.components)
+    refused = adapter.evaluate([missed, right], {**texts, EFFUSION: "no guide"})
+    assert (refused.scores, refused.trajectories) == ([0.0, 0.0], [])
+    assert refused.num_metric_calls == 0
+    lost = np.full((3, 2), ValueCode.FAILED, dtype=np.int8)
+    monkeypatch.setattr(objective, "answers", lambda *_: lost)
+    (unknown,) = rows_of(objective, ("meniscus", False))
+    found = adapter.evaluate([missed, right, unknown], texts)
+    assert found.scores == [0.5, 1.0, 1.0]
+    assert found.objective_scores == [{}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "drawn"), [(0, 0), (1, 1), (2, 2), (3, 3), (7, 3), (20, 3)]
+)
+def test_half_of_a_minibatch_was_wrong_when_last_asked(wrong, drawn):
+    """As far as there are any, and others; the same of the same seed and call."""
+    rows = np.arange(100, 120)
+    known = dict.fromkeys(rows[:wrong].tolist())
+    one, other = (gepa_search._Minibatches(rows, known, seed=3) for _ in range(2))
+    first = one.next_minibatch_ids(None, None)
+    assert first == other.next_minibatch_ids(None, None)
+    again = one.next_minibatch_ids(None, None)
+    assert wrong == 20 or first != again
+    for places in (first, again):
+        assert sum(place < wrong for place in places) == drawn
+        assert len(set(places)) == len(places) == (3 if wrong == 20 else 6)
+        assert set(places) <= set(range(20))
 
 
 def test_questions_carry_what_clinicians_said(improvable, objective):

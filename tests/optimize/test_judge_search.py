@@ -14,6 +14,7 @@ from loop.core.ledger import read_ledger
 from loop.core.records import ErrorWeight, Exemplar
 from loop.engines import base
 from loop.judge.count_failures import find_count_failures
+from loop.judge.counts import ERRORS
 from loop.labels.cohort import read_cohort
 from loop.labels.expert_ratings import (
     OVERALL,
@@ -33,12 +34,14 @@ from loop.optimize.search_forecast import forecast_search
 from loop.optimize.search_report import Optimizer, SearchRequest
 from loop.optimize.splits import split_cases
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.outputs.base import get_contract
 from loop.review.revise.draft_files import DraftOrigin, read_about
 from loop.review.submit import save_verdicts
 from loop.review.verdict import Edits
 from loop.run.asking import hold_engine
 from loop.run.store import open_store
 from loop.run.task import run_prompt
+from loop.score.experts.ratings import Ratings
 from tests.optimize.judged_task import (
     CATEGORIES,
     HARMLESS,
@@ -265,6 +268,118 @@ def test_points_are_distances_from_the_readers(judged):
         lost = np.full((3, 5), np.nan)
         assert ground.lost(lost).all()
         assert np.isnan(ground.points(lost, rows)).all()
+
+
+def by_hand(ground, *, raters=("r1",)):
+    """Return a ground of four pairs, of which one reader looked at three only.
+
+    They count 1, 0, 2 and 0 significant false findings; no omission in two pairs, one
+    that is not significant, and one that is.
+    """
+    both = [[[1, 0], [0, 0]], [[0, 0], [0, 0]], [[2, 0], [0, 1]], [[0, 0], [1, 0]]]
+    right = np.array(both, dtype=float)
+    counts = np.stack([right, right], axis=1)
+    counts[3, 0] = np.nan
+    ids = ground.case_ids[:4]
+    return replace(
+        ground,
+        items=ground.items[:4],
+        counts=counts,
+        right=right,
+        truth=np.array([[1, 0], [0, 0], [1, 1], [0, 1]], dtype=np.int8),
+        clusters=ground.clusters._replace(units=np.arange(4)),
+        protocol=ground.protocol.model_copy(update={"min_positives": 2}),
+        ratings=Ratings(
+            ids=ids,
+            systems=("",) * 4,
+            raters=raters,
+            scores=np.tile(np.arange(1.0, 5.0)[:, None], len(raters)),
+            scale=(1.0, 5.0),
+        ),
+    )
+
+
+BEFORE = np.zeros((4, 5))
+BEFORE[:, 4] = 0.9, 0.8, 0.7, 0.6
+AFTER = np.array(
+    [[1, 0, 0, 0, 0.3], [0, 0, 0, 0, 0.9], [2, 0, 0, 1, 0.1], [0, 0, 0, 0, 0.5]]
+)
+
+
+def test_two_judges_of_four_pairs_are_scored_by_hand(judged):
+    """Distance, its kappa and the agreement with the raters, before and after."""
+    rows, shown = np.arange(4), np.arange(2)
+    resampling = {"units": rows, "resamples": 50, "seed": 1}
+    with opened(judged) as objective:
+        ground = by_hand(objective.ground)
+    assert ground.worst == -3.0
+    for answers, by_label in ((BEFORE, [-0.75, -0.5]), (AFTER, [0.0, -0.25])):
+        value, labels = ground.total(answers, rows)
+        assert value == pytest.approx(np.mean(by_label))
+        assert labels == pytest.approx(by_label)
+    assert ground.total(AFTER[2:], rows[2:]).by_label.tolist() == [0.0, -0.5]
+    rare = ground.truth.copy()
+    rare[3, 1] = 0
+    assert replace(ground, truth=rare).total(BEFORE, rows).value == -0.75
+    nothing = replace(ground, truth=0 * rare)
+    assert nothing.total(BEFORE, rows).value is None
+    found = ground.pool(BEFORE, AFTER, rows, shown, **resampling)
+    assert [one.estimate for one in found[:3]] == pytest.approx([-0.625, -0.125, 0.5])
+    # Of omissions a quarter is apart by one, and by chance 0.75 / 2 + 0.25 of them.
+    assert found.kappa_gain.estimate == pytest.approx((1 + 1 - 0.25 / 0.625) / 2)
+    alone = ground.pool(BEFORE, AFTER, rows, shown[:1], **resampling)
+    assert alone.gain.estimate == 0.75
+    assert alone.kappa_gain.estimate == 1.0
+    assert ground.failing(BEFORE) == (True, True)
+    assert ground.failing(AFTER) == (False, True)
+
+
+def test_agreement_with_raters_is_worked_out_by_hand(judged):
+    """All four in the opposite order, then three of six pairs of pairs in theirs."""
+    rows, shown = np.arange(4), np.arange(2)
+    resampling = {"units": rows, "resamples": 50, "seed": 1}
+
+    def told(ground, after=AFTER):
+        return ground.pool(BEFORE, after, rows, shown, **resampling).agreement
+
+    with opened(judged) as objective:
+        ground = by_hand(objective.ground)
+        several = by_hand(objective.ground, raters=("r1", "r2"))
+    found = told(ground)
+    assert (found.measure, found.score, found.cases) == ("tau-b", "GREEN", 4)
+    assert found.against == "one rater's points"
+    assert told(several).against == "2 raters' points"
+    values = [one.estimate for one in (found.parent, found.found, found.gain)]
+    assert values == pytest.approx([-1, 0, 1])
+    # Of errors fewer are better, so that agreement has the other sign.
+    fewer = told(replace(ground, score=ERRORS))
+    values = [one.estimate for one in (fewer.parent, fewer.found, fewer.gain)]
+    assert values == pytest.approx([1, 0, -1])
+    silent = AFTER.copy()
+    silent[1:3, 4] = np.nan
+    assert told(ground, silent).cases == 2
+    silent[0, 4] = np.nan
+    assert told(ground, silent) is None
+
+
+def test_what_a_judge_says_is_told_beside_what_is_right(judged):
+    """By significance where it weighs errors; unread where it says nothing."""
+    with opened(judged) as objective:
+        ground = by_hand(objective.ground)
+    unread = np.full(5, np.inf)
+    assert [ground.tell(AFTER[2], 2, place) for place in (0, 1)] == [
+        "2 significant, 0 insignificant; right is 2 significant, 0 insignificant",
+        "0 significant, 1 insignificant; right is 0 significant, 1 insignificant",
+    ]
+    right = "right is 1 significant, 0 insignificant"
+    assert ground.tell(unread, 3, 1) == f"unparsed; {right}"
+    plain = replace(ground, contract=get_contract("error_list_unweighted"))
+    assert plain.tell(BEFORE[0], 0, 0) == "0 errors; right is 1 error"
+    item = ground.items[0]
+    assert ground.texts(0) == {
+        "Reference": item.variables["reference"],
+        "Candidate": item.variables["candidate"],
+    }
 
 
 def test_wrong_is_what_failing_pairs_lists(judged):

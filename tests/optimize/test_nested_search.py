@@ -287,6 +287,41 @@ def test_what_a_changed_guide_puts_right_and_wrong_is_told(objective):
     assert find_effects(objective, TINY) == ()
 
 
+def test_a_case_that_the_engine_failed_on_is_neither_put_right_nor_wrong(
+    objective, monkeypatch
+):
+    """On either side; it is in no score of the other side."""
+    mixed = knows(*SYNONYMS, heart=("scar",))
+    before, after = (objective.answers(one).copy() for one in (TINY, mixed))
+    effects = {one.component: one for one in find_effects(objective, mixed)}
+    right, wrong = effects[EFFUSION].fixed, effects["cardiomegaly"].broken
+    ids = [item.id for item in objective.ground.items]
+    after[ids.index(right[0])] = ValueCode.FAILED
+    before[ids.index(right[1])] = ValueCode.FAILED
+    before[ids.index(wrong[0])] = ValueCode.FAILED
+    after[ids.index(wrong[1])] = ValueCode.FAILED
+
+    def answers(candidate, rows=None):
+        """Return what is told above."""
+        return before if candidate == TINY else after
+
+    monkeypatch.setattr(objective, "answers", answers)
+    lost = {*right[:2], *wrong[:2]}
+    named = sum("pleural effusion" in words for _, words, _, _ in improvable_cases(100))
+    wet = {case for case, _, one, _ in improvable_cases(100) if one} - lost
+    found = {one.component: one for one in find_effects(objective, mixed)}
+    assert found[EFFUSION] == (
+        EFFUSION,
+        right[2:],
+        (),
+        pytest.approx(2 * named / (named + len(wet))),
+        1.0,
+    )
+    assert found["cardiomegaly"].fixed == ()
+    assert found["cardiomegaly"].broken == wrong[2:]
+    assert found["cardiomegaly"].before == 1.0
+
+
 def test_instructions_have_the_effects_on_labels_whose_guide_stays(objective):
     """The others tell their own; by rules nothing changes, and scores are means."""
     system = replace(knows(*SYNONYMS), system="Read it.\n")

@@ -29,6 +29,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference, read_reference
 from loop.labels.value_sample import keep_sample, newest_sample, sample_path
 from loop.optimize.sample import (
+    _learn,
     draw_cases,
     draw_weighed,
     keep_reading_sample,
@@ -148,6 +149,86 @@ def test_what_each_part_was_worth_is_shown(pool):
     assert worth["hedged"].note == "the same in every development case"
     alone = weigh_cases(pool, "pool", size=60)
     assert {p.name: p for p in alone.parts}["versions"].note
+
+
+def learned(parts, failing, *, wanted=None, units=None, share=0.2):
+    """Return what is learned of cases with these parts."""
+    known = {name: np.array(column, dtype=float) for name, column in parts.items()}
+    return _learn(
+        known,
+        known if wanted is None else wanted,
+        np.array(failing),
+        np.arange(len(failing)) if units is None else units,
+        share=share,
+    )
+
+
+def test_the_model_is_a_ridge_regression_of_the_parts_that_are_known():
+    """The penalty holds what the errors pull, nearly, and the mean is right."""
+    rng = np.random.default_rng(5)
+    findings = rng.integers(0, 4, 150)
+    length = rng.integers(20, 60, 150)
+    failing = rng.random(150) < 0.1 + 0.2 * findings
+    found = learned(
+        {"findings": findings, "length": length, "hedged": [2] * 150}, failing
+    )
+    assert found.fails.mean() == pytest.approx(failing.mean(), abs=1e-4)
+    worth = {one.name: one for one in found.parts}
+    for name, column in (("findings", findings), ("length", length)):
+        logs = np.log1p(column)
+        standard = (logs - logs.mean()) / logs.std()
+        pull = float((standard * (failing - found.fails)).sum())
+        one = worth[name]
+        assert np.log(one.odds_ratio) == pytest.approx(pull, abs=0.02)
+        assert one.failing == pytest.approx(column[failing].mean())
+        assert one.others == pytest.approx(column[~failing].mean())
+        assert one.note == ""
+    assert worth["findings"].alone == worth["length"].without
+    assert worth["length"].alone == worth["findings"].without
+    assert worth["findings"].alone > 1.2 > worth["length"].alone
+    assert worth["hedged"] == (
+        "hedged", None, None, None, None, None, "the same in every development case",
+    )  # fmt: skip
+    assert list(worth) == list(PARTS)
+
+
+def test_a_part_that_tells_all_failing_cases_finds_most_of_them():
+    """Of a tenth that fails, nearly all are in a sample of a tenth: ten times as many.
+
+    A quarter of the sample is spread evenly. Where it is spread wider, less is gained.
+    """
+    failing = np.arange(200) % 10 == 0
+    parts = {"findings": 20 * failing}
+    found = learned(parts, failing, share=0.1)
+    (one,) = (part for part in found.parts if not part.note)
+    assert found.lift == one.alone
+    assert 7 < found.lift < 10 * (0.75 + 0.25 * 0.1) + 0.1
+    assert one.without is None
+    assert learned(parts, failing, share=1.0).lift == pytest.approx(1.0)
+    nothing = {"findings": np.arange(200) // 2 % 2}
+    assert learned(nothing, failing, share=0.1).lift == pytest.approx(1.0, abs=0.3)
+    assert found.fails[failing].min() > 0.9 > 0.1 > found.fails[~failing].max()
+
+
+def test_what_is_drawn_from_is_measured_by_the_development_cohort():
+    """Center and scale are those of what is learned from; a note names the side."""
+    failing = np.arange(100) % 4 == 0
+    findings = 1 + 3 * failing + np.arange(100) % 3
+    wanted = {"findings": findings[:7].astype(float), "hedged": np.ones(7)}
+    parts = {"findings": findings, "length": np.arange(100)}
+    found = learned(parts, failing, wanted=wanted)
+    alone = learned({"findings": findings}, failing)
+    assert found.fails == pytest.approx(alone.fails[:7])
+    notes = {one.name: one.note for one in found.parts if one.note}
+    assert notes == {
+        "length": "not known of the cohort",
+        "hedged": "not known of the development cohort",
+        **dict.fromkeys(
+            set(PARTS) - {"findings", "length", "hedged"}, "nothing to compare with"
+        ),
+    }
+    with pytest.raises(DataError, match="no part of the value differs"):
+        learned({"findings": [1] * 100}, failing)
 
 
 def test_models_rules_and_repeats_are_parts_where_both_cohorts_have_them(

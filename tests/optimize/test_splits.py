@@ -48,6 +48,30 @@ def test_a_rare_label_is_dealt_evenly():
     assert [int(truth[one.estimate].sum()) for one in splits] == [2] * FOLDS
 
 
+def test_labels_are_dealt_evenly_together_and_parts_are_of_one_size():
+    """The rarer one first, whose positives have the other too; a third has none."""
+    truth = np.zeros((200, 3), dtype=np.int8)
+    truth[::4, 0] = 1
+    truth[::20, 1] = 1
+    for seed in range(5):
+        for one in split_cases(truth, np.arange(200), seed=seed):
+            assert truth[one.estimate].sum(axis=0).tolist() == [10, 2, 0]
+            assert (len(one.search), len(one.select), len(one.estimate)) == (
+                120, 40, 40,
+            )  # fmt: skip
+
+
+def test_a_patient_counts_with_all_of_its_cases():
+    """Each part gets one of five with three positives, and one of five with none."""
+    units = np.arange(10).repeat([3] * 5 + [4] * 5)
+    truth = np.zeros((35, 1), dtype=np.int8)
+    truth[:15] = 1
+    for seed in range(5):
+        splits = split_cases(truth, units, seed=seed)
+        assert [int(truth[one.estimate].sum()) for one in splits] == [3] * FOLDS
+        assert [len(one.estimate) for one in splits] == [7] * FOLDS
+
+
 def test_the_seed_decides(scene):
     """The same seed gives the same splits, another one others."""
     truth, units = scene

@@ -1,12 +1,14 @@
 """Wordings are mined from what a version gets wrong, and explained in counts."""
 
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from loop.core.records import Guide, Value
+from loop.core.records import Clarification, Guide, Lexicon, UncertainAnswers, Value
+from loop.labels.taxonomy import Label
 from loop.optimize import terms
 from loop.optimize.mentions import find_wordings, read_mentions, read_sentences
 from loop.optimize.objective import open_objective
@@ -17,6 +19,7 @@ from loop.optimize.terms import (
     TermProposal,
     apply_proposals,
 )
+from loop.prompts.version import PromptVersion
 from tests.optimize.scenes import EFFUSION, FILLERS, LESION, learnable
 
 
@@ -27,11 +30,16 @@ def mined(
     refused=(),
     labels=(EFFUSION, LESION),
     least_gain=0.01,
+    policy="wrong",
     **options,
 ):
     """Return what is proposed by all cases of the cohort."""
     with open_objective(bench.workspace, prompt, "dev") as objective:
         ground = objective.ground
+        protocol = ground.protocol.model_copy(
+            update={"uncertain_answers": UncertainAnswers(policy)}
+        )
+        ground = replace(ground, protocol=protocol)
         answers = objective.answers(ground.version)
         miner = TermMiner(bench.workspace, ground, answers, refused=refused)
         rows = options.pop("rows", np.arange(len(ground.items)))
@@ -138,6 +146,264 @@ def test_an_exclusion_clears_what_is_wrongly_found(bench):
     assert "bag" in one.wording
     assert len(one.support) == 10
     assert one.against == ()
+
+
+def bagged(*, lost=1, bags=10, tubes=4, left_open=0):
+    """Return rows in which "collection" is wrong in a bag and in a tube.
+
+    Of 20 positives `lost` are found by the bag alone.
+    """
+    bag, rows = "A collection bag overlies the chest.", []
+    for number in range(60 + left_open):
+        said, truth = FILLERS[number % 5], 0
+        if number < 20:
+            said, truth = "A collection is there.", 1
+            said = said if number < 20 - lost else bag
+        elif number >= 60:
+            said, truth = bag, -1
+        if 20 <= number < 20 + bags:
+            said += f" {bag}"
+        if 35 <= number < 35 + tubes:
+            said += " A collection tube is old."
+        rows.append([f"c{number}", "", f"{said} Film {number}.", truth, 0])
+    return rows
+
+
+def test_exclusions_are_weighed_one_after_the_other(bench):
+    """Each on what those before it leave, drawn towards nothing, minus its length."""
+    bench.cohort(bagged())
+    bench.version(2, **{EFFUSION: ["collection"]})
+
+    def f1(tp, fp, fn):
+        return 2 * tp / (2 * tp + fp + fn)
+
+    # Of 11 that the bag takes 10 are wrong: believed are 11 * 10.5 / 12.5 of them. Of
+    # the 4 of the tube 4 * 4.5 / 5.5 are, beside 19 found, 4 wrong and 1 missed.
+    bag, tube = 9.24, 4 * 4.5 / 5.5
+    first, second = (
+        f1(20 - (11 - bag), 14 - bag, 11 - bag) - f1(20, 14, 0) - 0.003,
+        f1(19 - (4 - tube), 4 - tube, 1 + 4 - tube) - f1(19, 4, 1) - 0.003,
+    )
+    # Six wordings are as long as a bag or a tube; then the two of the tube are left.
+    chances = [
+        6 * (comb(14, 10) * comb(20, 1) + comb(14, 11)) / comb(34, 11),
+        2 / comb(23, 4),
+    ]
+    one = proposal(ProposalKind.EXCLUSION, "collection bag")
+    assert mined(bench, "tiny@v2") == (
+        (
+            replace(
+                one,
+                support=tuple(f"c{n}" for n in range(20, 30)),
+                against=("c19",),
+                fixed=10,
+                gain=pytest.approx(first),
+                p=pytest.approx(chances[0]),
+            ),
+            replace(
+                one,
+                wording="collection tube",
+                support=("c35", "c36", "c37", "c38"),
+                fixed=4,
+                gain=pytest.approx(second),
+                p=pytest.approx(chances[1]),
+            ),
+        ),
+        7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (bagged(lost=2), ["collection tube"]),
+        (bagged(lost=0, bags=2, tubes=0), []),
+        (bagged(lost=0, bags=3, tubes=0), ["collection bag"]),
+        (bagged(lost=0, bags=2, tubes=2), []),
+    ],
+)
+def test_an_exclusion_clears_three_cases_and_loses_a_tenth_at_most(bench, rows, found):
+    """Two positives of ten cleared are too many; two cases tell nothing, one each."""
+    bench.cohort(rows)
+    bench.version(2, **{EFFUSION: ["collection"]})
+    assert by_label(mined(bench, "tiny@v2")).get(EFFUSION, []) == found
+
+
+def test_what_clears_more_open_cases_than_negatives_is_a_clarification(bench):
+    """Eleven beside ten, of the cases looked at; a refusal is of both kinds."""
+    bench.cohort(bagged(left_open=11))
+    bench.version(2, **{EFFUSION: ["collection"]})
+    every, bag = np.arange(71), "collection bag"
+    for rows, kind, value in (
+        (every, ProposalKind.CLARIFICATION, "uncertain"),
+        (every[:-1], ProposalKind.EXCLUSION, ""),
+    ):
+        first, second = mined(bench, "tiny@v2", rows=rows).proposals
+        assert (first.wording, first.kind, first.value) == (bag, kind, value)
+        assert (len(first.support), first.against) == (10, ("c19",))
+        assert (second.kind, second.value) == (ProposalKind.EXCLUSION, "")
+    for kind in (ProposalKind.CLARIFICATION, ProposalKind.EXCLUSION):
+        refused = [f"{EFFUSION}:{kind}:{bag}"]
+        found = mined(bench, "tiny@v2", refused=refused).proposals
+        assert {one.wording for one in found} == {
+            "collection ... chest",
+            "collection tube",
+        }
+
+
+def hedged(negatives):
+    """Return rows: 12 of 20 positives assert a collection, 8 and `negatives` hedge."""
+    said = ["A collection is there."] * 12 + ["Possible collection."] * (8 + negatives)
+    said += ["No collection."] * (40 - negatives)
+    return [
+        [f"c{n}", "", f"{one} Film {n}.", +(n < 20), 0] for n, one in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "gain"),
+    [
+        ("wrong", 24 / (24 + 10 + 8)),
+        ("absent", 24 / (24 + 8)),
+        ("present", 40 / (40 + 10)),
+        ("excluded", 1.0),
+    ],
+)
+def test_a_term_gains_what_an_evaluation_would_score(bench, policy, gain):
+    """With hedges as the protocol counts them; one more is too many if they count."""
+    bench.cohort(hedged(10))
+    (one,) = mined(bench, policy=policy).proposals
+    assert one == replace(
+        proposal(ProposalKind.TERM, "collection"),
+        support=tuple(f"c{n}" for n in range(12)),
+        fixed=12,
+        gain=pytest.approx(gain),
+        # The number of the film was tested too.
+        p=pytest.approx(2 * comb(20, 12) / comb(60, 12)),
+    )
+    bench.cohort(hedged(11), replace=True)
+    assert len(mined(bench, policy=policy).proposals) == (policy == "excluded")
+
+
+def lesions(said, negatives=(), cases=60):
+    """Return rows: positives that say this, and negatives, most of them clear."""
+    clear = ["Clear lungs."] * (cases - len(said) - len(negatives))
+    return [
+        [f"c{n}", "", f"{one} Film {n}.", 0, +(n < len(said))]
+        for n, one in enumerate([*said, *negatives, *clear])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodules", "negatives", "named"), [(15, 0, True), (15, 1, False), (16, 0, False)]
+)
+def test_a_named_wording_is_added_where_a_label_has_many(
+    bench, nodules, negatives, named
+):
+    """One finds three quarters of all at most, and the named one is right in both."""
+    nodule, tumor = "A nodule is seen.", "A tumor is old."
+    said = [f"{nodule} {tumor}"] * 2 + [nodule] * (nodules - 2)
+    said += ["A mass is seen."] * (20 - nodules)
+    bench.cohort(lesions(said, [tumor] * negatives))
+    found = mined(bench)
+    with_both = 1.0
+    alone = 2 * 7 / (20 + 7) if named else 2 * (20 - nodules) / (40 - nodules)
+    without = 2 * nodules / (20 + nodules)
+    wanted = [
+        ("nodule", nodules, nodules - 2 * named, with_both - alone),
+        ("mass", 20 - nodules, 20 - nodules, with_both - without),
+    ]
+    if named:
+        wanted.append(("tumor", 2, 0, 0.0))
+    assert [
+        (one.wording, len(one.support), one.fixed, pytest.approx(one.gain))
+        for one in found.proposals
+    ] == wanted
+    # The number of the film, "old" and these three.
+    assert found.tested == 5
+
+
+def test_a_term_that_later_ones_make_superfluous_is_dropped(bench):
+    """It found the most; the other two find all of its cases, and three more each."""
+    first, second, third = (
+        f"A {word} is seen. " for word in ("spicule", "thorn", "bristle")
+    )
+    said = [first + second] * 4 + [first + third] * 4 + [second] * 3 + [third] * 3
+    bench.cohort(lesions(said))
+    assert [
+        (one.wording, len(one.support), one.fixed, one.gain)
+        for one in mined(bench).proposals
+    ] == [(word, 7, 7, pytest.approx(1 / 3)) for word in ("bristle", "thorn")]
+
+
+def test_a_label_gets_ten_terms_at_most(bench):
+    """Of equals the first by name, however many there are."""
+    words = "alder birch cedar dogwood elder gorse hawthorn hazel juniper larch rowan"
+    said = [f"A {word} is seen." for word in words.split() for _ in range(3)]
+    bench.cohort(lesions(said, cases=160))
+    found = mined(bench)
+    assert by_label(found) == {LESION: words.split()[:10]}
+    gain = 60 / (60 + 3) - 54 / (54 + 6)
+    assert [one.gain for one in found.proposals] == [pytest.approx(gain)] * 10
+
+
+@pytest.mark.parametrize(
+    ("wording", "known", "holds"),
+    [
+        ("small collection", "collection", True),
+        ("collection", "small collection", False),
+        ("mass ... lung", "lung mass", True),
+        ("lung ... mass", "lung ... mass", True),
+        ("collections", "collect*", True),
+        ("nodule", "collect*", False),
+        ("collect*", "collection", False),
+        ("collect* bag", "collection", True),
+        ("collect* bag", "tube", False),
+    ],
+)
+def test_a_wording_that_holds_a_known_one_finds_nothing_new(wording, known, holds):
+    """In any order; an open ending alone stands for more than one of its words."""
+    assert terms._holds(wording, known.split()) is holds
+
+
+def test_wordings_are_related_to_labels_by_words_that_few_share():
+    """By name, definition and what counts; three labels share "space", which is none.
+
+    A name in parentheses and words of three letters tell nothing.
+    """
+    guides = [
+        Guide(label=label, name=name, definition=definition, terms=names)
+        for label, name, names, definition in (
+            ("a", "Pleural Effusion (old)", ("hydrothorax",), "Fluid in a space."),
+            ("b", "Lung Mass", (), "A mass of the lung, with space for the new."),
+            ("c", "Lung Nodule", (), "A small mass in the lung space."),
+        )
+    ]
+    meanings = [
+        Label(id=label, name="", group="", definition=told, counts=counts, aliases=also)
+        for label, told, counts, also in (
+            ("a", "Water.", ("blunted angle",), ("Exudate",)),
+            ("b", "A growth.", ("lumps",), ()),
+            ("c", "Round.", (), ()),
+        )
+    ]
+    rows = {
+        # What it says of each, related to which, named by which, foreign to which.
+        "fluid": ([1, 0, 0], "a", "a", ""),
+        "space": ([1, 1, 1], "", "", ""),
+        "lung mass": ([0, 2, 2], "bc", "bc", "a"),
+        "lung fluid": ([1, 1, 1], "abc", "", ""),
+        "effusion space": ([2, 1, 1], "a", "a", "bc"),
+        "exudate or lump": ([1, 1, 0], "ab", "", ""),
+        "old new": ([0, 0, 0], "", "", ""),
+        "hydrothoraces": ([1, 0, 0], "a", "a", "bc"),
+    }
+    found = terms._relate(list(rows), guides, meanings)
+    assert found.told.tolist() == [told for told, *_ in rows.values()]
+    for place, mask in enumerate(found[1:], 1):
+        assert ["".join(np.array(["a", "b", "c"])[row].tolist()) for row in mask] == [
+            row[place] for row in rows.values()
+        ]
 
 
 def test_rare_support_is_marked(bench):
@@ -268,6 +534,47 @@ def test_proposals_go_to_their_part_of_the_guide(taught):
     assert [(one.language, one.terms) for one in guide.lexicon] == [
         ("en", ("collect*",))
     ]
+
+
+def test_a_pattern_goes_to_the_lexicon_of_its_language():
+    """The other languages stay before it, and what its own has stays in front."""
+    before = Lexicon(language="en", terms=("fluid*",), exclusions=("no fluid*",))
+    german = Lexicon(language="de", terms=("erguss*",))
+    guide = Guide(
+        label=EFFUSION, name="Effusion", definition="Fluid.", lexicon=(before, german)
+    )
+    version = PromptVersion(
+        name="x", number=1, system="", user="{{ text }}", guides=(guide,)
+    )
+    found = [
+        proposal(ProposalKind.TERM, "collect*"),
+        proposal(ProposalKind.EXCLUSION, "collect* bag"),
+        proposal(ProposalKind.CLARIFICATION, "some ... fluid", "uncertain"),
+    ]
+    assert apply_proposals(version, found) == {
+        EFFUSION: replace(
+            guide,
+            lexicon=(
+                german,
+                replace(
+                    before,
+                    terms=("fluid*", "collect*"),
+                    exclusions=("no fluid*", "collect* bag"),
+                    clarifications=(
+                        Clarification(phrase="some ... fluid", value=Value.UNCERTAIN),
+                    ),
+                ),
+            ),
+        )
+    }
+    (made,) = apply_proposals(version, found[:1], "fr").values()
+    assert made.lexicon == (
+        before,
+        german,
+        Lexicon(language="fr", terms=("collect*",)),
+    )
+    with pytest.raises(ValueError, match="x@v1 has no guide for lung_lesion"):
+        apply_proposals(version, [replace(found[0], label=LESION)])
 
 
 @pytest.mark.parametrize("kind", list(ProposalKind))

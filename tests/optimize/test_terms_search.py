@@ -13,14 +13,16 @@ from loop.core.ledger import read_ledger
 from loop.evaluate.tried import correct_optimism
 from loop.evaluate.tried_text import selection_lines
 from loop.optimize.documents import render_search
+from loop.optimize.nested_search import SearchEffort
 from loop.optimize.objective import open_objective
 from loop.optimize.refusals import read_refusals, refuse_proposal
 from loop.optimize.search import search_prompt
 from loop.optimize.search_forecast import forecast_search
 from loop.optimize.search_labels import FAILING
 from loop.optimize.search_report import SearchRequest
-from loop.optimize.splits import SeenCases
+from loop.optimize.splits import NestedSplit, SeenCases
 from loop.optimize.terms import (
+    LEVELS,
     MinedTerms,
     ProposalKind,
     TermMiner,
@@ -462,3 +464,110 @@ def test_a_level_without_a_score_loses_to_the_worst_score(bench):
         assert scores == [None, 0.0]
         found = finder.find(cases, seed=0)
     assert found.guide(EFFUSION).terms == ("streak",)
+
+
+class Levels:
+    """Mines one term by the first level, two by the second, and notes for what."""
+
+    def __init__(self):
+        """Begin without a note."""
+        self.asked = []
+
+    def mine(self, rows, labels, *, least_gain):
+        """Return what the level promises."""
+        self.asked.append((rows.tolist(), labels, least_gain))
+        found = [
+            replace(MINED, label=label, wording=wording)
+            for label, wording in ((EFFUSION, "collection"), (LESION, "nodule"))
+        ]
+        strict = least_gain == LEVELS[0]
+        return MinedTerms(tuple(found[:1] if strict else found), 7 if strict else 9)
+
+
+MINED = TermProposal(
+    label=EFFUSION,
+    kind=ProposalKind.TERM,
+    wording="collection",
+    support=("c0",),
+    against=(),
+    fixed=1,
+    gain=0.02,
+    p=0.5,
+)
+
+
+ROWS = learnable()
+LESIONS = [place for place, row in enumerate(ROWS) if row[4]]
+OTHERS = [place for place in range(60) if place not in LESIONS]
+WITHOUT = SeenCases(np.array(LESIONS), np.array(OTHERS))
+"""No lesion among the selecting cases: a second term for them makes no difference."""
+WITH = SeenCases(np.array(OTHERS[:20]), np.array([*LESIONS, *OTHERS[20:30]]))
+
+
+def terms_of(version):
+    """Return the terms of both guides."""
+    return [version.guide(label).terms for label in (EFFUSION, LESION)]
+
+
+def test_the_selecting_cases_decide_how_much_a_term_must_promise(taught):
+    """The strictest of equals; at the end the level that is best over all splits."""
+    one, two = [("collection",), ()], [("collection",), ("nodule",)]
+    strict, loose = LEVELS
+    labels = (EFFUSION, LESION)
+    miner = Levels()
+    with open_objective(taught.workspace, "tiny", "dev") as objective:
+        finder = TermFinder(objective, miner, labels=labels, budget=2)
+        assert terms_of(finder.find(WITHOUT, seed=0)) == one
+        assert terms_of(finder.conclude((), 0, better=True).kept[0]) == one
+        assert terms_of(finder.find(WITH, seed=0)) == two
+        searched, known = WITH.search.tolist(), WITH.known.tolist()
+        assert miner.asked[-3:] == [
+            (searched, labels, strict),
+            (searched, labels, loose),
+            (known, labels, loose),
+        ]
+        kept, proposals = finder.conclude((), 0, better=True)
+        assert miner.asked[-1] == ([*range(60)], labels, loose)
+        assert [terms_of(version) for version in kept] == [two]
+        assert [found.wording for found in proposals] == ["collection", "nodule"]
+        assert finder.conclude((), 0, better=False) == ((), proposals)
+        # Each mining tests nearly the same wordings: the most of them count.
+        assert finder.effort == SearchEffort(tested=9)
+        single = TermFinder(objective, miner, labels=labels, budget=1)
+        assert terms_of(single.find(WITH, seed=0)) == one
+
+
+def test_the_curve_takes_so_much_of_what_each_search_ended_with(taught):
+    """One term, or two: half of one is none yet."""
+    with open_objective(taught.workspace, "tiny", "dev") as objective:
+        finder = TermFinder(objective, Levels(), labels=(EFFUSION, LESION), budget=2)
+        for cases in (WITHOUT, WITH):
+            finder.find(cases, seed=0)
+        _, proposals = finder.conclude((), 0, better=False)
+        estimates = np.array(LESIONS[:8]), np.array(OTHERS[:12])
+        splits = [
+            NestedSplit(*cases, rows)
+            for cases, rows in zip((WITHOUT, WITH), estimates, strict=True)
+        ]
+
+        def score(*accepted):
+            """Return the score of what each search has, on its cases."""
+            told = [
+                objective.answers(finder._with(some), rows)
+                for some, rows in zip(accepted, estimates, strict=True)
+            ]
+            return objective.score(
+                np.concatenate(told), np.concatenate(estimates)
+            ).value
+
+        none, first, both = proposals[:0], proposals[:1], proposals
+        whole = [
+            objective.score(objective.answers(finder._with(some))).value
+            for some in (none, first, both)
+        ]
+        assert whole == [0.0, 0.5, 1.0]
+        assert finder.draw_curve(splits, proposals) == (
+            (0, 0.0, score(none, none)),
+            (1, 0.5, score(none, first)),
+            (2, 1.0, score(first, both)),
+        )

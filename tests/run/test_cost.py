@@ -44,6 +44,7 @@ from loop.run.spec import RunSpec
 from loop.run.store import RunRecord
 from loop.run.tokens import TokenCounter, estimate_tokens, find_counter
 from tests.conftest import shipped_workspace
+from tests.run.staged_judge import ENTAILED
 
 LATEST = read_version(WorkspacePaths(bundled()), "extractor@latest")
 PROMPT = "extractor@v1"
@@ -658,6 +659,40 @@ def test_every_number_of_a_dry_run_is_worked_out_by_hand(place, monkeypatch):
     assert [one.chosen for one in dry.shapes] == [True, False, False]
     assert dry.chosen is joint and dry.published is published
     assert dry.times_fewer(joint) == published.uncached_tokens / 20
+
+
+def test_every_number_of_a_judge_in_stages_is_worked_out_by_hand(place, monkeypatch):
+    """What a stage finds is taken to be as long as the text that it reads."""
+    monkeypatch.setattr(cost, "find_counter", lambda *_: LETTERS)
+    items = [
+        Item(id=one, variables={"reference": one, "candidate": other})
+        for one, other in (("ab", "cde"), ("f", ""))
+    ]
+    dry = estimate_texts(place, ENTAILED, "pasted", iter(items), engine="openai:me/big")
+    assert (dry.cases, dry.characters, dry.published) == (2, 6, None)
+    (shape,) = dry.shapes
+    assert (shape.layout, shape.contract, shape.chosen) == (
+        "per_label", "entailment", True,
+    )  # fmt: skip
+    # Two calls of the judge, and one of the first stage for either report.
+    judge = sum(
+        len("Compare phrases.\n" + f"{side}: Which are entailed?\nReference:\n")
+        for side in ("precision", "recall")
+    )
+    first = len("Take a report apart.\n" + "Each finding.\nReport:\n")
+    assert shape.requests == 2 * 4
+    assert shape.frame_tokens == judge + 2 * first
+    assert shape.prefix_tokens == 2 * shape.frame_tokens
+    rest = 2 * len("\nCandidate:\n" + "\n") + 2 * len("\n")
+    # Each of the two calls reads all 6 letters, and the stages read them once.
+    assert shape.prompt_tokens == shape.prefix_tokens + 2 * rest + 3 * 6
+    entailed = '{"phrase": 1, "entailed": true, "evidence": [1]}, '
+    found = f'"{EVIDENCE}", '
+    answers = [1 + len('{"phrases": []}') + 8 * len(part) for part in (entailed, found)]
+    assert shape.output_tokens == 2 * 2 * sum(answers)
+    paid = 2 * shape.uncached_tokens + 10 * shape.output_tokens
+    paid += 0.2 * (shape.prompt_tokens - shape.uncached_tokens)
+    assert shape.cost == pytest.approx(paid / 1e6)
 
 
 def test_no_answer_has_more_tokens_than_it_is_given(place, monkeypatch):

@@ -475,6 +475,7 @@ def test_tokens_are_added_as_far_as_a_server_counted_them(counts, total):
     """Half a count is one; what was only cached is none."""
     prompt, answer, cached = counts
     usage = UsageCount()
+    assert usage.total == Usage() == (0, 0, 0, 0)
     usage.add(
         Completion(
             "", prompt_tokens=prompt, completion_tokens=answer, cached_tokens=cached

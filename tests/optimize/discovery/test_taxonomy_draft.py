@@ -16,6 +16,7 @@ from loop.core.errors import DataError, UnknownLabelError, WriteError
 from loop.core.files import write_error
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.yaml_files import parse_yaml
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -25,6 +26,8 @@ from loop.optimize.discovery import taxonomy_change
 from loop.optimize.discovery.discover import discover_findings
 from loop.optimize.discovery.taxonomy_change import (
     MOST_COUNTS,
+    _revise_text,
+    _shortest,
     check_taxonomy_draft,
     take_taxonomy_draft,
 )
@@ -213,6 +216,57 @@ def test_what_counts_is_listed_without_what_holds_it(workspace, tmp_path):
 
     edit(path, change)
     assert check_taxonomy_draft(workspace, path).added == {"hernia": ("hernia",)}
+
+
+LAID_OUT = """\
+# Ours.
+version: 3
+labels:
+- id: edema
+  name: Edema
+  counts:
+  - fluid
+  - a long
+    line
+  definition: Wet.  # to be discussed
+
+- id: mass
+  name: Mass
+  definition: A lump.
+  counts:
+  - lump
+"""
+
+
+def test_a_revised_file_keeps_its_comments_and_its_order():
+    """Phrases go to the end of the list of their label, labels to the end of all."""
+    mapped = {"mass": ["nodule", "12"], "edema": ["wet: lung"]}
+    added = [{"id": "scar", "name": "Scar", "chexpert": None, "counts": ["streak"]}]
+    text, kept = _revise_text(LAID_OUT, added, mapped, Path("t.yaml"))
+    assert kept
+    assert text == (
+        LAID_OUT.replace("version: 3", "version: 4")
+        .replace("    line\n", "    line\n  - 'wet: lung'\n")
+        .replace("  - lump\n", "  - lump\n  - nodule\n  - '12'\n")
+        + "\n- id: scar\n  name: Scar\n  chexpert: null\n  counts:\n  - streak\n"
+    )
+    assert _revise_text(LAID_OUT, [], {}, Path("t.yaml")) == (LAID_OUT, True)
+
+
+def test_a_label_without_a_list_of_what_counts_gets_one():
+    """There is no place to write it, so the file is written anew."""
+    before = LAID_OUT.replace("  counts:\n  - lump\n", "")
+    text, kept = _revise_text(before, [], {"mass": ["lump"]}, Path("t.yaml"))
+    assert not kept
+    wanted = parse_yaml(LAID_OUT.replace("version: 3", "version: 4"), Path("t.yaml"))
+    assert parse_yaml(text, Path("t.yaml")) == wanted
+    assert "# Ours." not in text
+
+
+def test_what_counts_is_said_in_the_fewest_words():
+    """A phrase that holds another one is found by it; a gap is no word."""
+    told = ["lung nodule", "nodule", "old ... scar", "scar of old age", "nodule"]
+    assert _shortest(told) == ("nodule", "old scar")
 
 
 def test_what_is_mapped_to_a_label_with_a_long_list_is_listed(place, draft):
