@@ -401,11 +401,138 @@ SMALL = "Small left pleural effusion."
          [("Right upper lobe mass. Left pleural effusion.", 1)]),
         ("f", "Unchanged cardiomegaly. New left pleural effusion.",
          [("Unchanged cardiomegaly. Left pleural effusion.", 1)]),
+        ("b", "Trace effusion. Large right pneumothorax. Normal heart.",
+         [("Trace effusion. Normal heart.", 1)]),
+        ("b", "Hiatal hernia and large effusion. Normal heart.",
+         [("Hiatal hernia. Normal heart.", 0)]),
+        ("b", "Possible right pneumothorax. Normal heart.", []),
+        ("b", "Hiatal hernia. Normal heart.", []),
+        # Lists: a number alone in its line, one with a bracket, bullets, a glued one.
+        ("b", f"1.\nNo mass.\n2.\n{SMALL}\n3.\nClear.",
+         [("1.\nNo mass.\n2.\nClear.", 1)]),
+        ("b", f"1) Clear. 2) {SMALL} 3) No mass.", [("1) Clear. 2) No mass.", 1)]),
+        ("b", f"- Clear.\n- {SMALL}\n- No mass.", [("- Clear.\n- No mass.", 1)]),
+        ("b", f"* {SMALL}\n* No mass.", [("* No mass.", 0)]),
+        ("b", f"{SMALL[:-1]} 2. Normal heart.", []),
+        # What is said again under another name, in another place or on another side.
+        ("b", "Left effusion. Large cardiomegaly and effusion. Normal heart.",
+         [("Large cardiomegaly. Normal heart.", 0, 1)]),
+        ("b", "Opacity and consolidation. Normal heart.", [("Normal heart.", 0)]),
+        ("b", "Lower lobe opacity. Consolidation. Normal heart.", []),
+        ("c", "Left lower lobe opacity. Left lower lobe consolidation.",
+         [("Right lower lobe opacity. Right lower lobe consolidation.", 0, 1)]),
+        ("d", "Small left effusion. Small right effusion.",
+         [("Large left effusion. Small right effusion.", 0),
+          ("Small left effusion. Large right effusion.", 1)]),
+        ("d", "Small left upper lobe opacity. Small left lower lobe opacity.",
+         [("Large left upper lobe opacity. Small left lower lobe opacity.", 0),
+          ("Small left upper lobe opacity. Large left lower lobe opacity.", 1)]),
+        # What may be the same without its name: by its size, or by three words.
+        ("b", "A 2 cm mass. Abnormal 2 cm density. Normal heart.", []),
+        ("b", "A 2 cm mass. Abnormal 3 cm density. Normal heart.",
+         [("Abnormal 3 cm density. Normal heart.", 0)]),
+        ("b", "Posterior lateral costal effusion. Abnormal posterior lateral costal. "
+         "Clear.", []),
+        ("b", "Posterior lateral costal effusion. Abnormal posterior lateral. Clear.",
+         [("Abnormal posterior lateral. Clear.", 0)]),
+        ("b", "Posterior lateral costal effusion. Posterior lateral costal clear.",
+         [("Posterior lateral costal clear.", 0)]),
+        # Two words go on about what was said, unless they deny something.
+        ("b", "Left effusion. Seen there. Clear.", [("Clear.", 0, 1)]),
+        ("b", "Left effusion. Edema excluded. Clear.", [("Edema excluded. Clear.", 0)]),
+        # A change is a comparison, wherever it is told.
+        ("e", "Left lower lobe consolidation has grown.", []),
+        ("e", "Consolidation on the left. Left consolidation has grown.", []),
+        ("e", "Lower lobe opacity. Stable consolidation.", []),
+        # Words beside a degree with which it is part of a name, or of two degrees.
+        ("d", "Small airway opacity.", []),
+        ("d", "Very mild edema.", []),
+        ("d", "Edema is mild.", []),
+        ("d", "Mild edema accentuated by technique.", []),
+        ("d", "Mild edema and mild cardiomegaly.", []),
+        ("d", "Small left effusion. Mild left effusion.", []),
+        ("d", "Small left effusion. Left effusion.",
+         [("Large left effusion. Left effusion.", 0)]),
+        ("d", "A 2 cm consolidation.", []),
+        ("d", "A 20 mm mass.", [("A 60 mm mass.", 0)]),
+        ("d", "A 21 mm mass.", [("A 7 mm mass.", 0)]),
+        ("d", "A 2 cm by 3 nodule.", [("A 6 cm by 9 nodule.", 0)]),
+        ("d", "A 2.1 x 1 cm nodule.", [("A 0.7 x 1 cm nodule.", 0)]),
     ],
 )  # fmt: skip
 def test_every_place_for_an_error_is_offered_and_no_other(letter, text, ways):
     """With the sentences that it changes."""
     assert {one[:-1] for one in offered(letter, text)} == set(ways)
+
+
+AIR, AIR_NOW = "There is a moderate pneumothorax.", "Moderate pneumothorax."
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        # A denial of it, and of nothing else, gives way; it may have eight words.
+        ("No pneumothorax. Normal heart.", (f"{AIR} Normal heart.", 0)),
+        ("Clear. Negative for pneumothorax.", (f"Clear. {AIR}", 1)),
+        ("No pneumothorax on either side of the chest.", (AIR, 0)),
+        ("No pneumothorax on either side of the whole chest.", ()),
+        ("No pneumothorax: clear.", ()),
+        ("No pneumothorax and no mass.", ()),
+        ("No pneumothorax as described above.", ()),
+        ("No pneumothorax. It is as before.", ()),
+        ("No pneumothorax; Normal heart.", ()),
+        ("No pneumothorax 2. Normal heart.", ()),
+        ("No pneumothorax. No pneumothorax.", ()),
+        ("Normal chest.", ()),
+        # A list of what is not there loses it, and keeps its words around the others.
+        ("No edema or pneumothorax.", (f"{AIR} No edema.", 0)),
+        ("No edema, mass, or pneumothorax.", (f"{AIR} No edema or mass.", 0)),
+        ("No edema, pneumothorax, mass, or nodule.",
+         (f"{AIR} No edema, mass, or nodule.", 0)),
+        ("There is no evidence of pneumothorax or mass.",
+         (f"{AIR} There is no evidence of mass.", 0)),
+        ("No large mass or large pneumothorax is seen.",
+         (f"{AIR} No large mass.", 0)),
+        ("No pneumothorax or pneumothorax.", ()),
+        ("No pneumothorax or spurs.", ()),
+        ("No right pneumothorax or mass.", ()),
+        ("No mass or pneumothorax 2. Normal heart.", ()),
+        ("Edema without mass or pneumothorax.", ()),
+        # "No acute disease" becomes what there is, once.
+        ("No pneumothorax. No acute disease.", (f"{AIR} {AIR_NOW}", 0, 1)),
+        ("No active process. No mass or pneumothorax.",
+         (f"{AIR_NOW} {AIR} No mass.", 0, 1)),
+        ("No active process. Normal heart.", (f"{AIR_NOW} {AIR} Normal heart.", 0)),
+        ("No acute process. No pneumothorax. No acute disease.", ()),
+        ("No acute disease and clear lungs.", ()),
+        # Else it is added: after the first sentence near it, or the first of all.
+        ("Normal heart. Clear left lung. Clear right lung.",
+         (f"Normal heart. Clear left lung. {AIR} Clear right lung.", 1)),
+        ("Normal heart. Clear bones.", (f"Normal heart. {AIR} Clear bones.", 0)),
+        ("Clear lung. This is stable. Normal heart.",
+         (f"Clear lung. This is stable. {AIR} Normal heart.", 1)),
+        ("Normal heart! Clear bones.", (f"Normal heart! Clear bones. {AIR}", 1)),
+        ("Recommend CT. Normal heart.", (f"Recommend CT. Normal heart. {AIR}", 1)),
+        ("Clear lung 2. Normal heart.", (f"Clear lung 2. Normal heart. {AIR}", 1)),
+        ("Normal heart. 1. Clear lungs.", (f"Normal heart. {AIR} 1. Clear lungs.", 0)),
+        ("1.\nNormal heart. Clear lungs.", ()),
+        ("1) Normal heart. Clear lungs.", ()),
+        ("- Normal heart.\n- Clear lungs.", ()),
+        ("Normal heart", ()),
+        # Where it is stated or left open there is no room.
+        ("Left pneumothorax. Normal heart.", ()),
+        ("Possible pneumothorax. Normal heart.", ()),
+    ],
+)  # fmt: skip
+def test_a_false_finding_contradicts_nothing_that_the_report_says(text, ways):
+    """It stands where the report denied it, or where there is room for it."""
+    bank = read_bank().bank
+    chest = bank.modality("chest_xray")
+    told = next(one for one in chest.false_findings if "pneumothorax" in one.keys)
+    told = told.model_copy(update={"sentence": AIR, "summary": AIR_NOW[:-1].lower()})
+    chest = chest.model_copy(update={"false_findings": (told,)})
+    bank = bank.model_copy(update={"modalities": {"chest_xray": chest}})
+    assert offered("a", text, bank=bank) == ({(*ways, "")} if ways else set())
 
 
 def test_a_comparison_is_added_beside_what_has_one_already():
