@@ -33,6 +33,19 @@ def test_a_task_lists_its_own_contracts_in_the_order_they_are_offered():
     assert sorted(listed) == sorted(CONTRACTS)
 
 
+def test_a_contract_of_another_task_is_refused_with_those_of_this_one():
+    """An answer about a pair says nothing of a label."""
+    assert get_contract("binary", PromptTask.EXTRACT).name == "binary"
+    with pytest.raises(DataError) as refused:
+        get_contract("green_text", PromptTask.EXTRACT)
+    assert str(refused.value).startswith(
+        "no output contract 'green_text' for a prompt whose task is extract (known: "
+        "binary, findings, label_values). "
+    )
+    with pytest.raises(DataError, match=r"no output contract 'x' \(known: binary, fi"):
+        get_contract("x", PromptTask.EXTRACT)
+
+
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_a_contract_says_what_it_is_for(name):
     """Once, where it is registered; whoever offers it asks it."""
