@@ -405,6 +405,7 @@ SMALL = "Small left pleural effusion."
          [("Trace effusion. Normal heart.", 1)]),
         ("b", "Hiatal hernia and large effusion. Normal heart.",
          [("Hiatal hernia. Normal heart.", 0)]),
+        ("b", "Old mass. Large effusion. Clear.", [("Old mass. Clear.", 1)]),
         ("b", "Possible right pneumothorax. Normal heart.", []),
         ("b", "Hiatal hernia. Normal heart.", []),
         # Lists: a number alone in its line, one with a bracket, bullets, a glued one.
