@@ -403,6 +403,8 @@ SMALL = "Small left pleural effusion."
          [("Unchanged cardiomegaly. Left pleural effusion.", 1)]),
         ("b", "Trace effusion. Large right pneumothorax. Normal heart.",
          [("Trace effusion. Normal heart.", 1)]),
+        ("b", f"{SMALL} Left effusion and large mass. Clear.",
+         [(f"{SMALL} Left effusion. Clear.", 1)]),
         ("b", "Hiatal hernia and large effusion. Normal heart.",
          [("Hiatal hernia. Normal heart.", 0)]),
         ("b", "Old mass. Large effusion. Clear.", [("Old mass. Clear.", 1)]),
@@ -587,11 +589,14 @@ def offered(letter, text, *, negated=False, bank=None):
     bank = bank or read_bank().bank
     editor = ErrorEditor(bank, bank.modality("chest_xray"), negated=negated)
     report = line_report(_open_reader().reader, bank, text)
-    return {
+    found = [
         (
             apply_changes(text, one.changes),
             *sorted(one.lines),
             apply_changes(text, one.worse) if one.worse else "",
         )
         for one in editor.options(KINDS[letter], report, Chance("0"))
-    }
+    ]
+    # What is offered twice would be drawn twice as often.
+    assert len({*found}) == len(found)
+    return {*found}
