@@ -420,6 +420,8 @@ SMALL = "Small left pleural effusion."
         # What is said again under another name, in another place or on another side.
         ("b", "Left effusion. Large cardiomegaly and effusion. Normal heart.",
          [("Large cardiomegaly. Normal heart.", 0, 1)]),
+        ("f", "Cardiomegaly and new effusion. Mass and new pleural effusion.",
+         [("Cardiomegaly and effusion. Mass and pleural effusion.", 0, 1)]),
         ("b", "Opacity and consolidation. Normal heart.", [("Normal heart.", 0)]),
         ("b", "Lower lobe opacity. Consolidation. Normal heart.", []),
         ("c", "Left lower lobe opacity. Left lower lobe consolidation.",
