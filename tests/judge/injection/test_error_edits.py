@@ -407,7 +407,11 @@ SMALL = "Small left pleural effusion."
          [(f"{SMALL} Left effusion. Clear.", 1)]),
         ("b", "Hiatal hernia and large effusion. Normal heart.",
          [("Hiatal hernia. Normal heart.", 0)]),
-        ("b", "Old mass. Large effusion. Clear.", [("Old mass. Clear.", 1)]),
+        ("b", "Right mass and large left effusion. Old right mass. Clear.",
+         [("Right mass. Old right mass. Clear.", 0)]),
+        ("b", "Left effusion and large mass. Trace left effusion. Clear.",
+         [("Left effusion. Trace left effusion. Clear.", 0)]),
+        ("b", f"***. {SMALL} Clear.", [("***. Clear.", 0)]),
         ("b", "Possible right pneumothorax. Normal heart.", []),
         ("b", "Hiatal hernia. Normal heart.", []),
         # Lists: a number alone in its line, one with a bracket, bullets, a glued one.
@@ -531,13 +535,37 @@ AIR, AIR_NOW = "There is a moderate pneumothorax.", "Moderate pneumothorax."
 )  # fmt: skip
 def test_a_false_finding_contradicts_nothing_that_the_report_says(text, ways):
     """It stands where the report denied it, or where there is room for it."""
+    found = offered("a", text, bank=only_pneumothorax())
+    assert found == ({(*ways, "")} if ways else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("No pneumothorax.", ["instead_of_normal"]),
+        ("No mass or pneumothorax. No acute disease.", ["out_of_list", "summary"]),
+        ("Normal heart.", ["added"]),
+        ("No acute disease.", ["summary", "added"]),
+    ],
+)
+def test_a_false_finding_says_how_it_was_made(text, tags):
+    """Beside each change, in the order of the text."""
+    bank = only_pneumothorax()
+    editor = ErrorEditor(bank, bank.modality("chest_xray"))
+    report = line_report(_open_reader().reader, bank, text)
+    ((changes, *_),) = editor.options(KINDS["a"], report, Chance("0"))
+    assert {one.kind for one in changes} == {KINDS["a"]}
+    assert [one.tag for one in sorted(changes, key=lambda one: one.start)] == tags
+
+
+def only_pneumothorax():
+    """Return the bank with one false finding, without anything to be drawn."""
     bank = read_bank().bank
     chest = bank.modality("chest_xray")
     told = next(one for one in chest.false_findings if "pneumothorax" in one.keys)
     told = told.model_copy(update={"sentence": AIR, "summary": AIR_NOW[:-1].lower()})
     chest = chest.model_copy(update={"false_findings": (told,)})
-    bank = bank.model_copy(update={"modalities": {"chest_xray": chest}})
-    assert offered("a", text, bank=bank) == ({(*ways, "")} if ways else set())
+    return bank.model_copy(update={"modalities": {"chest_xray": chest}})
 
 
 def test_a_comparison_is_added_beside_what_has_one_already():
