@@ -483,6 +483,8 @@ AIR, AIR_NOW = "There is a moderate pneumothorax.", "Moderate pneumothorax."
         # A denial of it, and of nothing else, gives way; it may have eight words.
         ("No pneumothorax. Normal heart.", (f"{AIR} Normal heart.", 0)),
         ("Clear. Negative for pneumothorax.", (f"Clear. {AIR}", 1)),
+        ("Clear. It is stable. No pneumothorax. Normal heart.",
+         (f"Clear. It is stable. {AIR} Normal heart.", 2)),
         ("No pneumothorax on either side of the chest.", (AIR, 0)),
         ("No pneumothorax on either side of the whole chest.", ()),
         ("No pneumothorax: clear.", ()),
