@@ -537,7 +537,7 @@ AIR, AIR_NOW = "There is a moderate pneumothorax.", "Moderate pneumothorax."
 )  # fmt: skip
 def test_a_false_finding_contradicts_nothing_that_the_report_says(text, ways):
     """It stands where the report denied it, or where there is room for it."""
-    found = offered("a", text, bank=only_pneumothorax())
+    found = offered("a", text, bank=bank_of("pneumothorax"))
     assert found == ({(*ways, "")} if ways else set())
 
 
@@ -552,7 +552,7 @@ def test_a_false_finding_contradicts_nothing_that_the_report_says(text, ways):
 )
 def test_a_false_finding_says_how_it_was_made(text, tags):
     """Beside each change, in the order of the text."""
-    bank = only_pneumothorax()
+    bank = bank_of("pneumothorax")
     editor = ErrorEditor(bank, bank.modality("chest_xray"))
     report = line_report(_open_reader().reader, bank, text)
     ((changes, *_),) = editor.options(KINDS["a"], report, Chance("0"))
@@ -560,13 +560,51 @@ def test_a_false_finding_says_how_it_was_made(text, tags):
     assert [one.tag for one in sorted(changes, key=lambda one: one.start)] == tags
 
 
-def only_pneumothorax():
-    """Return the bank with one false finding, without anything to be drawn."""
+HEART = "The heart is severely enlarged."
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        # Stated; said three times; referred to: each of them, and then the other.
+        ("Left pneumothorax. Clear.", [f"Left pneumothorax. {HEART} Clear."]),
+        ("Cardiomegaly. Clear.", [f"Cardiomegaly. {AIR} Clear."]),
+        ("No pneumothorax. No pneumothorax. No pneumothorax. Clear.",
+         [f"No pneumothorax. {HEART} No pneumothorax. No pneumothorax. Clear."]),
+        ("Normal heart. Heart size normal. Heart normal. Clear.",
+         [f"Normal heart. {AIR} Heart size normal. Heart normal. Clear."]),
+        ("No pneumothorax as described above. Clear.",
+         [f"No pneumothorax as described above. {HEART} Clear."]),
+        ("Heart and bones are normal. Clear.",
+         [f"Heart and bones are normal. {AIR} Clear."]),
+        ("Normal bones.", [f"Normal bones. {AIR}", f"Normal bones. {HEART}"]),
+    ],
+)  # fmt: skip
+def test_a_false_finding_without_room_keeps_no_other_from_its_own(text, ways):
+    """Whichever of the two is drawn first."""
+    found = offered("a", text, bank=bank_of("pneumothorax", "cardiomegaly"))
+    assert {one[0] for one in found} == {*ways}
+
+
+def test_without_a_summary_no_acute_disease_cannot_give_way():
+    """The impression would deny what the findings have."""
+    bank = bank_of("pneumothorax", summary="")
+    assert offered("a", "No pneumothorax. No acute disease.", bank=bank) == set()
+    assert offered("a", "No pneumothorax.", bank=bank) == {(AIR, 0, "")}
+
+
+def bank_of(*keys, **changes):
+    """Return the bank with these false findings, without anything to be drawn."""
     bank = read_bank().bank
     chest = bank.modality("chest_xray")
-    told = next(one for one in chest.false_findings if "pneumothorax" in one.keys)
-    told = told.model_copy(update={"sentence": AIR, "summary": AIR_NOW[:-1].lower()})
-    chest = chest.model_copy(update={"false_findings": (told,)})
+    said = {"pneumothorax": {"sentence": AIR, "summary": AIR_NOW[:-1].lower()}}
+    made = tuple(
+        next(one for one in chest.false_findings if key in one.keys).model_copy(
+            update={**said.get(key, {}), **changes}
+        )
+        for key in keys
+    )
+    chest = chest.model_copy(update={"false_findings": made})
     return bank.model_copy(update={"modalities": {"chest_xray": chest}})
 
 
