@@ -643,15 +643,32 @@ def test_a_size_goes_no_further_where_the_bank_has_no_such_size():
 
 
 @pytest.mark.parametrize(
-    ("more", "denied"),
-    [(" The heart is normal.", True), (" Left effusion.", False),
-     (" It is calcified.", False), (" Recommend CT.", False)],
-)  # fmt: skip
-def test_a_denial_takes_the_place_of_its_only_sentence(more, denied):
-    """Nothing else in the report may speak of it."""
-    found = offered("b", f"{SMALL}{more}", negated=True)
-    wanted = {(f"There is no pleural effusion.{more}", 0, "")} if denied else set()
-    assert found == wanted
+    ("before", "more", "denied"),
+    [
+        ("", " The heart is normal.", True),
+        ("Clear. It is stable. ", "", True),
+        ("", " Left effusion.", False),
+        ("", " Small right effusion.", False),
+        ("", " It is calcified.", False),
+        ("", " Clear. Recommend CT.", False),
+        ("Clear. It has a ", " Clear.", False),
+        ("Cardiomegaly and a ", " Clear.", False),
+    ],
+)
+def test_a_denial_takes_the_place_of_its_only_sentence(before, more, denied):
+    """Nothing else in the report may speak of it, and the sentence of nothing else."""
+    found = offered("b", f"{before}{SMALL}{more}", negated=True)
+    # Cardiomegaly has a denial, too, but not a sentence of its own.
+    place = before.count(".")
+    wanted = {(f"{before}There is no pleural effusion.{more}", place, "")}
+    assert found == (wanted if denied else set())
+
+
+def test_what_the_bank_has_no_denial_of_is_not_denied():
+    """A cavity is left out, and that there is none is never written."""
+    text = "Left upper lobe cavity. Clear."
+    assert offered("b", text) == {("Clear.", 0, "")}
+    assert offered("b", text, negated=True) == set()
 
 
 def offered(letter, text, *, negated=False, bank=None):
