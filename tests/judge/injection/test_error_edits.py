@@ -422,6 +422,8 @@ SMALL = "Small left pleural effusion."
         ("b", f"* {SMALL}\n* No mass.", [("* No mass.", 0)]),
         ("b", f"{SMALL[:-1]} 2. Normal heart.", []),
         ("b", f"1. {SMALL} 3. No mass.", []),
+        ("b", f"1. {SMALL} 2. No mass. Normal heart. 3. Clear.",
+         [("1. No mass. Normal heart. 2. Clear.", 0)]),
         ("b", f"1. {SMALL} 2. No mass. 1. Clear. 2. Mass.",
          [("1. No mass. 1. Clear. 2. Mass.", 0),
           (f"1. {SMALL} 2. No mass. 1. Clear.", 3)]),

@@ -94,15 +94,17 @@ def test_a_policy_of_the_options_does_not_change_a_metric_named_after_another():
 
 
 @pytest.mark.parametrize(
-    ("name", "per_case", "value"),
+    ("name", "per_case", "value", "rated"),
     [
-        ("clinical_sensitivity", [0.5, np.nan], 0.5),
-        ("clinical_specificity", [17 / 18, 1], 37 / 38),
-        ("clinical_f1", [0.5, np.nan], 0.5),
-        ("clinical_sensitivity_macro", [0.5, np.nan], 0.5),
+        ("clinical_sensitivity", [0.5, np.nan], 0.5, 2),
+        ("clinical_specificity", [17 / 18, 1], 37 / 38, 20),
+        ("clinical_specificity_macro", [17 / 18, 1], 19.5 / 20, 20),
+        ("clinical_f1", [0.5, np.nan], 0.5, 3),
+        ("clinical_f1_macro", [0.5, np.nan], 1 / 3, 3),
+        ("clinical_sensitivity_macro", [0.5, np.nan], 0.5, 2),
     ],
 )
-def test_clinical_rates_leave_no_finding_out(name, per_case, value):
+def test_clinical_rates_leave_no_finding_out(name, per_case, value, rated):
     """It is the negation of all others: it would count every error twice."""
     reference = np.zeros((2, len(TAXONOMY.ids)), np.int8)
     candidate = reference.copy()
@@ -113,7 +115,7 @@ def test_clinical_rates_leave_no_finding_out(name, per_case, value):
     told = tell(name, side_of(reference, candidate))
     assert told.per_case == pytest.approx(per_case, nan_ok=True)
     assert told.value == pytest.approx(value)
-    assert "|nf:out|" in told.signature
+    assert told.signature.endswith(f"|nf:out|L:{rated}/20|n:2")
 
 
 def test_macro_sensitivity_is_the_mean_over_labels_that_occur():
