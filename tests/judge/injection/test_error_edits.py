@@ -494,6 +494,8 @@ SMALL = "Small left pleural effusion."
         ("f", "New left effusion. Left effusion. New left effusion.",
          [("Left effusion. Left effusion. Left effusion.", 0, 2)]),
         ("f", "New left effusion. It is new. New right mass.", []),
+        ("f", "New left effusion. Increased left effusion. Clear.", []),
+        ("f", "New left effusion. It has a larger mass. Clear.", []),
         ("f", "Improved left effusion. Worse aeration.", []),
         ("f", "Improved left effusion. Worse edema.",
          [("Left effusion. Worse edema.", 0)]),

@@ -126,6 +126,7 @@ def share(text, field="precision", item=PAIR):
         (judged(True, False, False), 1 / 3),
         (judged(True, True, True), 1.0),
         (f"```\n{judged(False, False, False)}\n```", 0.0),
+        (judged(False, False, True).replace('"phrase": 2', '"phrase": "002"'), 1 / 3),
         ("[0] entailed by [0]\n[1] not entailed\n[2] not entailed.", 1 / 3),
         ("2: not_entailment\n0. entailment: 0, 1\n1 not entailed", 1 / 3),
         (
@@ -146,6 +147,10 @@ def test_the_share_of_entailed_phrases(text, value):
     ("text", "problem"),
     [
         ("{}", "phrases is missing, or no list"),
+        (
+            f"{judged(True, True, True)} but not [0]",
+            "there are words beside the answer",
+        ),
         ('{"phrases": {}}', "phrases is missing, or no list"),
         ('{"phrases": ["x"]}', "entry 1 is not an object"),
         (judged(False, False, False).replace("[]", '"x"'), "evidence is not a list"),

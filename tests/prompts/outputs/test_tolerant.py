@@ -34,6 +34,10 @@ def read(text, fields=FIELDS):
         (f"{PLAIN}\n{PLAIN}", "the same object given more than once"),
         (PLAIN * 50, "the same object given more than once"),
         (PLAIN[:-1] + ",}", "trailing comma removed"),
+        (
+            PLAIN.replace('"absent"', '"absent", "evidence": "No\nedema"'),
+            "control character inside a string",
+        ),
         (PLAIN.replace('"', "'"), "single quotes read as double quotes"),
         (
             PLAIN.replace('{"value":"present"}', "True"),

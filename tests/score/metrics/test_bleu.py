@@ -76,3 +76,15 @@ def test_one_chinese_side_is_enough_to_read_both_by_characters():
     """Whichever it is: else a reference of four characters would be one word."""
     counts = count_bleu(["双肺清晰", "Clear lungs"], ["Clear lungs", "双肺清晰"])
     assert counts[:, :2].tolist() == [[2, 4], [4, 2]]
+
+
+def test_a_text_too_short_for_an_order_has_none_and_costs_a_corpus_all():
+    """As sacrebleu does: the score of one case leaves orders out, that of all none."""
+    told = METRICS["bleu_4"].score(make_side(["No mass"], ["No mass"]), ALONE)
+    assert (told.per_case.tolist(), told.value) == ([1.0], 0.0)
+    assert told.combine(told.parts).tolist() == [0.0]
+    two = METRICS["bleu_2"].score(make_side(["No mass"], ["No mass"]), ALONE)
+    assert (two.per_case.tolist(), two.value) == ([1.0], 1.0)
+    assert two.signature.startswith(
+        "bleu_2|case:lc|eff:no|tok:13a+zh|smooth:exp|per-case:eff:yes|sacrebleu:"
+    )
