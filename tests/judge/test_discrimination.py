@@ -117,6 +117,22 @@ def test_every_kind_is_a_row_of_its_own_pairs():
     assert found.undefined == 1
 
 
+def test_without_severities_every_change_is_as_bad_as_the_others():
+    """Which makes no pair another one."""
+    given = pairs()
+    bare = MarkedPairs(
+        ids=given.ids,
+        reference_ids=given.reference_ids,
+        references=given.references,
+        candidates=given.candidates,
+        kinds=given.kinds,
+        significant=given.significant,
+        numbers=given.numbers,
+    )
+    assert bare.severities.tolist() == [1] * 5 and not bare.has_severities
+    assert bare.digest == given.digest
+
+
 def test_a_score_is_needed_for_each_pair():
     """Rows that do not belong together would show anything."""
     with pytest.raises(ValueError, match=r"one score for each of 5 pairs, got \(4,\)"):
