@@ -7,6 +7,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.judge.discrimination import (
+    FlaggedShare,
     MarkedPairs,
     PairScores,
     choose_threshold,
@@ -21,6 +22,7 @@ from loop.judge.discrimination_text import (
     discrimination_svg,
     kind_rows,
 )
+from loop.stats.intervals import clopper_pearson
 from tests.judge.scenes import call, table
 
 HEADER = (
@@ -88,6 +90,66 @@ def test_the_numbers_are_those_counted_by_hand():
     assert kinds["order"].auc is None
 
 
+def test_every_kind_is_a_row_of_its_own_pairs():
+    """The same word for an error and for a rewording is two kinds."""
+    rows = (*ROWS, ("c1", "c", "Cough.", "Cough!", "style", "yes", "1"))
+    found = measure_discrimination(
+        pairs(rows),
+        scores([0.2, np.nan, 0.9, 0.5, 0.5, 0.7], [1, np.nan, 0, 1, 1, 0]),
+        resamples=5,
+        confidence=0.9,
+    )
+
+    def share(hits, of):
+        return FlaggedShare(hits, of, clopper_pearson(hits, of, confidence=0.9))
+
+    assert [(one[:3], one.share) for one in found.kinds] == [
+        (("location", True, 1), share(1, 1)),
+        (("omission", True, 1), share(1, 1)),
+        (("style", True, 1), share(0, 1)),
+        (("order", False, 1), share(1, 1)),
+        (("style", False, 1), share(0, 1)),
+    ]
+    areas = [None if one.auc is None else one.auc.value for one in found.kinds]
+    assert areas == [1.0, 0.75, 0.5, None, None]
+    assert (found.discrimination, found.robustness) == (share(2, 3), share(1, 2))
+    assert found.steps == (0, 0, clopper_pearson(0, 0, confidence=0.9))
+    assert found.undefined == 1
+
+
+def test_without_severities_every_change_is_as_bad_as_the_others():
+    """Which makes no pair another one."""
+    given = pairs()
+    bare = MarkedPairs(
+        ids=given.ids,
+        reference_ids=given.reference_ids,
+        references=given.references,
+        candidates=given.candidates,
+        kinds=given.kinds,
+        significant=given.significant,
+        numbers=given.numbers,
+    )
+    assert bare.severities.tolist() == [1] * 5 and not bare.has_severities
+    assert bare.digest == given.digest
+
+
+def test_a_score_is_needed_for_each_pair():
+    """Rows that do not belong together would show anything."""
+    with pytest.raises(ValueError, match=r"one score for each of 5 pairs, got \(4,\)"):
+        measure_discrimination(pairs(), scores([1, 2, 3, 4]))
+
+
+@pytest.mark.parametrize("column", range(8))
+def test_the_digest_covers_every_column(column):
+    """Pairs of which anything differs are other pairs; so are those turned round."""
+    rows = [(*row[:6], row[6] or "1", "2") for row in ROWS]
+    known = pairs(rows).digest
+    assert known == pairs([list(row) for row in rows]).digest
+    other = [list(row) for row in rows]
+    other[2][column] = {5: "yes", 6: "2", 7: "3"}.get(column, "z")
+    assert pairs(other).digest != known != pairs(rows[::-1]).digest
+
+
 def test_steps_to_more_errors_and_to_worse_ones_are_counted_apart():
     """A step is of one number, or of one severity, and never of both."""
     rows = (
@@ -140,8 +202,9 @@ def test_a_threshold_is_chosen_on_other_pairs():
     limit = choose_threshold(pairs(), less)
     assert 2 < limit < 3
     assert less.flagged_below(limit, "x").flags.tolist() == [1, 1, 0, 1, 0]
-    with pytest.raises(DataError, match="no threshold can be chosen"):
-        choose_threshold(pairs(), scores([np.nan, np.nan, 0.9, np.nan, 0.8]))
+    for values in ([np.nan, np.nan, 0.9, np.nan, 0.8], [1, 1, np.nan, 1, np.nan]):
+        with pytest.raises(DataError, match="M has no value for any pair of one group"):
+            choose_threshold(pairs(), scores(values))
 
 
 def test_a_threshold_is_never_chosen_on_what_is_tested():
@@ -179,6 +242,9 @@ def test_a_file_or_a_folder_of_pairs_is_read(tmp_path):
         ([(*ROWS[0][:6], "9" * 5000), ROWS[2]], HEADER, "line 2: number is not"),
         ([ROWS[0][:-1], ROWS[2]], HEADER, "line 2: 6 columns"),
         ([("", *ROWS[0][1:]), ROWS[2]], HEADER, "a row has no id"),
+        ([("a1", " ", *ROWS[0][2:]), ROWS[2]], HEADER, "or no reference_id"),
+        ([ROWS[2], ROWS[4]], HEADER, "all of its pairs are of one group"),
+        ((), HEADER[3:5], "line 1: no column id, reference_id, reference, significant"),
     ],
 )
 def test_a_file_that_says_too_little_is_refused(tmp_path, rows, header, message):
@@ -186,6 +252,20 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, rows, header, message)
     with pytest.raises(DataError, match=message) as refused:
         read_marked_pairs(write(tmp_path, rows, header))
     assert "effusion" not in str(refused.value)
+
+
+def test_a_mark_is_one_of_these_words(tmp_path):
+    """In any case, with spaces; names are read without them, texts as they are."""
+    words = ("Yes", " true ", "1", "SIGNIFICANT", "no", "False", "0", " insignificant")
+    rows = [
+        (f" p{place} ", f" r{place}", " x ", "y ", " k ", word, "")
+        for place, word in enumerate(words)
+    ]
+    found = read_marked_pairs(write(tmp_path, rows, name="mine.csv"))
+    assert found.significant.tolist() == [True] * 4 + [False] * 4
+    assert (found.ids[0], found.reference_ids[0], found.kinds[0]) == ("p0", "r0", "k")
+    assert (found.references[0], found.candidates[0]) == (" x ", "y ")
+    assert (found.source, found.has_severities) == ("mine.csv", False)
 
 
 def test_no_file_is_told_what_makes_one(tmp_path):
@@ -200,11 +280,15 @@ def test_scores_of_ones_own_are_read_by_id(tmp_path):
     x, y = read_pair_scores(path, pairs(), ["y"])
     assert x.values[0] == 1 and np.isnan(x.values[1]) and not x.lower
     assert y.lower and np.isnan(y.values[0])
+    np.testing.assert_array_equal(x.values, [1, np.nan, np.nan, np.nan, 0])
+    assert (x.name, x.title, x.signature) == ("x", "x", "x|from:own.csv")
+    assert (y.signature, y.flags, y.decision) == ("y|from:own.csv", None, "")
     for header, rows, message in (
         (("id",), [("a1",)], "a column id and one for each metric"),
         (("id", "x"), [("zz", 1)], "line 2: the id is none of"),
         (("id", "x"), [("a1", "high")], "line 2: a score is no number"),
-        (("id", "x"), [("a1", "inf")], "line 2: a score is no number"),
+        (("x", "y"), [("a1", 1)], "a column id and one for each metric"),
+        (("id", "x"), [("b1", 1), ("a1", "-inf")], "line 3: a score is no number"),
     ):
         with pytest.raises(DataError, match=message):
             read_pair_scores(table(path, header, rows), pairs())
@@ -252,8 +336,13 @@ def test_a_threshold_that_parts_nothing_says_so():
     """Instead of infinity."""
     one = scores([0.5] * 5)
     said = one.flagged_below(float("inf"), "chosen on other pairs")
-    assert said.decision.startswith("every pair is flagged")
+    assert said.decision == (
+        "every pair is flagged, chosen on other pairs: no threshold parts them"
+    )
     assert said.flags.tolist() == [1] * 5
+    low = scores([0.5] * 5, lower=True).flagged_below(float("-inf"), "x")
+    assert low.decision.startswith("every pair is flagged, x")
+    assert low.flags.tolist() == [1] * 5
 
 
 def test_the_figure_says_what_it_shows():

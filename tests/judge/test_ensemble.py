@@ -113,6 +113,14 @@ def test_a_member_that_tells_nothing_is_refused_by_name(column, words):
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize(("values", "units"), [(19, 20), (20, 19)])
+def test_values_and_units_are_of_the_rated_pairs(values, units):
+    """Rows that do not belong together would be weighed all the same."""
+    members = members_of(drawn(1, values, 2))
+    with pytest.raises(ValueError, match="and a unit for each of 20 pairs"):
+        fit_ensemble(members, np.arange(20.0), np.arange(units))
+
+
 def test_a_sum_of_two_members_is_refused_as_a_third():
     """No coefficient of three such members means anything."""
     table = drawn(5, 20, 2)

@@ -18,6 +18,7 @@ from loop.judge.gate_text import judge_gate_notes, judge_gate_rows
 from loop.judge.judge_comparison import compare_judge_runs
 from loop.judge.judge_evaluation import (
     claimed_score,
+    copy_counts,
     evaluate_judge_run,
     expert_median,
     expert_table,
@@ -29,9 +30,10 @@ from loop.judge.judge_evaluation import (
     score_agreement,
     version_of,
 )
-from loop.judge.judge_gates import JudgeAspect
+from loop.judge.judge_gates import CopyCounts, JudgeAspect
 from loop.judge.meta_text import judge_meta_data, judge_meta_said
 from loop.judge.rated_rows import RatedRow, digest_rows, number_units
+from loop.judge.repeats import CopyTest
 from loop.judge.score_bins import bins_data
 from loop.labels.expert_ratings import Judgements, MarkedError, read_ratings_of
 from loop.prompts.catalog import read_version
@@ -754,3 +756,9 @@ def test_a_version_is_held_against_its_parent_on_the_same_pairs(
     assert JudgeAspect.PARENT not in {one.aspect for one in first.gate.checks}
     assert len(recount_rows(rated, first.run, score="errors", ratings=1)) == 1
     assert sorted(one[1:3] for one in alone) == sorted(zip(own, MEANS, strict=True))
+
+
+def test_a_copy_that_is_neither_wrong_nor_unanswered_has_the_best_score():
+    """So the gate counts; without a copy there was no test."""
+    assert copy_counts(CopyTest(7, 2, (0, 3, 4))) == CopyCounts(7, 2, 2)
+    assert copy_counts(CopyTest(0, 0, ())) is None

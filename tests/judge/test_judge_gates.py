@@ -21,6 +21,7 @@ from loop.score.metrics.base import Direction, MetricOptions
 from loop.score.metrics.registry import METRICS
 from loop.stats.intervals import Estimate
 from loop.stats.rated_agreement import AgreementMeasure, measure_agreement
+from loop.stats.resampling import NO_WIDTH
 from tests.score.metrics.scenes import make_side
 
 PASS, FAIL, OPEN = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INSUFFICIENT
@@ -322,6 +323,18 @@ def test_pairs_that_nobody_rated_are_left_out_and_counted():
     assert (gate.verdict, gate.pairs, gate.used, gate.units) == (PASS, 60, 50, 25)
 
 
+def test_where_nobody_rated_no_pair_lacks_a_score():
+    """What is missing are the ratings, and that is what is said."""
+    found = evidence()
+    unrated = replace(found.ratings, scores=np.full((60, 3), np.nan))
+    gate = decide(replace(found, ratings=unrated))
+    answers, units, agreed, _ = gate.checks
+    assert (answers.verdict, answers.observed) == (PASS, 0.0)
+    assert units.reason == "0 of at least 20 units"
+    assert (agreed.verdict, agreed.observed) == (OPEN, None)
+    assert (gate.used, gate.units) == (0, 0)
+
+
 FLOORS = F1Floors(omission=0.8)
 
 
@@ -452,6 +465,18 @@ def test_the_same_scores_are_not_worse_than_themselves():
     assert (kept.verdict, kept.observed, kept.limit) == (PASS, 0, 0)
 
 
+def test_a_difference_that_no_resample_changes_is_not_certain():
+    """A judge that reverses the perfect order of its parent, in every unit."""
+    found = evidence()
+    order = np.arange(60.0)
+    ratings = replace(found.ratings, scores=np.tile(order[:, None], 3), scale=(0, 59))
+    turned = replace(found, scores=-order, ratings=ratings, parent=order)
+    held = check(decide(turned, margin=0.1), JudgeAspect.PARENT)
+    assert (held.verdict, held.observed, held.limit) == (OPEN, -2.0, None)
+    assert held.reason == f"tau-b minus the parent's: {NO_WIDTH}"
+    assert held.needs == "how many more units it needs cannot be told"
+
+
 @pytest.mark.parametrize("said", [{"margin": 0.1}, {}])
 def test_without_a_parent_or_a_margin_there_is_no_such_check(said):
     """The first version has no parent; a protocol need not ask."""
@@ -467,7 +492,9 @@ def test_without_a_parent_or_a_margin_there_is_no_such_check(said):
         ({"units": np.zeros(3)}, "need units of shape"),
         ({"parent": np.zeros(3)}, "need parent of shape"),
         ({"unanswered": 1.2}, "unanswered must be in"),
+        ({"unanswered": -0.1}, "unanswered must be in"),
         ({"direction": Direction.NEITHER}, "does not grade"),
+        ({"rated": Direction.NEITHER}, "does not grade"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(change, problem):

@@ -27,6 +27,7 @@ from loop.judge.judge_matrix_documents import (
     judge_matrix_notes,
     judge_rows,
     render_judge_matrix_csv,
+    render_judge_matrix_markdown,
     spread_svg,
 )
 from loop.judge.meta_evaluation import JudgeCost, evaluate_judge
@@ -469,3 +470,13 @@ def test_figures_are_of_columns_with_scores(matrix, errors):
         if one.difference.value is not None:
             said = signed(one.difference.value, 2)
             assert f": {said}" in drawn
+
+
+def test_a_template_of_ones_own_is_used_where_there_is_one(matrix, tmp_path):
+    """A folder that is older than this document has none: the shipped one is used."""
+    shipped = render_judge_matrix_markdown(matrix)
+    assert render_judge_matrix_markdown(matrix, templates=tmp_path) == shipped
+    own = tmp_path / "judge_matrix.md.jinja"
+    own.write_text("Mine: {{ matrix.columns | length }}.\n")
+    mine = render_judge_matrix_markdown(matrix, templates=tmp_path)
+    assert mine == f"Mine: {len(matrix.columns)}.\n"

@@ -15,7 +15,12 @@ from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import JudgingRules, protocol_digest, read_protocol
 from loop.judge.counts import JudgeCounts, find_score
 from loop.judge.judge import Judge, JudgeAnswers, JudgeFacts
-from loop.judge.judge_gates import JudgeAspect, MarkedEvidence, decide_marked_gate
+from loop.judge.judge_gates import (
+    JudgeAspect,
+    JudgeCheck,
+    MarkedEvidence,
+    decide_marked_gate,
+)
 from loop.judge.marked_judges import (
     ACTION,
     MarkedAnswers,
@@ -93,6 +98,57 @@ def test_variants_of_one_report_count_for_less_than_as_many_reports():
     assert many.limit > alike.limit
 
 
+def test_every_check_of_marked_pairs_is_told_whole():
+    """What was seen, what was wanted, and what to do where it is not there."""
+    low = clopper_pearson(50, 50, confidence=0.9).low
+    passed = decide_marked_gate(evidence(50), rules())
+    assert passed.checks == (
+        JudgeCheck(
+            aspect=JudgeAspect.ANSWERS,
+            what="share without a readable answer or a score",
+            verdict=PASS,
+            observed=0.0,
+            threshold=0.01,
+        ),
+        JudgeCheck(
+            aspect=JudgeAspect.UNITS,
+            what="references with an answer",
+            verdict=PASS,
+            observed=50,
+            threshold=20,
+        ),
+        JudgeCheck(
+            aspect=JudgeAspect.DISCRIMINATION,
+            what="D, flagged of the significant pairs",
+            verdict=PASS,
+            observed=1.0,
+            limit=low,
+            threshold=0.8,
+        ),
+    )
+    empty = evidence(0)
+    for nothing in (empty, evidence(0, missing=5)):
+        answers, units, share = decide_marked_gate(nothing, rules()).checks
+        assert (answers.verdict, answers.observed) == (OPEN, 1.0)
+        assert (
+            answers.needs == "run the command again: what has no answer is asked again"
+        )
+        assert answers.reason == (
+            "100.0 % of the answers are missing or cannot be read (at most 1 % allowed)"
+        )
+        assert (units.observed, units.units_needed) == (0, 20)
+        assert units.reason == "0 of at least 20 references"
+        assert (share.verdict, share.observed, share.needs) == (OPEN, None, "")
+        assert share.reason == (
+            "not decided, since answers are missing and units are too few"
+        )
+    (*_, untold) = decide_marked_gate(evidence(30, mark=False), rules()).checks
+    assert (untold.reason, untold.needs) == (
+        "there is no such pair with an answer",
+        "how many more units it needs cannot be told",
+    )
+
+
 def test_r_is_the_share_that_is_not_flagged():
     """Of the pairs that are not significant."""
     gate = decide_marked_gate(
@@ -131,13 +187,14 @@ def test_columns_and_levels_are_checked():
     """Before anything is decided."""
     with pytest.raises(ValueError, match="above one half"):
         decide_marked_gate(evidence(30), rules(), confidence=0.5)
-    with pytest.raises(ValueError, match="a flag, a mark and a unit"):
-        decide_marked_gate(
-            MarkedEvidence(
-                flags=np.ones(2), significant=np.ones(3, dtype=bool), units=np.ones(2)
-            ),
-            rules(),
+    for flags, marks, units in ((2, 3, 2), (2, 2, 3)):
+        given = MarkedEvidence(
+            flags=np.ones(flags),
+            significant=np.ones(marks, dtype=bool),
+            units=np.ones(units),
         )
+        with pytest.raises(ValueError, match="a flag, a mark and a unit"):
+            decide_marked_gate(given, rules())
 
 
 def test_without_the_keys_a_claim_is_written_as_before():

@@ -1,5 +1,7 @@
 """A judge's run held against experts: what each number was held against, and how."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
@@ -163,6 +165,77 @@ def test_more_agreement_than_two_raters_have_is_suspicious():
     assert alone.against == "points of 1 rater"
 
 
+def test_one_undefined_correlation_leaves_the_mean_undefined():
+    """A mean over the others would be of other raters."""
+    one = judged()
+    found = evaluate_judge(one, ratings=ratings_for(one.keys), resamples=9).ratings
+    first, second = found.each
+    mean = (first.tau_b.value + second.tau_b.value) / 2
+    assert mean_tau_b(found.each) == pytest.approx(mean)
+    gone = first._replace(tau_b=first.tau_b._replace(value=None))
+    assert mean_tau_b([second, gone]) is mean_tau_b([]) is None
+    odd = found._replace(each=(first._replace(tau_b=found.pairs[0].tau_b),))
+    assert not odd.suspicious
+    assert not found._replace(each=(gone,)).suspicious
+
+
+def test_the_best_score_of_a_copy_is_that_of_the_scale():
+    """Five points of five, where it is said; else 1, or 0 where fewer are better."""
+    copies = [f"Reference {place // 2}." for place in range(N)]
+    points = np.full((1, N), 5.0)
+    points[0, 3] = 1.0
+    counts = judged().counts[:1]
+    for best, lower, wrong in (
+        (5.0, False, (3,)),
+        (None, False, tuple(place for place in range(N) if place != 3)),
+        (1.0, True, tuple(place for place in range(N) if place != 3)),
+        (None, True, tuple(range(N))),
+    ):
+        one = judged(
+            scores=points, counts=counts, candidates=copies, best=best, lower=lower
+        )
+        assert evaluate_judge(one, resamples=9).copies.wrong == wrong
+
+
+def test_units_of_ones_own_are_drawn_as_they_are():
+    """Whoever has them in an order of their own keeps it."""
+    one = judged()
+    found = evaluate_judge(
+        one, experts=experts_for(one.keys), units=np.arange(N) // 8, resamples=9
+    )
+    assert (found.units, found.length.scores.n_units) == (3, 3)
+    assert (found.errors[0].units, found.unit) == (3, "reference")
+
+
+def test_counts_of_a_pair_stay_with_it_in_the_table():
+    """Which is in the order of the ids, whatever the order of the pairs."""
+    first = judged()
+    back = judged(keys=first.keys[::-1], counts=first.counts[:, ::-1])
+    table = back.table
+    assert (table.keys, table.raters) == (first.keys, ("J",))
+    assert (table.categories, table.signature) == (CATEGORIES, "j|v:1")
+    np.testing.assert_array_equal(table.counts[:, 0], first.counts[0])
+    np.testing.assert_array_equal(judged(lower=True).directed, -first.scores[0])
+
+
+def test_a_score_that_one_system_lacks_is_undefined_for_its_pairs():
+    """The other systems keep theirs; draws of other pairs are refused."""
+    systems = {"copy": REFERENCES, "other": CANDIDATES}
+    found = judge_pairs(REFERENCES, systems).document
+    kept = tuple(
+        one
+        for one in found.sheet.results
+        if (one.system, one.metric.name) != ("copy", "green_green")
+    )
+    part = replace(found, sheet=replace(found.sheet, results=kept))
+    one = judged_texts([part], REFERENCES, systems, score="green_green")
+    copies = np.array([system == "copy" for _, system in one.keys])
+    assert np.isnan(one.scores[0]).tolist() == copies.tolist()
+    alone = judge_pairs(REFERENCES, {"copy": REFERENCES}).document
+    with pytest.raises(ValueError, match="all of the same pairs"):
+        judged_texts([found, alone], REFERENCES, systems, score="green_green")
+
+
 def test_cost_is_told_by_pair():
     """What is not known is None, and no pair costs nothing."""
     cost = JudgeCost(pairs=4, calls=8, seconds=6.0, tokens=1000)
@@ -177,6 +250,8 @@ def test_cost_is_told_by_pair():
     [
         ({"keys": (("a", "x"),) * N}, "appears twice"),
         ({"references": ["one"]}, "need texts of 24 pairs, got 1 and 24"),
+        ({"candidates": ["one"]}, "need texts of 24 pairs, got 24 and 1"),
+        ({"categories": ("omission",)}, r"counts \(n_draws, 24, 1, 2\), got"),
         ({"scores": np.ones((2, 3))}, "need scores"),
         ({"counts": np.ones((2, N, 1, 2))}, "need scores"),
     ],

@@ -190,6 +190,22 @@ def test_what_cannot_be_compared_is_refused(judge, systems, message):
         Judge.open(None, "rating_pairwise")
 
 
+@pytest.mark.parametrize("side", ["reference", 0, 1])
+def test_labels_are_no_texts_to_compare(asked, side):
+    """On either of the three sides; nothing is asked."""
+    taxonomy = read_taxonomy(bundled() / "labels")
+    joined = join_texts(REFERENCES, {"x": REFERENCES, "y": REFERENCES}, taxonomy)
+    if side == "reference":
+        joined = replace(joined, reference=replace(joined.reference, texts=None))
+    else:
+        systems = list(joined.systems)
+        systems[side] = replace(systems[side], texts=None)
+        joined = replace(joined, systems=tuple(systems))
+    with pytest.raises(DataError, match="compares texts, but labels were given"):
+        compare_pairwise(joined, None, find_judge(None, "rating_pairwise"), "choosing")
+    assert asked == []
+
+
 def test_the_verb_compares_two_files(asked, tmp_path, monkeypatch):
     """With both orders in words, and the share with its limits."""
     monkeypatch.chdir(tmp_path)

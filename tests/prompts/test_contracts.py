@@ -7,16 +7,18 @@ import pytest
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled
-from loop.core.records import PromptTask
+from loop.core.records import Item, PromptTask
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors, lint_version
 from loop.prompts.outputs.base import (
     CONTRACTS,
+    choose_parser,
     get_contract,
     list_contracts,
     list_exchangeable,
 )
+from loop.prompts.outputs.green_sections import ParserMode
 from loop.prompts.render import plan_prompts
 from loop.prompts.stages import given_texts
 from loop.prompts.version import can_exchange, frozen_blocks, with_contract
@@ -31,6 +33,19 @@ def test_a_task_lists_its_own_contracts_in_the_order_they_are_offered():
     assert EXTRACT == ("label_values", "findings", "binary")
     listed = [name for task in PromptTask for name in list_contracts(task)]
     assert sorted(listed) == sorted(CONTRACTS)
+
+
+def test_a_contract_of_another_task_is_refused_with_those_of_this_one():
+    """An answer about a pair says nothing of a label."""
+    assert get_contract("binary", PromptTask.EXTRACT).name == "binary"
+    with pytest.raises(DataError) as refused:
+        get_contract("green_text", PromptTask.EXTRACT)
+    assert str(refused.value).startswith(
+        "no output contract 'green_text' for a prompt whose task is extract (known: "
+        "binary, findings, label_values). "
+    )
+    with pytest.raises(DataError, match=r"no output contract 'x' \(known: binary, fi"):
+        get_contract("x", PromptTask.EXTRACT)
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
@@ -133,6 +148,35 @@ def test_a_block_that_is_not_closed_names_the_version(first):
     assert not can_exchange(broken)
     with pytest.raises(DataError, match=r"tiny@v1: frozen block 'answer' has no"):
         with_contract(broken, "findings", WORDS)
+
+
+def test_only_the_four_published_sections_have_a_published_parser():
+    """Others are read as they are, or by no parser at all."""
+    sections, listed = get_contract("green_text"), get_contract("error_list")
+    assert choose_parser(listed, ParserMode.TOLERANT) is listed
+    official = choose_parser(sections, ParserMode.OFFICIAL)
+    assert (official.name, official.version) == ("green_text", "1-official")
+    item = Item(id="a", variables={"reference": "Mass.", "candidate": "Clear."})
+    text = (
+        "[Clinically Significant Errors]:\n(b) Missing: 2. x; y\n[Matched Findings]:\n"
+    )
+    fields = ("false_finding", "omission")
+    found = official.read(text, fields, item).fields
+    assert {name: one.value for name, one in found.items()} == {
+        "significant.false_finding": 0,
+        "significant.omission": 2,
+        "insignificant.false_finding": 0,
+        "insignificant.omission": 0,
+        "matched": 0,
+    }
+    assert sections.read(text, fields, item).fields is None
+    with pytest.raises(DataError) as refused:
+        choose_parser(listed, ParserMode.OFFICIAL)
+    assert str(refused.value) == (
+        "the published parser reads the four sections of green_text only, and the "
+        "contract is error_list. Leave --parser out, or name a judge with that "
+        "contract, such as green_text."
+    )
 
 
 def test_contracts_are_exchanged_where_their_answers_say_the_same():

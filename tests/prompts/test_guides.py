@@ -90,6 +90,11 @@ def test_nothing_is_written_where_there_is_nothing(first):
         ("edema: {name: E, definition: d, terms: a}", "edema.terms"),
         ("edema: {name: E, definition: d}\nedema: {}", "'edema' occurs twice"),
         ("edema: [", "not valid YAML"),
+        (
+            "edema: {name: E, definition: d, clarifications: [{phrase: p, value: no}]}",
+            "clarifications.0.value: Value error, must be one of present, absent, "
+            "uncertain, significant, insignificant, no_error",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_field(text, message):

@@ -114,11 +114,12 @@ def test_a_copy_is_read_as_its_reference_is(extractor, said):
 
 def test_a_script_that_nothing_reads_is_not_read_as_normal(extractor):
     """A report in Cyrillic under an English case has no answer; figures have."""
-    joined = join(["Edema."] * 2, ["Отёк лёгких.", "12 : 30"])
+    joined = join(["Edema."] * 3, ["Отёк лёгких.", "12 : 30", "½"])
     graded = grade(joined, TAXONOMY, extractor)
-    unread, figures = graded.candidates[0]
+    unread, *figures = graded.candidates[0]
     assert (unread == ValueCode.UNANSWERED).all()
-    assert figures[TAXONOMY.ids.index("edema")] == ValueCode.ABSENT
+    for one in figures:
+        assert one[TAXONOMY.ids.index("edema")] == ValueCode.ABSENT
 
 
 def test_a_short_candidate_has_the_language_of_its_case(extractor):

@@ -58,3 +58,23 @@ def test_each_reading_of_uncertain_values_keeps_its_name():
         for policy in Uncertain
     ]
     assert found == ["unc:wrong", "unc:excl", "unc:pos", "unc:neg"]
+
+
+def test_an_engine_that_reads_no_finding_itself_is_said_to():
+    """On one side only, if the labels of the other were given."""
+    conventions = Conventions(no_finding=NoFinding.CHEXPERT)
+    found = [
+        sign(ExtractorFacts(ref=ref, digest="", engine=engine), conventions, **COUNTS)
+        for ref, engine in (
+            ("labels@v1", "chexbert:f"),
+            ("given+labels@v1", "chexbert:f"),
+            ("given+labels@v1", "rules"),
+        )
+    ]
+    assert [one.split("|")[5] for one in found] == [
+        "nf:read",
+        "nf:chexpert+read",
+        "nf:chexpert",
+    ]
+    unasked = sign(ExtractorFacts(**FACTS), conventions, **COUNTS, derived=False)
+    assert "nf:" not in unasked

@@ -189,11 +189,9 @@ def parse_object(text: str, keys: Collection[str]) -> dict[str, Any] | None:
     if len(text) > MAX_CHARS or not text.lstrip().startswith("{"):
         return None
     try:
-        data = from_json(text)
+        data: dict[str, Any] = from_json(text)
     except (ValueError, TypeError):
         # TypeError: lone surrogates make a str that is not text to the parser.
-        return None
-    if type(data) is not dict:
         return None
     asked = len(data) == len(keys) or data.keys() - keys == {RULES_SCORE}
     return data if asked and data.keys() >= set(keys) else None

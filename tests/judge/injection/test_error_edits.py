@@ -401,11 +401,274 @@ SMALL = "Small left pleural effusion."
          [("Right upper lobe mass. Left pleural effusion.", 1)]),
         ("f", "Unchanged cardiomegaly. New left pleural effusion.",
          [("Unchanged cardiomegaly. Left pleural effusion.", 1)]),
+        ("b", "Trace effusion. Large right pneumothorax. Normal heart.",
+         [("Trace effusion. Normal heart.", 1)]),
+        ("b", f"{SMALL} Left effusion and large mass. Clear.",
+         [(f"{SMALL} Left effusion. Clear.", 1)]),
+        ("b", "Hiatal hernia and large effusion. Normal heart.",
+         [("Hiatal hernia. Normal heart.", 0)]),
+        ("b", "Right mass and large left effusion. Old right mass. Clear.",
+         [("Right mass. Old right mass. Clear.", 0)]),
+        ("b", "Left effusion and large mass. Trace left effusion. Clear.",
+         [("Left effusion. Trace left effusion. Clear.", 0)]),
+        ("b", f"***. {SMALL} Clear.", [("***. Clear.", 0)]),
+        ("b", "Possible right pneumothorax. Normal heart.", []),
+        ("b", "Hiatal hernia. Normal heart.", []),
+        # Lists: a number alone in its line, one with a bracket, bullets, a glued one.
+        ("b", f"1.\nNo mass.\n2.\n{SMALL}\n3.\nClear.",
+         [("1.\nNo mass.\n2.\nClear.", 1)]),
+        ("b", f"1) Clear. 2) {SMALL} 3) No mass.", [("1) Clear. 2) No mass.", 1)]),
+        ("b", f"- Clear.\n- {SMALL}\n- No mass.", [("- Clear.\n- No mass.", 1)]),
+        ("b", f"* {SMALL}\n* No mass.", [("* No mass.", 0)]),
+        ("b", f"{SMALL[:-1]} 2. Normal heart.", []),
+        ("b", f"1. {SMALL} 3. No mass.", []),
+        ("b", f"1. {SMALL} 2. No mass. Normal heart. 3. Clear.",
+         [("1. No mass. Normal heart. 2. Clear.", 0)]),
+        ("b", f"1. {SMALL} 2. No mass. 1. Clear. 2. Mass.",
+         [("1. No mass. 1. Clear. 2. Mass.", 0),
+          (f"1. {SMALL} 2. No mass. 1. Clear.", 3)]),
+        # A clause, wherever its sentence stands, and what hinders it.
+        ("b", "Clear. Large left effusion and right pneumothorax. Normal heart.",
+         [("Clear. Large left effusion. Normal heart.", 1)]),
+        ("b", "There are effusion with right pneumothorax. Clear.",
+         [("There are effusion. Clear.", 0)]),
+        ("b", "There are effusion and right pneumothorax. Clear.", []),
+        ("b", "Large effusion, mild edema and right pneumothorax. Clear.", []),
+        ("b", "Large left effusion in the and right pneumothorax. Clear.", []),
+        ("b", "Large left effusion and right pneumothorax, large. Clear.", []),
+        ("b", "Large left effusion and clear right pneumothorax. Clear.", []),
+        ("b", "Large left effusion and right pneumothorax. Recommend CT.", []),
+        # What goes on, up to what would be a trace.
+        ("b", "Left effusion. It is a left effusion. Clear. Left pleural effusion. "
+         "Normal heart.", [("Clear. Normal heart.", 0, 1, 3)]),
+        ("b", f"1. Clear. {SMALL} Recommend CT. 2. Mass.",
+         [("1. Clear. 2. Mass.", 1, 2)]),
+        ("b", f"Clear. {SMALL} It has normal size. Clear.", []),
+        ("b", f"{SMALL} With a large mass. Clear.", []),
+        ("b", f"{SMALL} Clear. Mass. Clear. It is stable.",
+         [("Clear. Mass. Clear. It is stable.", 0)]),
+        ("b", "Lower lobe opacity. Consolidation. Large right pneumothorax. Clear.",
+         [("Lower lobe opacity. Consolidation. Clear.", 2)]),
+        ("b", f"Clear. {SMALL} Recommend CT 2. Clear.", []),
+        ("b", f"Clear. {SMALL} Normal heart. Other things.", []),
+        ("b", f"Clear. {SMALL} Normal heart. Clear lungs. Other things.",
+         [("Clear. Normal heart. Clear lungs. Other things.", 1)]),
+        # What is said again under another name, in another place or on another side.
+        ("b", "Left effusion. Large cardiomegaly and effusion. Normal heart.",
+         [("Large cardiomegaly. Normal heart.", 0, 1)]),
+        ("f", "Cardiomegaly and new effusion. Mass and new pleural effusion.",
+         [("Cardiomegaly and effusion. Mass and pleural effusion.", 0, 1)]),
+        ("b", "Opacity and consolidation. Normal heart.", [("Normal heart.", 0)]),
+        ("b", "Lower lobe opacity. Consolidation. Normal heart.", []),
+        ("c", "Left lower lobe opacity. Left lower lobe consolidation.",
+         [("Right lower lobe opacity. Right lower lobe consolidation.", 0, 1)]),
+        ("d", "Small left effusion. Small right effusion.",
+         [("Large left effusion. Small right effusion.", 0),
+          ("Small left effusion. Large right effusion.", 1)]),
+        ("d", "Small left upper lobe opacity. Small left lower lobe opacity.",
+         [("Large left upper lobe opacity. Small left lower lobe opacity.", 0),
+          ("Small left upper lobe opacity. Large left lower lobe opacity.", 1)]),
+        ("c", "Left pleural effusion. Effusion. Left-sided effusion.",
+         [("Right pleural effusion. Effusion. Right-sided effusion.", 0, 1, 2)]),
+        # One that is tied to its side, or beside another, keeps no other from its own.
+        ("c", "Left effusion behind the heart. Right mass.",
+         [("Left effusion behind the heart. Left mass.", 1)]),
+        ("c", "Left effusion. Left effusion behind the heart. Right mass.",
+         [("Left effusion. Left effusion behind the heart. Left mass.", 2)]),
+        ("c", "Left effusion and left mass. Right pneumothorax.",
+         [("Left effusion and left mass. Left pneumothorax.", 1)]),
+        ("c", "Right effusion of 2 cm. Recommend CT of the right apex of 2 cm. "
+         "Right mass.",
+         [("Right effusion of 2 cm. Recommend CT of the right apex of 2 cm. "
+           "Left mass.", 2)]),
+        ("c", "Left mass. No right mass.", []),
+        ("c", "Left upper lobe mass. Abnormal right density.", []),
+        ("c", "Left upper lobe mass. Abnormal density.",
+         [("Right upper lobe mass. Abnormal density.", 0)]),
+        ("d", "Small effusion. Mild effusion. A 2 cm mass.",
+         [("Small effusion. Mild effusion. A 6 cm mass.", 2)]),
+        ("f", "Increased left effusion. New right mass.",
+         [("Increased left effusion. Right mass.", 1)]),
+        ("f", "Left effusion, possibly new. New right mass.",
+         [("Left effusion, possibly new. Right mass.", 1)]),
+        ("f", "New left effusion. Left effusion. New left effusion.",
+         [("Left effusion. Left effusion. Left effusion.", 0, 2)]),
+        ("f", "New left effusion. It is new. New right mass.", []),
+        ("f", "New left effusion. Increased left effusion. Clear.", []),
+        ("f", "New left effusion. It has a larger mass. Clear.", []),
+        ("f", "Improved left effusion. Worse aeration.", []),
+        ("f", "Improved left effusion. Worse edema.",
+         [("Left effusion. Worse edema.", 0)]),
+        # What may be the same without its name: by its size, or by three words.
+        ("b", "A 2 cm mass. Abnormal 2 cm density. Normal heart.", []),
+        ("b", "A 2 cm mass. Abnormal 3 cm density. Normal heart.",
+         [("Abnormal 3 cm density. Normal heart.", 0)]),
+        ("b", "Posterior lateral costal effusion. Abnormal posterior lateral costal. "
+         "Clear.", []),
+        ("b", "Posterior lateral costal effusion. Abnormal posterior lateral. Clear.",
+         [("Abnormal posterior lateral. Clear.", 0)]),
+        ("b", "Posterior lateral costal effusion. Posterior lateral costal clear.",
+         [("Posterior lateral costal clear.", 0)]),
+        # Two words go on about what was said, unless they deny something.
+        ("b", "Left effusion. Seen there. Clear.", [("Clear.", 0, 1)]),
+        ("b", "Left effusion. Edema excluded. Clear.", [("Edema excluded. Clear.", 0)]),
+        # A change is a comparison, wherever it is told.
+        ("e", "Left lower lobe consolidation has grown.", []),
+        ("e", "Consolidation on the left. Left consolidation has grown.", []),
+        ("e", "Lower lobe opacity. Stable consolidation.", []),
+        # Words beside a degree with which it is part of a name, or of two degrees.
+        ("d", "Small airway opacity.", []),
+        ("d", "Very mild edema.", []),
+        ("d", "Edema is mild.", []),
+        ("d", "Mild edema accentuated by technique.", []),
+        ("d", "Mild edema and mild cardiomegaly.", []),
+        ("d", "Small left effusion. Mild left effusion.", []),
+        ("d", "Small left effusion. Left effusion.",
+         [("Large left effusion. Left effusion.", 0)]),
+        ("d", "A 2 cm consolidation.", []),
+        ("d", "A 20 mm mass.", [("A 60 mm mass.", 0)]),
+        ("d", "A 21 mm mass.", [("A 7 mm mass.", 0)]),
+        ("d", "A 2 cm by 3 nodule.", [("A 6 cm by 9 nodule.", 0)]),
+        ("d", "A 2.1 x 1 cm nodule.", [("A 0.7 x 1 cm nodule.", 0)]),
     ],
 )  # fmt: skip
 def test_every_place_for_an_error_is_offered_and_no_other(letter, text, ways):
     """With the sentences that it changes."""
     assert {one[:-1] for one in offered(letter, text)} == set(ways)
+
+
+AIR, AIR_NOW = "There is a moderate pneumothorax.", "Moderate pneumothorax."
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        # A denial of it, and of nothing else, gives way; it may have eight words.
+        ("No pneumothorax. Normal heart.", (f"{AIR} Normal heart.", 0)),
+        ("Clear. Negative for pneumothorax.", (f"Clear. {AIR}", 1)),
+        ("Clear. It is stable. No pneumothorax. Normal heart.",
+         (f"Clear. It is stable. {AIR} Normal heart.", 2)),
+        ("No pneumothorax on either side of the chest.", (AIR, 0)),
+        ("No pneumothorax on either side of the whole chest.", ()),
+        ("No pneumothorax: clear.", ()),
+        ("No pneumothorax and no mass.", ()),
+        ("No pneumothorax as described above.", ()),
+        ("No pneumothorax. It is as before.", ()),
+        ("No pneumothorax; Normal heart.", ()),
+        ("No pneumothorax 2. Normal heart.", ()),
+        ("No pneumothorax. No pneumothorax.", ()),
+        ("Normal chest.", ()),
+        # A list of what is not there loses it, and keeps its words around the others.
+        ("No edema or pneumothorax.", (f"{AIR} No edema.", 0)),
+        ("No edema, mass, or pneumothorax.", (f"{AIR} No edema or mass.", 0)),
+        ("No edema, pneumothorax, mass, or nodule.",
+         (f"{AIR} No edema, mass, or nodule.", 0)),
+        ("There is no evidence of pneumothorax or mass.",
+         (f"{AIR} There is no evidence of mass.", 0)),
+        ("No large mass or large pneumothorax is seen.",
+         (f"{AIR} No large mass.", 0)),
+        ("No pneumothorax or pneumothorax.", ()),
+        ("No pneumothorax or spurs.", ()),
+        ("No right pneumothorax or mass.", ()),
+        ("No mass or pneumothorax 2. Normal heart.", ()),
+        ("Edema without mass or pneumothorax.", ()),
+        # "No acute disease" becomes what there is, once.
+        ("No pneumothorax. No acute disease.", (f"{AIR} {AIR_NOW}", 0, 1)),
+        ("No active process. No mass or pneumothorax.",
+         (f"{AIR_NOW} {AIR} No mass.", 0, 1)),
+        ("No active process. Normal heart.", (f"{AIR_NOW} {AIR} Normal heart.", 0)),
+        ("No acute process. No pneumothorax. No acute disease.", ()),
+        ("No acute disease and clear lungs.", ()),
+        # Else it is added: after the first sentence near it, or the first of all.
+        ("Normal heart. Clear left lung. Clear right lung.",
+         (f"Normal heart. Clear left lung. {AIR} Clear right lung.", 1)),
+        ("Normal heart. Clear bones.", (f"Normal heart. {AIR} Clear bones.", 0)),
+        ("Clear lung. This is stable. Normal heart.",
+         (f"Clear lung. This is stable. {AIR} Normal heart.", 1)),
+        ("Normal heart! Clear bones.", (f"Normal heart! Clear bones. {AIR}", 1)),
+        ("Recommend CT. Normal heart.", (f"Recommend CT. Normal heart. {AIR}", 1)),
+        ("Clear lung 2. Normal heart.", (f"Clear lung 2. Normal heart. {AIR}", 1)),
+        ("Normal heart. 1. Clear lungs.", (f"Normal heart. {AIR} 1. Clear lungs.", 0)),
+        ("1.\nNormal heart. Clear lungs.", ()),
+        ("1) Normal heart. Clear lungs.", ()),
+        ("- Normal heart.\n- Clear lungs.", ()),
+        ("Normal heart", ()),
+        # Where it is stated or left open there is no room.
+        ("Left pneumothorax. Normal heart.", ()),
+        ("Possible pneumothorax. Normal heart.", ()),
+    ],
+)  # fmt: skip
+def test_a_false_finding_contradicts_nothing_that_the_report_says(text, ways):
+    """It stands where the report denied it, or where there is room for it."""
+    found = offered("a", text, bank=bank_of("pneumothorax"))
+    assert found == ({(*ways, "")} if ways else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("No pneumothorax.", ["instead_of_normal"]),
+        ("No mass or pneumothorax. No acute disease.", ["out_of_list", "summary"]),
+        ("Normal heart.", ["added"]),
+        ("No acute disease.", ["summary", "added"]),
+    ],
+)
+def test_a_false_finding_says_how_it_was_made(text, tags):
+    """Beside each change, in the order of the text."""
+    bank = bank_of("pneumothorax")
+    editor = ErrorEditor(bank, bank.modality("chest_xray"))
+    report = line_report(_open_reader().reader, bank, text)
+    ((changes, *_),) = editor.options(KINDS["a"], report, Chance("0"))
+    assert {one.kind for one in changes} == {KINDS["a"]}
+    assert [one.tag for one in sorted(changes, key=lambda one: one.start)] == tags
+
+
+HEART = "The heart is severely enlarged."
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        # Stated; said three times; referred to: each of them, and then the other.
+        ("Left pneumothorax. Clear.", [f"Left pneumothorax. {HEART} Clear."]),
+        ("Cardiomegaly. Clear.", [f"Cardiomegaly. {AIR} Clear."]),
+        ("No pneumothorax. No pneumothorax. No pneumothorax. Clear.",
+         [f"No pneumothorax. {HEART} No pneumothorax. No pneumothorax. Clear."]),
+        ("Normal heart. Heart size normal. Heart normal. Clear.",
+         [f"Normal heart. {AIR} Heart size normal. Heart normal. Clear."]),
+        ("No pneumothorax as described above. Clear.",
+         [f"No pneumothorax as described above. {HEART} Clear."]),
+        ("Heart and bones are normal. Clear.",
+         [f"Heart and bones are normal. {AIR} Clear."]),
+        ("Normal bones.", [f"Normal bones. {AIR}", f"Normal bones. {HEART}"]),
+    ],
+)  # fmt: skip
+def test_a_false_finding_without_room_keeps_no_other_from_its_own(text, ways):
+    """Whichever of the two is drawn first."""
+    found = offered("a", text, bank=bank_of("pneumothorax", "cardiomegaly"))
+    assert {one[0] for one in found} == {*ways}
+
+
+def test_without_a_summary_no_acute_disease_cannot_give_way():
+    """The impression would deny what the findings have."""
+    bank = bank_of("pneumothorax", summary="")
+    assert offered("a", "No pneumothorax. No acute disease.", bank=bank) == set()
+    assert offered("a", "No pneumothorax.", bank=bank) == {(AIR, 0, "")}
+
+
+def bank_of(*keys, **changes):
+    """Return the bank with these false findings, without anything to be drawn."""
+    bank = read_bank().bank
+    chest = bank.modality("chest_xray")
+    said = {"pneumothorax": {"sentence": AIR, "summary": AIR_NOW[:-1].lower()}}
+    made = tuple(
+        next(one for one in chest.false_findings if key in one.keys).model_copy(
+            update={**said.get(key, {}), **changes}
+        )
+        for key in keys
+    )
+    chest = chest.model_copy(update={"false_findings": made})
+    return bank.model_copy(update={"modalities": {"chest_xray": chest}})
 
 
 def test_a_comparison_is_added_beside_what_has_one_already():
@@ -443,15 +706,32 @@ def test_a_size_goes_no_further_where_the_bank_has_no_such_size():
 
 
 @pytest.mark.parametrize(
-    ("more", "denied"),
-    [(" The heart is normal.", True), (" Left effusion.", False),
-     (" It is calcified.", False), (" Recommend CT.", False)],
-)  # fmt: skip
-def test_a_denial_takes_the_place_of_its_only_sentence(more, denied):
-    """Nothing else in the report may speak of it."""
-    found = offered("b", f"{SMALL}{more}", negated=True)
-    wanted = {(f"There is no pleural effusion.{more}", 0, "")} if denied else set()
-    assert found == wanted
+    ("before", "more", "denied"),
+    [
+        ("", " The heart is normal.", True),
+        ("Clear. It is stable. ", "", True),
+        ("", " Left effusion.", False),
+        ("", " Small right effusion.", False),
+        ("", " It is calcified.", False),
+        ("", " Clear. Recommend CT.", False),
+        ("Clear. It has a ", " Clear.", False),
+        ("Cardiomegaly and a ", " Clear.", False),
+    ],
+)
+def test_a_denial_takes_the_place_of_its_only_sentence(before, more, denied):
+    """Nothing else in the report may speak of it, and the sentence of nothing else."""
+    found = offered("b", f"{before}{SMALL}{more}", negated=True)
+    # Cardiomegaly has a denial, too, but not a sentence of its own.
+    place = before.count(".")
+    wanted = {(f"{before}There is no pleural effusion.{more}", place, "")}
+    assert found == (wanted if denied else set())
+
+
+def test_what_the_bank_has_no_denial_of_is_not_denied():
+    """A cavity is left out, and that there is none is never written."""
+    text = "Left upper lobe cavity. Clear."
+    assert offered("b", text) == {("Clear.", 0, "")}
+    assert offered("b", text, negated=True) == set()
 
 
 def offered(letter, text, *, negated=False, bank=None):
@@ -459,11 +739,14 @@ def offered(letter, text, *, negated=False, bank=None):
     bank = bank or read_bank().bank
     editor = ErrorEditor(bank, bank.modality("chest_xray"), negated=negated)
     report = line_report(_open_reader().reader, bank, text)
-    return {
+    found = [
         (
             apply_changes(text, one.changes),
             *sorted(one.lines),
             apply_changes(text, one.worse) if one.worse else "",
         )
         for one in editor.options(KINDS[letter], report, Chance("0"))
-    }
+    ]
+    # What is offered twice would be drawn twice as often.
+    assert len({*found}) == len(found)
+    return {*found}

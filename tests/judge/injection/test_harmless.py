@@ -141,6 +141,40 @@ HEART, LUNGS = "Heart size is normal.", "Lungs are clear."
         ("order", f"{HEART} {LUNGS}", [(f"{LUNGS} {HEART}", 0, 1, "sentences")]),
         # Two spaces, two words, another end, a heading, and a small letter.
         ("order", f"{HEART}  {LUNGS}", []),
+        # What went before does not hinder it, and what fails keeps no other from it.
+        (
+            "order",
+            f"It is calcified. {HEART} {LUNGS}",
+            [(f"It is calcified. {LUNGS} {HEART}", 1, 2, "sentences")],
+        ),
+        (
+            "order",
+            "No effusion or effusion, without edema or consolidation.",
+            [("No effusion or effusion, without consolidation or edema.", 0, "list")],
+        ),
+        (
+            "style",
+            "Clear lungs 3. There is no effusion.",
+            [("Clear lungs 3. No effusion.", 1, "pattern")],
+        ),
+        (
+            "style",
+            "There is no pleural effusion. Clear lungs.",
+            [
+                ("No pleural effusion. Clear lungs.", 0, "pattern"),
+                ("There is no pleural effusion. The lungs are clear.", 1, "pattern"),
+            ],
+        ),
+        (
+            "number_format",
+            "A 2 cm left nodule 3. No mass. A 3 cm mass.",
+            [("A 2 cm left nodule 3. No mass. A 30 mm mass.", 2, "unit")],
+        ),
+        (
+            "abbreviation",
+            "An LLL mass and RLL mass.",
+            [("An LLL mass and right lower lobe mass.", 0, "words")],
+        ),
         ("order", f"{HEART} Lungs clear.", []),
         ("order", f"{HEART[:-1]}! {LUNGS}", []),
         ("order", f"Findings: heart size is normal. {LUNGS}", []),

@@ -1,6 +1,7 @@
 """What is drawn and counted: exact, alike everywhere, and told apart by the judge."""
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -13,20 +14,24 @@ from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.engines.rules.judging import GreenCategory, judge_answer
 from loop.judge import InjectionOptions, inject_errors
+from loop.judge.injection.chance import Chance
 from loop.judge.injection.harmless import HarmlessKind
 from loop.judge.injection.inject import (
     EMPTY,
     FEW_PLACES,
     FOREIGN,
+    NO_PLACE,
     NO_WORSE,
     SILENT,
     TOO_LONG,
     _open_reader,
+    inject_by_model,
 )
 from loop.judge.injection.injection_bank import read_bank
 from loop.judge.injection.injection_files import read_injection_file
 from loop.judge.injection.report_lines import read_findings
 from loop.judge.injection.text_changes import apply_changes
+from loop.prompts.outputs.report_changes import REWRITING
 
 REPORTS = {
     "a": (
@@ -209,6 +214,12 @@ def test_another_language_is_refused():
         ({"numbers": (0,)}, "from 1 to 9"),
         ({"numbers": ()}, "and not none"),
         ({"numbers": (1, 1)}, "each once"),
+        ({"numbers": (1, 10)}, "from 1 to 9, each once, and not 1, 10"),
+        ({"severities": ()}, "severities are 1 and 2, each at most once"),
+        ({"severities": (3,)}, "severities are 1 and 2, each at most once"),
+        ({"severities": (1, 1)}, "severities are 1 and 2, each at most once"),
+        ({"errors": "c", "severities": (1, 2)}, "severities are of errors d"),
+        ({"errors": "", "harmless": True, "severities": (2,)}, "are of errors d"),
         ({"most": 0}, "are none"),
         ({"seed": -1}, "below 0"),
     ],
@@ -217,6 +228,60 @@ def test_wrong_options_are_refused(how, said):
     """With what they may be."""
     with pytest.raises(ValueError, match=said):
         InjectionOptions(**how)
+
+
+def test_options_at_their_limits_are_taken():
+    """In the order of the letters, whatever order they were given in."""
+    most = InjectionOptions(
+        errors="fdb", numbers=(9, 1), severities=(2,), most=1, seed=0
+    )
+    assert most.kinds == most.written == ("omission", "severity", "omitted_change")
+    both = InjectionOptions(errors="c", severities=(1,), harmless=True)
+    assert both.kinds == ("location", *map(str, HarmlessKind))
+    assert both.written == ("location", REWRITING)
+    assert InjectionOptions(errors="", harmless=True).kinds == (
+        *map(str, HarmlessKind),
+    )
+
+
+@pytest.mark.parametrize(
+    "how", [{"negated": True}, {"reread": False}, {"severities": (1, 2)}]
+)
+def test_a_model_is_not_asked_for_what_only_code_can_make(how):
+    """Refused before anything is written."""
+    with pytest.raises(ValueError, match="are for injection without a model"):
+        inject_by_model({"a": "Clear."}, None, InjectionOptions(**how))
+
+
+def test_a_report_without_a_place_is_counted_as_one():
+    """It was read, and what was wanted of it is told by kind."""
+    texts = {"a": "Normal heart.", "b": "Small left pleural effusion.", "c": ""}
+    found = inject_errors(texts, InjectionOptions(errors="cf", numbers=(1, 2)))
+    assert found.unused == {EMPTY: 1, NO_PLACE: 1}
+    assert (found.cases, [one.id for one in found.pairs]) == (3, ["b-c1"])
+    assert found.left_out == (
+        ("location", 1, FEW_PLACES, 1),
+        ("location", 2, FEW_PLACES, 2),
+        ("omitted_change", 1, FEW_PLACES, 2),
+        ("omitted_change", 2, FEW_PLACES, 2),
+    )
+    assert (found.tried, found.read_otherwise) == ({"location": 1}, {})
+    assert found.kinds == ("location", "omitted_change")
+
+
+def test_chance_is_even_and_weight_is_a_number_of_draws():
+    """One of three is drawn in a third; three draws come before one in 3 of 4."""
+    chance = Chance("0", "a")
+    names = [f"n{number}" for number in range(4000)]
+    drawn = Counter(chance.choose(name, 3) for name in names)
+    assert [*sorted(drawn)] == [0, 1, 2]
+    assert all(abs(count / 4000 - 1 / 3) < 0.03 for count in drawn.values())
+    for weight, share in ((1, 1 / 2), (3, 3 / 4), (8, 8 / 9)):
+        won = sum(
+            chance.rank(f"x{name}", weight) < chance.rank(f"y{name}") for name in names
+        )
+        assert abs(won / 4000 - share) < 0.03
+    assert chance.rank("x") != Chance("0", "b").rank("x") != Chance("0a").rank("x")
 
 
 def test_a_modality_without_a_bank_is_refused():
@@ -260,7 +325,8 @@ def test_a_notebook_gets_a_table_and_no_text_by_accident():
     ]
     shown = found._repr_html_() + repr(found) + repr(found.pairs)
     assert "effusion" not in shown
-    with pytest.raises(DataError, match="an id that another one has"):
+    assert re.findall("<td>(.*?)</td>", found._repr_html_()) == ["location", "1", "3"]
+    with pytest.raises(DataError, match="1 of the 2 reports have an id that another"):
         inject_errors(pd.Series(["Clear.", "Clear."], index=["a", "a"]))
 
 

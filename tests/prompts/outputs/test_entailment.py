@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from loop.core.numbered_phrases import number_phrases, split_phrases
-from loop.core.records import Item, Reading
+from loop.core.records import Entry, Field, Item, Reading
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.report_phrases import MAX_PHRASES
 from tests.prompts.outputs.test_judge_fuzz import ANSWERS, damaged, scrawled
@@ -126,6 +126,7 @@ def share(text, field="precision", item=PAIR):
         (judged(True, False, False), 1 / 3),
         (judged(True, True, True), 1.0),
         (f"```\n{judged(False, False, False)}\n```", 0.0),
+        (judged(False, False, True).replace('"phrase": 2', '"phrase": "002"'), 1 / 3),
         ("[0] entailed by [0]\n[1] not entailed\n[2] not entailed.", 1 / 3),
         ("2: not_entailment\n0. entailment: 0, 1\n1 not entailed", 1 / 3),
         (
@@ -145,6 +146,22 @@ def test_the_share_of_entailed_phrases(text, value):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("{}", "phrases is missing, or no list"),
+        (
+            f"{judged(True, True, True)} but not [0]",
+            "there are words beside the answer",
+        ),
+        ('{"phrases": {}}', "phrases is missing, or no list"),
+        ('{"phrases": ["x"]}', "entry 1 is not an object"),
+        (judged(False, False, False).replace("[]", '"x"'), "evidence is not a list"),
+        (judged(False, False, False).replace("2", '"0x"'), "entry 3 judges a phrase"),
+        (judged(False, False, False).replace("2", '"0002"'), "entry 3 judges a phr"),
+        (judged(False, False, False).replace("2", "null"), "entry 3 judges a phrase"),
+        (judged(False, False, False).replace("false", "0"), "1 does not say whether"),
+        (
+            judged(False, False, False).replace('"entailed": false', '"status": 1'),
+            "entry 1 does not say whether it is entailed",
+        ),
         (judged(True, False), "leaves out a phrase"),
         (judged(True, True, True, True), "a phrase that is not there"),
         (judged(True, False, False, evidence=()), "entailed without evidence"),
@@ -209,7 +226,28 @@ def test_evidence_is_found_in_the_phrases_of_the_other_report():
 
 def test_fields_that_are_no_direction_are_not_read():
     """A version that asks for both at once would be read as one of them."""
-    assert ENTAILED.read(judged(True), ("precision", "recall"), PAIR).fields is None
+    for fields in (("precision", "recall"), ("precision", "precision"), ("x",), ()):
+        assert ENTAILED.read(judged(True, True, True), fields, PAIR) == Reading(
+            None, (), "the version does not ask for precision and recall one by one"
+        )
+
+
+def test_a_phrase_in_words_is_the_only_one_of_these_words():
+    """But for case, spaces and a full stop; of two that are alike it is neither."""
+    said = '{"phrases": [{"phrase": "Enlarged  HEART.", "entailed": false}]}'
+    alone = {**PAIR.variables, "candidate_phrases": "[0] enlarged heart"}
+    item = Item(id="p", variables=alone)
+    assert ENTAILED.read(said, ("precision",), item) == Reading(
+        {"precision": Field(0.0, (), (Entry("enlarged heart", "not_entailed"),))}
+    )
+    alike = Item(
+        id="p",
+        variables={
+            **alone,
+            "candidate_phrases": "[0] enlarged heart\n[1] Enlarged heart.",
+        },
+    )
+    assert share(said, item=alike) == "entry 1 judges a phrase that is not there"
 
 
 def make_phrases(draw):

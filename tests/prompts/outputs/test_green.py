@@ -12,6 +12,7 @@ from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.green_official import read_officially
 from loop.prompts.outputs.green_sections import ParserMode, read_sections
 from loop.prompts.outputs.green_text import JudgeSection, SectionStatus
+from loop.prompts.outputs.judged import read_number
 from loop.prompts.render import environment
 from tests.prompts.outputs.judging import (
     CATEGORIES,
@@ -529,6 +530,85 @@ def test_what_could_mean_two_things_is_not_read(name):
     assert problem in reading.problem
     for words in ("effusion", "heart", "Some wording", "perfect"):
         assert words not in reading.problem + " ".join(reading.repairs)
+
+
+UNLISTED = "significant: categories that are not listed have none"
+LISTED, DIFFERS, OTHERWISE, OWN_LINES = (
+    *("what is listed was counted", "a declared count differs from what is listed"),
+    *("a count spelled differently", "listed in lines of their own"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "words", "notes"),
+    [
+        ("2. a; b", 2, ["a", "b"], []),
+        ("normal heart.", 1, ["normal heart"], [LISTED]),
+        ("heart; lungs", 2, ["heart", "lungs"], [LISTED]),
+        ("heart, lungs; bones", 2, ["heart, lungs", "bones"], [LISTED]),
+        ("heart and lungs", None, [], "no count"),
+        ("heart\nlungs", None, [], "no count"),
+        ("heart\n- lungs", None, [], "no count"),
+        ("These:\nheart", None, [], "no count"),
+        ("- heart\nand lungs", 1, ["heart and lungs"], [OWN_LINES, LISTED]),
+        ("None\nNone", 0, [], []),
+        ("2", 2, [], [OTHERWISE, DIFFERS]),
+        ("2 a; b", 2, ["a", "b"], [OTHERWISE]),
+        ("2: a; b", 2, ["a", "b"], [OTHERWISE]),
+        ("Total: 2. a; b", 2, ["a", "b"], []),
+        ("Total: a; b", 2, ["a", "b"], [LISTED]),
+        ("2. no edema; none", 2, ["no edema"], [DIFFERS]),
+        ("2. no edema; none of it", 2, ["no edema", "none of it"], []),
+        ("1. heart\n2. lungs", 2, ["heart", "lungs"], [OWN_LINES, LISTED]),
+        ("2. heart\n3. lungs", None, [], "numbers that may be a count or a list"),
+        ("1. heart; x\n2. a", None, [], "numbers that may be a count or a list"),
+    ],
+)
+def test_matched_findings_are_counted_by_one_rule(text, count, words, notes):
+    """What is said, else what is listed; where both may be meant, neither."""
+    found = read(answer(ONE, text))
+    if count is None:
+        assert found == (None, (UNLISTED,), f"matched: {notes}")
+        return
+    field = found.fields["matched"]
+    assert (field.value, [one.words for one in field.entries]) == (count, words)
+    assert found.repairs == (UNLISTED, *(f"matched: {note}" for note in notes))
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "words", "notes"),
+    [
+        ("(a) Type: 1. x; none", 1, ["x"], []),
+        ("(a) Type: 2. x; none of it", 2, ["x", "none of it"], []),
+        ("(a) Type: 1.\nx\ny", 1, ["x y"], []),
+        ("(a) Type: x\ny", 1, ["x y"], [LISTED]),
+        ("(a) Type:\n2. x; y", 2, ["x", "y"], []),
+        ("(a) Type:\n2. x", 2, ["x"], [DIFFERS]),
+        ("(a) Type:\n- x\n2. y", 2, ["x", "y"], [OWN_LINES, LISTED]),
+        ("(a) Type: 0.", 0, [], []),
+        ("(a) Type: 0. x", 0, ["x"], [DIFFERS]),
+        ("(a) Type:\nx", None, [], "no count"),
+        ("(a) Type: 2. x; y\nz: 1.", None, [], "a count without a category"),
+    ],
+)
+def test_errors_of_a_category_are_counted_by_one_rule(text, count, words, notes):
+    """A line more goes on about what was listed last."""
+    found = read(answer(text, "1. a"))
+    if count is None:
+        assert found == (None, (), f"significant: {notes}")
+        return
+    field = found.fields["significant.false_finding"]
+    assert (field.value, [one.words for one in field.entries]) == (count, words)
+    assert found.repairs == (*(f"significant: {note}" for note in notes), UNLISTED)
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [("0", 0), ("999", 999), ("1000", None), ("Twenty", 20), ("十二", 12), ("", None)],
+)
+def test_a_number_is_digits_or_a_word(word, number):
+    """Of up to three digits: no report has more findings."""
+    assert read_number(word) == number
 
 
 def test_without_insignificant_errors_nothing_is_said_of_them():

@@ -79,6 +79,13 @@ def test_errors_of_a_list_have_their_places_in_both_texts():
     (omitted,) = fields["significant.omission"].entries
     assert omitted.words == "No pneumothorax"
     assert omitted.spans == (Span(21, 36, "reference"),)
+    more = {**SIDE, "reference": "", "candidate": "Rib fracture"}
+    (only,) = (
+        read(LIST, {**ERRORS, "errors": [more]})
+        .fields["insignificant.location"]
+        .entries
+    )
+    assert (only.words, only.spans) == ("Rib fracture", (Span(22, 34, "candidate"),))
     wrong = {**OMITTED, "reference": "no such words"}
     reading = read(LIST, {**ERRORS, "errors": [wrong]})
     assert reading.repairs == ("error 1: evidence is not in the reference",)
@@ -207,6 +214,18 @@ UNREADABLE = {
     "two answers": (GREEN, TEXT + json.dumps({**SECTIONS, "matched_findings": []})),
     "words beside it": (GREEN, f"{TEXT} There is one more error."),
     "no list": (GREEN, changed(SECTIONS, matched_findings="two")),
+    "a category without a list": (
+        GREEN,
+        changed(SECTIONS, significant_errors={**EMPTY, "omission": "missed"}),
+    ),
+    "an error without words": (
+        GREEN,
+        changed(SECTIONS, significant_errors={**EMPTY, "omission": [" "]}),
+    ),
+    "a category that is null": (
+        GREEN,
+        changed(SECTIONS, insignificant_errors={**EMPTY, "severity": None}),
+    ),
     "a count below 0": (GREEN, changed(SECTIONS, matched_findings=-1)),
     "true": (GREEN, changed(SECTIONS, matched_findings=True)),
     "null": (GREEN, TEXT.replace('["Normal heart", "lungs"]', "null")),

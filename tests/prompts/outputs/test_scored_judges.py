@@ -203,7 +203,10 @@ def test_two_lines_of_counts(text, repaired):
     [
         (LINES.split("\n")[0], "insignificant: the line is missing"),
         (LINES.split("\n")[1], "significant: the line is missing"),
-        ("Explanation: none.\n" + LINES, "there is no JSON object"),
+        ("Explanation: none.\n" + LINES, "significant: the line is missing"),
+        ("In all 3 errors.", "there is no JSON object in the answer"),
+        (json.dumps({"x": LINES}), "the answer: a key that was not asked for"),
+        ("{} " + LINES, "there are words beside the answer, which may say more"),
         (LINES.replace(", (F, 0)", ""), "significant: nothing is said of F"),
         (LINES.replace("(B, 0)", "(A, 0)"), "significant: a category occurs twice"),
         (LINES.replace("(F, 0)", "(F, 0), (G, 1)"), "that was not asked for"),
@@ -221,7 +224,7 @@ def test_lines_that_do_not_say_all_are_unreadable(text, problem):
     """A category that is not there is not a category without errors."""
     found = read("error_counts_text", text)
     assert found.fields is None
-    assert problem in found.problem or problem == "there is no JSON object"
+    assert problem in found.problem
 
 
 def counted(**changed):
@@ -446,6 +449,11 @@ def test_crimson_never_rises_with_a_false_finding():
         weighted(missed=[finding(URGENT, "")]),
         weighted(matched=[finding(URGENT, "a", [("colour", "significant")])]),
         weighted(matched=[finding(URGENT, "a", [("location", "grave")])]),
+        weighted(matched=[finding(URGENT, "a", [("location", 1)])]),
+        weighted(matched=[finding(URGENT, "a", [(None, "significant")])]),
+        weighted(matched=[finding(URGENT, "a", [(["location"], "significant")])]),
+        {**weighted(), "missed_findings": "none"},
+        {**weighted(), "false_findings": {}},
         weighted(false=[finding(URGENT), finding(MINOR)]),
         json.dumps(weighted())[:-1],
         json.dumps(weighted()) + " and an urgent one",

@@ -32,7 +32,12 @@ def read(text, fields=FIELDS):
         (f"Here you are:\n{PLAIN}\nAnything else?", "text around the object removed"),
         (f"[{PLAIN}]", "text around the object removed"),
         (f"{PLAIN}\n{PLAIN}", "the same object given more than once"),
+        (PLAIN * 50, "the same object given more than once"),
         (PLAIN[:-1] + ",}", "trailing comma removed"),
+        (
+            PLAIN.replace('"absent"', '"absent", "evidence": "No\nedema"'),
+            "control character inside a string",
+        ),
         (PLAIN.replace('"', "'"), "single quotes read as double quotes"),
         (
             PLAIN.replace('{"value":"present"}', "True"),
@@ -86,6 +91,7 @@ def test_one_meaning_is_read_and_the_repair_recorded(text, repair):
         ('[{"label":"edema","value":1}]', "no answer for edema"),
         ('{"edema":{"evidence":"x"},"pleural_effusion":0}', "no value for edema"),
         ("{}" * 60, "more than 50 objects"),
+        (PLAIN * 51, "more than 50 objects in the answer"),
         ("[1, 0]", "there is no JSON object"),
         ("present", "there is no JSON object"),
     ],
@@ -131,6 +137,8 @@ def test_one_field_may_be_answered_without_its_name(text, value):
         "<think>1",
         '{"value":"present"} {"value":"absent"}',
         '{"pneumonia":{"value":"present"},',
+        '{"value":"present","certainty":1}',
+        '{"evidence":"edema"}',
     ],
 )
 def test_one_field_is_not_guessed_from_prose(text):
@@ -171,6 +179,15 @@ def test_evidence_is_located_never_believed(evidence, span, spans, repair):
         assert [r for r in reading.repairs if r.startswith("edema")] == (
             [f"edema: {repair}"] if repair else []
         )
+
+
+def test_a_label_that_is_called_like_a_key_is_a_label():
+    """What stands under its name is its value, and not an answer without a name."""
+    assert read('{"value":"present"}', ("value",)) == (
+        {"value": Field(Value.PRESENT)},
+        ("value: bare value",),
+        "",
+    )
 
 
 def test_escapes_in_loose_strings_are_resolved():

@@ -430,7 +430,7 @@ def test_the_headline_counts_who_is_worse_by_the_test():
     )
     every = replace(result, comparisons=(pairs[0], *pairs[2:]))
     assert words.headline(every) == f"{first} It is better than every other {test}."
-    untested = replace(result, comparisons=pairs[2:])
+    untested = replace(result, metrics=(best, rest[0]), comparisons=pairs[2:])
     assert words.headline(untested) == first
     turned = (compared("second", "best", 0.0), *pairs[:1], *pairs[1:3])
     told = words.headline(replace(result, comparisons=turned))

@@ -19,6 +19,7 @@ from loop.score.experts.meta import (
     meta_evaluate,
 )
 from loop.score.experts.metric_scores import ScoredMetric, ScoreTable, known_metric
+from loop.score.experts.radpref import RadPref
 from loop.score.metrics.registry import METRICS
 from loop.stats.correlation import correlate
 from tests.score.experts.test_ratings import ratings_of
@@ -376,6 +377,18 @@ def test_strata_divide_the_candidates_of_each_metric(study, tmp_path):
     digest = digest_bytes(path.read_bytes())
     assert found.files == (*document.files, ("strata.csv", digest))
     assert found.result == document.result
+    patients = {f"c{n:02}": f"p{n // 3}" for n in range(30)}
+    known = RadPref(
+        references={},
+        candidates={},
+        ratings=ratings,
+        counts=np.empty((0, 0, 0)),
+        errors=counts_of(ratings.keys, 1),
+        patients=patients,
+    )
+    grouped = divide_strata(document, scores, known, path).strata
+    assert [one.agreement.n_units for one in grouped] == [6, 4] * 3
+    assert [one.agreement.n for one in grouped] == [36, 24] * 3
 
 
 def test_williams_test_needs_four_candidates_and_three_that_vary():

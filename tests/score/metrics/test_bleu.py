@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from loop.score.metrics.bleu import bleu_of, count_bleu
-from tests.score.metrics.scenes import CANDIDATE, REFERENCE
+from loop.score.metrics.registry import METRICS
+from tests.score.metrics.scenes import ALONE, CANDIDATE, REFERENCE, make_side
 
 TEXT = st.lists(
     st.sampled_from(["no", "effusion", ".", "3.5", "cm", "Left", "left"]), max_size=9
@@ -61,3 +62,29 @@ def test_a_chinese_text_is_read_character_by_character():
     """As one token, two texts would match whole or not at all."""
     counts = count_bleu(["双肺未见异常。"], ["双肺未见实变。"])
     assert 0 < bleu_of(counts, 2, effective=True)[0] < 1
+
+
+@pytest.mark.parametrize("name", ["bleu_4", "chrf"])
+def test_without_a_pair_there_is_no_value(name):
+    """A sum over nothing is no score of 0."""
+    told = METRICS[name].score(make_side([], []), ALONE)
+    assert told.value is None and len(told.per_case) == 0
+    assert told.signature.endswith("|n:0")
+
+
+def test_one_chinese_side_is_enough_to_read_both_by_characters():
+    """Whichever it is: else a reference of four characters would be one word."""
+    counts = count_bleu(["双肺清晰", "Clear lungs"], ["Clear lungs", "双肺清晰"])
+    assert counts[:, :2].tolist() == [[2, 4], [4, 2]]
+
+
+def test_a_text_too_short_for_an_order_has_none_and_costs_a_corpus_all():
+    """As sacrebleu does: the score of one case leaves orders out, that of all none."""
+    told = METRICS["bleu_4"].score(make_side(["No mass"], ["No mass"]), ALONE)
+    assert (told.per_case.tolist(), told.value) == ([1.0], 0.0)
+    assert told.combine(told.parts).tolist() == [0.0]
+    two = METRICS["bleu_2"].score(make_side(["No mass"], ["No mass"]), ALONE)
+    assert (two.per_case.tolist(), two.value) == ([1.0], 1.0)
+    assert two.signature.startswith(
+        "bleu_2|case:lc|eff:no|tok:13a+zh|smooth:exp|per-case:eff:yes|sacrebleu:"
+    )

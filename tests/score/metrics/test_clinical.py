@@ -94,15 +94,17 @@ def test_a_policy_of_the_options_does_not_change_a_metric_named_after_another():
 
 
 @pytest.mark.parametrize(
-    ("name", "per_case", "value"),
+    ("name", "per_case", "value", "rated"),
     [
-        ("clinical_sensitivity", [0.5, np.nan], 0.5),
-        ("clinical_specificity", [17 / 18, 1], 37 / 38),
-        ("clinical_f1", [0.5, np.nan], 0.5),
-        ("clinical_sensitivity_macro", [0.5, np.nan], 0.5),
+        ("clinical_sensitivity", [0.5, np.nan], 0.5, 2),
+        ("clinical_specificity", [17 / 18, 1], 37 / 38, 20),
+        ("clinical_specificity_macro", [17 / 18, 1], 19.5 / 20, 20),
+        ("clinical_f1", [0.5, np.nan], 0.5, 3),
+        ("clinical_f1_macro", [0.5, np.nan], 1 / 3, 3),
+        ("clinical_sensitivity_macro", [0.5, np.nan], 0.5, 2),
     ],
 )
-def test_clinical_rates_leave_no_finding_out(name, per_case, value):
+def test_clinical_rates_leave_no_finding_out(name, per_case, value, rated):
     """It is the negation of all others: it would count every error twice."""
     reference = np.zeros((2, len(TAXONOMY.ids)), np.int8)
     candidate = reference.copy()
@@ -113,7 +115,7 @@ def test_clinical_rates_leave_no_finding_out(name, per_case, value):
     told = tell(name, side_of(reference, candidate))
     assert told.per_case == pytest.approx(per_case, nan_ok=True)
     assert told.value == pytest.approx(value)
-    assert "|nf:out|" in told.signature
+    assert told.signature.endswith(f"|nf:out|L:{rated}/20|n:2")
 
 
 def test_macro_sensitivity_is_the_mean_over_labels_that_occur():
@@ -150,4 +152,9 @@ def test_a_taxonomy_without_the_labels_of_chexpert_says_so():
     side = replace(side_of(make_codes(5, 1), make_codes(5, 2)), comparable=("edema",))
     told = METRICS["chexpert14_macro_pos"].score(side, MetricOptions())
     assert told.metric == "chexpert14_macro_pos"
+    lacking = tuple(name for name in TAXONOMY.ids if name not in ("edema", "fracture"))
+    fewer = replace(side, labels=lacking, comparable=TAXONOMY.comparable)
+    for name, counted in (("chexpert5", "4 of the 5"), ("chexpert14", "12 of the 14")):
+        few = METRICS[f"{name}_micro_neg"].score(fewer, MetricOptions())
+        assert few.reason.startswith(f"the taxonomy has {counted} labels. Give")
     assert told.reason.startswith("the taxonomy has 1 of the 14 labels. Give")

@@ -1,5 +1,7 @@
 """Flesch reading ease: the published formula, and counts by the stated rules."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,25 @@ def test_other_languages_are_undefined_and_counted():
     assert np.isnan(told.per_case).all()
     assert told.value is None
     assert told.notes == ("undefined for 2 of 2 cases: not known to be in English",)
+
+
+def test_why_a_reading_ease_is_undefined_is_counted_apart():
+    """Another language, and no word; where no language is said, all are read."""
+    side = make_side(["a"] * 3, ["No effusion.", "Kein Erguss.", "..."])
+    mixed = replace(side, languages=("en", "de", "en"))
+    told = METRICS["flesch"].score(mixed, ALONE)
+    assert np.isnan(told.per_case).tolist() == [False, True, True]
+    # Two words of one and three syllables in one sentence.
+    assert told.value == pytest.approx(206.835 - 1.015 * 2 - 84.6 * 2)
+    assert told.notes == (
+        "undefined for 1 of 3 cases: not known to be in English",
+        "undefined for 1 of 3 cases: without a word",
+    )
+    assert told.signature.startswith("flesch|sent:.!?|words:letters|syl:en_US|mean:")
+    assert told.signature.endswith("|n:1")
+    unsaid = METRICS["flesch"].score(replace(side, languages=()), ALONE)
+    assert np.isnan(unsaid.per_case).tolist() == [False, False, True]
+    assert unsaid.notes == told.notes[1:]
 
 
 def test_lengths_are_in_words_and_nothing_is_divided_by_zero():

@@ -1,10 +1,20 @@
 """The registry: every metric under one name, complete, and found by its name."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.score.metrics.base import Direction
+from loop.score.metrics.base import (
+    Direction,
+    both_texts,
+    count_defined,
+    mean_scores,
+    sign,
+)
 from loop.score.metrics.registry import FAMILIES, METRICS, find
+from tests.score.metrics.scenes import make_side
 
 
 def test_names_of_the_issue_are_there():
@@ -32,6 +42,30 @@ def test_every_metric_says_what_it_is(metric):
     assert metric.family in FAMILIES
     if metric.direction is not Direction.NEITHER and metric.high is not None:
         assert metric.low < metric.high
+
+
+def test_the_value_of_a_system_is_the_mean_over_its_defined_cases():
+    """A case without a value is no 0; without any there is no value."""
+    found = mean_scores(np.array([1.0, np.nan, 4.0]), "m|n:2", ("a note",))
+    assert (found.value, found.signature, found.notes) == (2.5, "m|n:2", ("a note",))
+    assert count_defined(found.per_case) == 2
+    nothing = mean_scores(np.array([np.nan, np.nan]), "m|n:0")
+    assert (nothing.value, nothing.notes) == (None, ())
+    assert sign("m", "a:1", "b", library="numpy", n=3) == (
+        f"m|a:1|b|numpy:{np.__version__}|n:3"
+    )
+
+
+@pytest.mark.parametrize("side", ["references", "candidates"])
+def test_labels_in_place_of_texts_are_named_by_their_side(side):
+    """A metric of words says which of the two files it needs."""
+    pair = make_side(["a"], ["b"])
+    assert both_texts(pair, "m") == (("a",), ("b",))
+    assert both_texts(replace(pair, **{side: None}), "m") == (
+        "m",
+        f"the {side} of this system are labels, not texts. Give files with a text "
+        "column to have it.",
+    )
 
 
 def test_all_and_families_name_several():

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from loop.score.metrics import rouge
+from loop.score.metrics.registry import METRICS
 from loop.score.metrics.rouge import measure_rouge
-from tests.score.metrics.scenes import CANDIDATE, REFERENCE
+from tests.score.metrics.scenes import ALONE, CANDIDATE, REFERENCE, make_side
 
 KNOWN = RougeScorer(["rouge1", "rouge2", "rougeL"])
 ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
@@ -45,6 +47,26 @@ def test_letters_outside_ascii_count(reference, candidate, expected):
 def test_without_a_word_it_is_zero():
     """Silence recalls nothing."""
     assert not measure_rouge([REFERENCE, REFERENCE], ["", "..."]).any()
+
+
+def test_only_the_longest_subsequence_is_undefined_beyond_the_limit(monkeypatch):
+    """The limit itself is allowed; it is on the product of the numbers of words."""
+    monkeypatch.setattr(rouge, "LARGEST", 6)
+    references, candidates = ["no left mass"] * 2, ["no mass", "no right mass"]
+    within, beyond = measure_rouge(references, candidates)
+    assert within.tolist() == pytest.approx([0.8, 0, 0.8, 2 / 3])
+    assert beyond.tolist() == pytest.approx([2 / 3, 0, np.nan, 2 / 3], nan_ok=True)
+    side = make_side(references, candidates)
+    told = METRICS["rouge_l"].score(side, ALONE)
+    assert told.value == pytest.approx(0.8)
+    assert told.notes == (
+        "undefined for 1 of 2 cases: the numbers of words multiply to more than 6",
+    )
+    assert told.signature.startswith("rouge_l|F|stem:no|tok:words|mean:cases|rouge-")
+    assert told.signature.endswith("|n:1")
+    recall = METRICS["rouge_1_recall"].score(side, ALONE)
+    assert recall.signature.startswith("rouge_1_recall|R|stem:no|")
+    assert METRICS["rouge_1"].score(side, ALONE).notes == ()
 
 
 @pytest.mark.slow

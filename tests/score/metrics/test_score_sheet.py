@@ -59,6 +59,15 @@ def test_what_cannot_run_says_why_and_the_rest_goes_on():
     assert len(sheet.unavailable) == len(why)
 
 
+def test_where_nothing_can_run_there_is_a_sheet_that_says_why():
+    """For each system, and with the cases that would have been scored."""
+    sheet = run(*make_pairs(texts=False), names=("bleu_4",))
+    assert sheet.results == sheet.metrics == ()
+    assert {one.metric for one in sheet.unavailable} == {"bleu_4"}
+    assert [len(sheet.case_ids[name]) for name in ("good", "poor")] == [29, 30]
+    assert np.isnan(sheet.column("bleu_4")).tolist() == [True] * 59
+
+
 def test_references_of_labels_leave_what_looks_at_pairs_of_texts_out():
     """Reading ease needs both too, so that one sheet is about one set of pairs."""
     joined, graded = make_pairs()

@@ -23,6 +23,7 @@ from loop.score.reading.sides import (
     find_ids,
     find_side,
     read_entry,
+    require_named,
     unite,
 )
 
@@ -300,6 +301,57 @@ def test_tables_agree_on_the_first_kind_of_id_that_all_have():
     assert agree_on_ids([_table("study_id"), only], plain).id_column is None
     named = ReadingOptions(id_column="key")
     assert agree_on_ids([both, both], named) is named
+
+
+@pytest.mark.parametrize(
+    ("option", "inside", "outside"),
+    [
+        ("id_column", ("ref.csv", "cand.csv"), ()),
+        ("text_column", ("ref.csv", "cand.csv"), ()),
+        ("system_column", ("cand.csv",), ("ref.csv",)),
+        ("patient_column", ("ref.csv",), ("cand.csv",)),
+    ],
+)
+def test_a_named_column_must_be_in_a_table_that_it_is_for(option, inside, outside):
+    """One is enough; spelling may differ as for any column."""
+    options = ReadingOptions(**{option: "Mine"})
+    names = ("ref.csv", "cand.csv")
+
+    def tables(*having):
+        return [
+            SourceTable(
+                name=name,
+                header=("id", *(["mine"] if name in having else [])),
+                read=lambda columns: iter(()),
+            )
+            for name in names
+        ]
+
+    for name in inside:
+        reference, candidate = tables(name)
+        require_named(reference, [candidate], options)
+    for having in ((), outside):
+        reference, candidate = tables(*having)
+        with pytest.raises(DataError) as refused:
+            require_named(reference, [candidate, candidate], options)
+        where = ", ".join(inside)
+        assert str(refused.value).startswith(
+            f"--{option.replace('_', '-')}: no column 'Mine' in {where} (columns: 'id'"
+        )
+    require_named(*tables()[:1], [], ReadingOptions())
+
+
+def test_where_a_named_column_is_lacking_another_one_is_named(taxonomy):
+    """One of two files may have it; what is used of the other is told."""
+    options = ReadingOptions(id_column="key", text_column="words")
+    found = find_side(_table("id", "text"), SideKind.REFERENCE, taxonomy, options)
+    assert (found.case_id, found.texts) == ("id", ("text",))
+    assert found.notes == (
+        "t.csv has no column 'key'; 'id' is used there.",
+        "t.csv has no column 'words'; 'text' is used there.",
+    )
+    own = find_side(_table("Key", "id", "Words"), SideKind.CANDIDATE, taxonomy, options)
+    assert (own.case_id, own.texts, own.notes) == ("Key", ("Words",), ())
 
 
 def test_labels_that_are_all_there_need_no_note(taxonomy):
