@@ -138,8 +138,8 @@ def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):
     page = tmp_path / "search.html"
     words = ("tiny@v1", "-c", "dev", "--study", "--accept-all", "--html", str(page))
     assert run(bench, *words).endswith(
-        "\nall 2 proposals accepted: macro-F1 1.000 on the cases that were searched; no "
-        "draft: this is a study\n"
+        "\nall 2 proposals accepted: macro-F1 1.000 on the cases that were searched; "
+        "no draft: this is a study\n"
     )
     assert "Search, select, estimate" in page.read_text("utf-8")
     assert not list_drafts(bench.workspace, "tiny")
@@ -228,11 +228,11 @@ def test_what_a_reader_must_know_of_a_search_is_printed(
     before, after = said.split("answers rules 180 0 – – –")
     assert before.partition(" asked engine")[0] == (
         f"over 60 cases: {score} 0.250 to 0.750 [0.500, 0.875], gain +0.500 [+0.250, "
-        "+0.625] tau-b of GREEN on these: 0.500 [0.250, 0.750] to 0.375 [0.125, 0.625], "
-        "gain −0.125 [−0.250, +0.125], with 3 raters' points; it does not influence "
-        "the search candidates tried: 1 texts proposed: 3, refused: 2 too long, 1 "
-        "known; 1 case scored, 1 question answered left out, because the engine "
-        "failed: 1 case not estimable, too few positives: edema, fracture"
+        "+0.625] tau-b of GREEN on these: 0.500 [0.250, 0.750] to 0.375 [0.125, "
+        "0.625], gain −0.125 [−0.250, +0.125], with 3 raters' points; it does not "
+        "influence the search candidates tried: 1 texts proposed: 3, refused: 2 too "
+        "long, 1 known; 1 case scored, 1 question answered left out, because the "
+        "engine failed: 1 case not estimable, too few positives: edema, fracture"
     )
     assert after == (
         " label positives parent found ---------------- --------- ------ ----- "

@@ -108,16 +108,16 @@ def test_the_clusters_are_listed_with_what_is_known_of_them(context):
     )
     unnamed = [
         f"{name} {count} cases hedged 0 %, denied 0 % no label names it {name} {count} "
-        "hedged 0 %, denied 0 % No label of the taxonomy makes it present. Found in its "
-        f"cases by extractor@v1: Pleural Effusion in {min(count, 8)}, no label in "
-        f"{max(count - 8, 0)}. Where: {place}. Most like: {near}. Cases: r0, r1, r2, r3, "
-        f"r4 and {count - 5} more"
+        "hedged 0 %, denied 0 % No label of the taxonomy makes it present. Found in "
+        f"its cases by extractor@v1: Pleural Effusion in {min(count, 8)}, no label in "
+        f"{max(count - 8, 0)}. Where: {place}. Most like: {near}. Cases: r0, r1, r2, "
+        f"r3, r4 and {count - 5} more"
         for (name, count, near), place in zip(FOUND, PLACES, strict=True)
     ]
     named = (
         "pleural effusion 8 cases hedged 0 %, denied 73 % named by Pleural Effusion "
-        "pleural effusion 8 hedged 0 %, denied 73 %; makes Pleural Effusion present The "
-        "taxonomy names it: Pleural Effusion. Found in its cases by extractor@v1: "
+        "pleural effusion 8 hedged 0 %, denied 73 %; makes Pleural Effusion present "
+        "The taxonomy names it: Pleural Effusion. Found in its cases by extractor@v1: "
         "Pleural Effusion in 8, no label in 0. Where: pleural 8. Most like: heart ... "
         "enlarged. Cases: r0, r1, r2, r3, r4 and 3 more"
     )
@@ -138,10 +138,10 @@ def test_what_was_decided_is_told_whole(context):
         "new label Degenerative Spine (bone) Wear of the spine: discs, end plates, "
         "joints. counts degenerative changes thoracic spine, scoliosis spine + counts "
         "as Mediastinal Other aorta tortuous What would no longer fit: extractor@v1 "
-        "does not ask for degenerative_spine, and No Finding no longer follows from its "
-        "answers Add a guide to each in a draft, and commit it. Taking it adds this to "
-        "labels/taxonomy.yaml; no label is removed or renamed. The ledger keeps the "
-        "reason and the name Dr A (editor)."
+        "does not ask for degenerative_spine, and No Finding no longer follows from "
+        "its answers Add a guide to each in a draft, and commit it. Taking it adds "
+        "this to labels/taxonomy.yaml; no label is removed or renamed. The ledger "
+        "keeps the reason and the name Dr A (editor)."
     )
     fates = ("new label Degenerative Spine Dr A, 20",) * 2
     fates += ("dropped Dr A, 20", "no label names it heart", "counts as Mediastinal")

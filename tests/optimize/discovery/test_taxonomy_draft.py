@@ -2,8 +2,8 @@
 
 import errno
 import json
-from hashlib import sha256
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -550,8 +550,8 @@ def test_the_verb_writes_a_draft_and_takes_it(place, tmp_path):
     words = "clusters: 1 new, 4 undecided\n"
     words += "new label degenerative_spine: degenerative changes thoracic spine\n"
     gaps = (
-        "  warning  extractor@v1 does not ask for degenerative_spine, and No Finding no "
-        "longer follows from\n           its answers\n"
+        "  warning  extractor@v1 does not ask for degenerative_spine, and No Finding "
+        "no longer follows from\n           its answers\n"
     )
     assert shown.stdout == (
         f"{words}what would no longer fit:\n{gaps}"
