@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from loop.prompts.catalog import list_drafts
 from tests.optimize.scenes import LESION
 from tests.two_rounds import make_rounds
 
@@ -223,3 +224,268 @@ def test_a_cohort_is_shown_with_its_marks(verb):
         "lung_lesion 4 7 1 0",
         "pleural_effusion 4 7 0 1",
     ]
+
+
+def test_the_order_of_worth_says_why_each_case_stands_there(verb):
+    """What its answer would decide; without a text, and with the evidence alone."""
+    rare = "rare: 4 of at least 10 positives; fails by"
+    assert lines(verb("failures", "latest", "--order", "value"))[2:] == [
+        "1 c10, lung_lesion, uncertain",
+        "predicted uncertain, reference present, evidence at 9-15",
+        f"{rare} 2 answers; 2 runs of the prompt disagree; answered uncertain",
+        *("unreviewed", ""),
+        "2 c6, lung_lesion, false_negative",
+        "predicted absent, reference present",
+        f"{rare} 2 answers; 2 runs of the prompt disagree; random audit",
+        *("unreviewed", ""),
+        "3 c7, pleural_effusion, false_positive",
+        "predicted present, reference absent, evidence at 6-16",
+        f"{rare} 1 answer",
+        *("unreviewed", ""),
+        "3 of 3 rows: 1 false_positive, 1 false_negative, 1 uncertain, 0 unparsed, 0 "
+        "engine_failed",
+    ]
+    assert lines(verb("failures", "latest", "--text", "evidence"))[6:-2] == [
+        *("", "c10, lung_lesion, uncertain:", "Possible [nodule]. Film 10."),
+        *("", "c7, pleural_effusion, false_positive:", "Small [collection]. Film 7."),
+    ]
+    said = lines(verb("failures", "latest", "--reference", "uncertain"))
+    assert said[0] == "cases with an uncertain reference of run RUN on dev"
+    assert said[3:] == [
+        "c11 lung_lesion reference_uncertain absent uncertain",
+        "",
+        "1 of 1 rows: 0 present, 1 absent, 0 uncertain, 0 unanswered",
+    ]
+
+
+def test_what_words_could_become_is_counted_for_each_part(verb):
+    """The one case that holds them becomes right, or hedged, or stays."""
+    words = ("--phrase", "mass", "--label", LESION, "--cohort", "dev")
+    said = lines(verb("try", "tiny@v2", *words))
+    assert " ".join(said[:2]) == (
+        "'mass' in the guide of lung_lesion: tiny@v2, rules on dev; the words stand in "
+        "1 of 12 cases"
+    )
+    assert said[3] == "as changed become right become wrong other labels"
+    assert said[5:] == [
+        *("term 1 1 0 0", "exclusion 0 0 0 0", "clarification: present 1 1 0 0"),
+        *("clarification: absent 0 0 0 0", "clarification: uncertain 1 0 0 0"),
+        *("exemplar: present 1 1 0 0", "exemplar: absent 0 0 0 0"),
+        *("", "term: 1 absent -> present", "c6"),
+        *("", "clarification: present: 1 absent -> present", "c6"),
+        *("", "clarification: uncertain: 1 absent -> uncertain", "c6"),
+        *("", "exemplar: present: 1 absent -> present", "c6"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "row", "why", "text"),
+    [
+        (
+            "c4",
+            "lung_lesion present absent present fixed",
+            (
+                "lung_lesion, v2: present, [nodule] at 2-8",
+                "* lung_lesion: present, [nodule] at 2-8",
+                "term 'nodule'; stated",
+            ),
+            "A [nodule] is there. Film 4.",
+        ),
+        (
+            "c10",
+            "lung_lesion present absent uncertain still wrong",
+            (
+                "lung_lesion, v2: uncertain, [nodule] at 9-15",
+                "* lung_lesion: uncertain, [nodule] at 9-15",
+                "term 'nodule'; uncertain",
+                "cue [Possible], governs [nodule]",
+            ),
+            "Possible [nodule]. Film 10.",
+        ),
+    ],
+)
+def test_a_case_is_tried_beside_the_parent(verb, case, row, why, text):
+    """What each version says of it, and by which words."""
+    said = lines(verb("try", "tiny@v2", "--case", case, "--cohort", "dev"))
+    assert said[:3] == [
+        f"case {case} of dev: tiny@v2, beside tiny@v1, rules",
+        "",
+        "label right is v1 v2",
+    ]
+    assert said[4:] == [
+        row,
+        "",
+        "lung_lesion, v1: absent, without evidence",
+        "no wording of the guides is in the text: absent",
+        *why,
+        *("", "alike", "absent: pleural_effusion"),
+        *("", "the text, evidence of both in brackets", text),
+    ]
+
+
+def test_tokens_are_counted_beside_the_parents(verb):
+    """By section and by label; a term that models do not read costs nothing."""
+    assert lines(verb("prompt", "show", "tiny", "--tokens")) == [
+        "tiny@v2, against tiny@v1",
+        "tokens of all calls about one case, without the case; estimated, +-5 % for "
+        "English (the engine has no tokenizer)",
+        "",
+        "section tokens parent change",
+        "names and definitions 5 5 +0",
+        "the rest of the instructions 5 5 +0",
+        "all 10 10 +0",
+        "",
+        "label tokens parent change",
+        "pleural_effusion 3 3 +0",
+        "lung_lesion 3 3 +0",
+        "",
+        "Each is what the prompt would be shorter by without it.",
+    ]
+
+
+def test_what_a_cohort_lacks_stands_beside_each_guide(verb):
+    """Exemplars, positives, and what the gate asks for."""
+    lacks = "4 of 10 positives, 7 of 10 negatives, 11 of 59 cases"
+    said = lines(verb("lint", "tiny", "--cohort", "dev"))
+    assert said[:2] == [
+        "exemplars, and positives of dev",
+        "label present looks like it positives share gate lacks",
+    ]
+    assert said[3:5] == [
+        f"pleural_effusion 0 0 4 of 11 36.4 % {lacks}",
+        f"lung_lesion 0 0 4 of 11 36.4 % {lacks}",
+    ]
+    assert said[-3:] == [
+        f"warning: guide pleural_effusion: 0 exemplars, 3 wanted: dev has {lacks}",
+        f"warning: guide lung_lesion: 0 exemplars, 3 wanted: dev has {lacks}",
+        "tiny@v2: 6 findings",
+    ]
+
+
+def test_a_plan_says_what_this_cohort_can_never_certify(verb):
+    """With few cases, even without an error; and what to collect."""
+    said = lines(verb("plan", "latest"))
+    assert said[:2] == [
+        "dev: 12 cases, reference v1, tiny@v2 in run RUN",
+        "claim: all, rule point",
+    ]
+    shares = "124 / 181 286 / 361 694 / 900"
+    assert f"Lung Lesion 11 4 36.4 % {shares} 0.818 – 0.907" in said
+    assert f"Pleural Effusion 11 4 36.4 % {shares} 0.909 – 0.907" in said
+    missing = (
+        "11 of at least 59 cases; 4 of at least 14 positives; 7 of at least 10 "
+        "negatives. Collect 10 chosen positives and 3 chosen negatives and 35 other "
+        "cases, or about 48 more random cases."
+    )
+    assert f"Lung Lesion: {missing}" in said
+    assert f"Pleural Effusion: {missing}" in said
+    more = "about 275 more random cases (true accuracy 0.980, 80 % power)"
+    assert (
+        "Lung Lesion: no number of cases certifies the observed accuracy 0.818 and "
+        f"sensitivity 0.500; {more}"
+    ) in said
+    assert (
+        "Pleural Effusion: no number of cases certifies the observed accuracy 0.909; "
+        f"{more}"
+    ) in said
+
+
+def test_engines_stand_side_by_side_by_label_and_in_sum(verb):
+    """One engine is ranked against none; each reading of what is uncertain."""
+    said = lines(verb("matrix", "--run", "latest"))
+    assert said[:2] == ["tiny@v2 on dev, 12 cases, reference v1", "A rules RUN"]
+    assert "Lung Lesion 4 ?0.818 .482-.977" in said
+    assert "Pleural Effusion 4 ?0.909 .587-.998" in said
+    assert between(said, "answered", "unc. left out") == [
+        *("answered 12 of 12", "unparsed 0", "engine failed 0", "uncertain answers 1"),
+        *("labels at 0.95 0", "on thin evidence 0", "pass/fail/insuff. 0/0/21"),
+        *("best or tied 0", "macro-F1 0.778 .250-1.00", "mean accuracy 0.864"),
+        *("unc. read as absent 0.864", "unc. read as present 0.909"),
+        "unc. left out 0.905",
+    ]
+    nothing = (
+        "Mean accuracy hides prevalence: an engine that finds nothing in any case "
+    )
+    assert f"{nothing}would have 0.636, and 0 of 21 labels at 0.95." in " ".join(said)
+
+
+VERDICTS = """\
+reviewer: Dr C
+verdicts:
+- {case: c6, label: lung_lesion, judgement: model_wrong, terms: [mass]}
+- {case: c10, label: lung_lesion, judgement: guideline_ambiguous, comment: see}
+"""
+TERM = ["lung_lesion", "+ term: mass"]
+CHECKED = [
+    "check on 12 cases, right answers against the parent",
+    "label answers lower limit positives lower limit verdict",
+    "----------- ----------- ----------- ---------- ----------- -------",
+    "lung_lesion +1 -0 of 11 -12.4 % * +1 -0 of 4 -25.4 % * ok",
+    "* judged by counts: too few cases for the margin, so no more may be lost than "
+    "gained",
+    "accuracy: lung_lesion, pleural_effusion",
+    "sensitivity: lung_lesion, pleural_effusion",
+]
+TARGETED = [
+    "targeted cases: 1 fixed, 1 unchanged",
+    "unchanged: c10 lung_lesion uncertain -> uncertain, should be present",
+]
+OBJECTION = "- targeted cases did not change: c10 lung_lesion"
+
+
+def test_a_check_counts_what_verdicts_asked_for(first_version, tmp_path):
+    """Of two verdicts one is answered: it objects, and nothing is committed."""
+    place, call = make_rounds(first_version, tmp_path)
+    (tmp_path / "v.yaml").write_text(VERDICTS)
+    added = lines(call("verdict", "add", str(tmp_path / "v.yaml"), "--run", "latest"))
+    assert added[0] == "kept 2 verdicts on dev on run RUN:"
+    listed = lines(call("verdict", "list", "--cohort", "dev"))
+    assert listed[0] == "dev:" and listed[-1] == "2 verdicts: 2 open"
+    assert sorted(
+        line.partition("  ")[0].split(" ", 1)[1] for line in listed[1:5:2]
+    ) == [
+        "guideline_ambiguous, lung_lesion in c10",
+        "model_wrong, lung_lesion in c6",
+    ]
+    begun = lines(call("draft", "begin", "tiny", "-c", "dev", "--kept"))
+    assert begun[0] == "tiny@draft:dRUN, made from tiny@v2"
+    assert begun[3:5] == TERM
+    assert begun[-1].startswith("tokens before the case: 10 -> 10 (estimated")
+    (draft,) = list_drafts(place, "tiny")
+    ref = f"tiny@draft:{draft}"
+    assert lines(call("draft", "list", "tiny"))[2].endswith(
+        " tiny@v2 never verdicts 1 verdict on lung_lesion"
+    )
+    assert lines(call("try", ref, "--pairs"))[:-2] == [
+        "tiny@draft:dRUN, beside tiny@v2, rules on dev",
+        *(
+            "",
+            "pairs of its verdicts: 2, right in 1",
+            "case label right is parent draft",
+        ),
+        "---- ----------- -------- --------- ---------",
+        "c10 lung_lesion present uncertain uncertain",
+        *("", "pinned pairs: 0, 0 broken", ""),
+    ]
+    done = call("draft", "check", ref)
+    assert done.exit_code == 100
+    checked = lines(done)
+    assert between(checked, "check on", "sensitivity") == CHECKED
+    assert between(checked, "targeted", "unchanged") == TARGETED
+    assert between(checked, "fixed", "still wrong") == [
+        *("fixed: 1", "c6 lung_lesion: absent -> present", "broken: 0"),
+        "still wrong: 2, still right: 19",
+    ]
+    assert checked[-1] == OBJECTION
+    refused = call("draft", "commit", ref, "--why", "x").exception
+    assert "stays a draft: targeted cases did not change: c10" in str(refused)
+    revised = call("revise", "tiny", "--kept", "-c", "dev")
+    assert revised.exit_code == 100
+    said = lines(revised)
+    assert said[0] == "2 verdicts on tiny@v2" and said[3:5] == TERM
+    assert between(said, "check on", "sensitivity") == CHECKED
+    assert said[-5:] == [
+        *TARGETED,
+        *("", "NOT committed; kept as tiny@draft:dRUN", OBJECTION),
+    ]
+    assert "drafts tried: 2 (1 draft, 1 rejected)" in lines(call("history", "tiny"))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -10,7 +11,14 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.records import Completion
 from loop.engines import base
-from tests.judge.scenes import CANDIDATES, REFERENCES, ToldJudge, rate, tell
+from tests.judge.scenes import (
+    CANDIDATES,
+    REFERENCES,
+    ToldJudge,
+    errors,
+    rate,
+    tell,
+)
 from tests.judge.scenes import call as run_verb
 from tests.score.experts.radpref_folder import candidate, case, write_folder
 
@@ -268,6 +276,58 @@ def test_a_run_of_a_judge_is_held_against_raters(workspace, tmp_path):
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
     start = said.index("check verdict observed lower limit wanted why")
     assert [said[start], *said[start + 2 : start + 6]] == GATE.strip().splitlines()
+
+
+DIFFERING = [
+    "errors that run RUN counts differently from rp:ratings1",
+    "case category judge readers",
+    "---- -------------- ----- -------",
+    "p2 (all) unparsed",
+    "p1 severity 0 + 1 0 + 0",
+    "p3 false_finding 0 + 0 1 + 0",
+    "p5 false_finding 0 + 0 1 + 0",
+    "p7 omission 0 + 0 1 + 0",
+    "",
+]
+
+
+def test_where_a_judge_counts_otherwise_than_readers_is_listed(
+    workspace, tmp_path, monkeypatch
+):
+    """An unreadable answer first; the errors of both, category by category."""
+    rate(workspace, tmp_path)
+    run_verb(workspace, "prompt", "new", "listed", "--from", "one_pass@v1")
+    wrong = errors(("location", True), ("severity", False))
+    said = {"Small right pleural effusion.": wrong, "No pneumothorax.": "no JSON"}
+    tell(monkeypatch, said)
+    run_verb(workspace, "run", "listed", "--cohort", "rp", "--engine", "told")
+
+    def listed(*words):
+        done = run_verb(workspace, "failures", "latest", *words)
+        lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        return [re.sub(r"\d{8}-\d{6}-\w{6}", "RUN", line) for line in lines]
+
+    counts = "pairs; significant + insignificant errors, the readers' median"
+    assert listed() == [*DIFFERING, f"5 of 5 rows, in 5 of 8 {counts}"]
+    assert listed("--limit", "2") == [
+        *(*DIFFERING[:5], ""),
+        f"2 of 5 rows, in 5 of 8 {counts}",
+    ]
+    assert listed("--label", "omission") == [
+        *(*DIFFERING[:4], *DIFFERING[7:]),
+        f"2 of 2 rows, in 2 of 8 {counts}",
+    ]
+    assert listed("--format", "csv") == [
+        *("case_id,category,judge,readers", "p2,,,", "p1,severity,0 + 1,0 + 0"),
+        *("p3,false_finding,0 + 0,1 + 0", "p5,false_finding,0 + 0,1 + 0"),
+        "p7,omission,0 + 0,1 + 0",
+    ]
+    # Of the seven that it could be read of: four errors by readers, one by it.
+    said = " ".join(run_verb(workspace, "evaluate", "latest").stdout.split())
+    assert "all categories 1 4 0.400 [0.000, 0.857] 0.400 1.000 1.000 −0.43" in said
+    assert "all categories 2 4 0.333 [0.000, 0.600] 0.333 1.000 1.000 −0.29" in said
+    assert "GREEN higher is better 7 0.099 –† 0.107 0.068" in said
+    assert "1 rated pair has no score and is left out." in said
 
 
 def test_what_it_writes_is_held_against_experts(pairs, tmp_path):
