@@ -13,6 +13,8 @@ from loop.core.people.users import Right
 from loop.review.status import read_kept
 from loop.run.jobs import JobQueue
 from loop.ui.pages import overview
+from loop.ui.pages.files import events as files
+from loop.ui.pages.readers import agreement_panel
 from loop.ui.pages.review import events as review
 from loop.ui.pages.review.verdict_form import ReviewForm
 from loop.ui.pages.revise import events as revise
@@ -178,6 +180,51 @@ def test_the_versions_stand_with_their_scores(place):
     )
 
 
+def test_a_version_is_read_line_by_line(place):
+    """What each part costs, what a model receives, and who each line is from."""
+    with opened(place) as context:
+        said = at_any_time(versions.read(visit(context), "tiny@v2"))
+    first, second = (f"v{number} WHEN , Dr B. Example" for number in (1, 2))
+    assert said == (
+        "tiny@v2 beside tiny@v1 Dr B. Example, WHEN : a reason Tokens 10 of all calls "
+        "about one case, without the case; estimated, +-5 % for English (the engine "
+        "has no tokenizer) section tokens since v1 names and definitions 5 0 the rest "
+        "of the instructions 5 0 label tokens since v1 pleural_effusion 3 0 "
+        "lung_lesion 3 0 Each is what the prompt would be shorter by without it. As a "
+        "model reads it joint: 10 tokens, 0 lines changed since v1 system from v1 : "
+        "Read. user from v1 : Pleural Effusion Lung Lesion [text of the case] Who each "
+        f"line is from instructions and settings v1 {first} plan joint contract "
+        "label_values inputs text system.jinja Read. user.jinja {% for guide in guides "
+        "%}{{ guide.name }} {% endfor %} {{ text }} pleural_effusion v2, v1 "
+        f"{second} term fluid {first} name Pleural Effusion definition Fluid in the "
+        f"pleural space. term collection lung_lesion v2, v1 {second} term nodule "
+        f"{first} name Lung Lesion definition A nodule, mass or tumor of the lung."
+    )
+
+
+def test_what_can_be_exported_stands_with_what_cannot_yet(place):
+    """Each file with what it holds; in place of a link why there is none."""
+    with opened(place) as context:
+        said = plain(files.refresh(visit(context), "tiny", "dev")[0])
+    head, _, rows = said.partition(" What Holds Download ")
+    assert head.endswith(
+        "tiny on dev. Made when you ask; no copy stays on the server or in the "
+        "browser. Tables open in a spreadsheet as text: nothing in them is run as a "
+        "formula."
+    )
+    assert rows == (
+        "Evaluation the newest run as a document: gates, intervals, what changed HTML "
+        "MD Gate table one row per label CSV Labels what the newest run read out of "
+        "every case: case ids and values; no text CSV XLSX PARQUET Failing cases case "
+        "ids, labels, values and where the evidence stands; no text CSV Agreement how "
+        "far readers agree, label by label no votes of readers yet Verdicts all that "
+        "were given on this cohort, with their exemplars; can be imported again. The "
+        "notes of reviewers are only in the files that say so no verdict yet History "
+        "every version and draft: who, why, scores on every cohort CSV Ledger the "
+        "chain as it stands JSONL"
+    )
+
+
 @pytest.fixture
 def copied(place, tmp_path, monkeypatch):
     """Give a context on a copy of it, in which no process is started."""
@@ -315,3 +362,54 @@ def test_a_verdict_becomes_the_next_version(copied):
     assert listed.splitlines()[3:] == ["1 verdict: 1 addressed"]
     assert changed == "tiny@v2 -> tiny@v3\n\nlung_lesion\n  + term: mass\n"
     assert re.search(r"\n1 +done +12 of 12 +Dr A\. Example ", jobs)
+
+
+VOTES = "reader,case_id,label,value\n" + "".join(
+    f"{reader},c8,pleural_effusion,absent\n"
+    f"{reader},c0,pleural_effusion,{'present' if reader in 'ABC' else 'absent'}\n"
+    for reader in "ABCDEF"
+)
+"""Of c8 six readers say the same, of c0 three say this and three say that."""
+
+
+def test_readers_and_the_model_are_held_against_the_other_readers(copied, tmp_path):
+    """Whoever is left out, the others decide: the model agrees with half of them."""
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES)
+    where = ("--workspace", str(copied.workspace.root))
+    taken = CliRunner().invoke(app, ["cohort", "votes", "dev", str(path), *where])
+    assert taken.exit_code == 0, taken.output
+    who = visit(copied)
+    agreement_panel.show_agreement(who, "tiny", "dev", None)
+    finish_jobs(copied)
+    shown = agreement_panel.show_agreement(who, "tiny", "dev", "pleural_effusion")
+    said = at_any_time(shown.report)
+    assert (
+        "Readers, cases 6 , 12 12 votes, 0 uncertain Fleiss' kappa 0.20 – all labels "
+        "Krippendorff's alpha 0.27 – all labels Mean reader against the others 0.500 – "
+        "accuracy; kappa 0.00 Model against the same others 0.750 – minus mean reader: "
+        "+0.250 "
+    ) in said
+    pairs = said.partition("Kappa of pairs of readers ")[2].partition(" A A ")[0]
+    agrees = "kappa 1.000 [−0.684, 1.000], 2 cases."
+    known = [
+        (one, other, agrees if other in "BC" else "kappa 0.000, 2 cases.")
+        for one in "ABC"
+        for other in "BCDEF"
+        if one < other
+    ]
+    known += [(*pair, "kappa –, 2 cases.") for pair in ("DE", "DF", "EF")]
+    told = " ".join(f"{one} and {other}: {kappa}" for one, other, kappa in known)
+    assert f"{pairs}." == told
+    readers = " ".join(f"{one} 2 0 0.500 [0.013, 0.987] 0.00" for one in "ABCDEF")
+    assert f" reader pairs no majority accuracy kappa {readers} Mean 0.500 0.00" in said
+    assert (
+        "The human ceiling: model and mean reader against the same panels on the same "
+        "12 comparisons; uncertain answers and votes are wrong. measure mean reader "
+        "model model minus reader accuracy 0.500 0.750 +0.250 kappa 0.000 0.500 +0.500 "
+        "Model: tiny@v2, run RUN."
+    ) in said
+    assert said.endswith(
+        "All labels 3 0 0.700 0.25 0.20 0.27 0.500 0.750 +0.250 Pleural Effusion 3 0 "
+        "0.700 0.25 0.20 0.27 0.500 0.750 +0.250"
+    )
