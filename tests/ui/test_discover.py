@@ -291,6 +291,20 @@ def test_what_is_too_long_is_refused_and_nothing_is_cut(context):
     assert "Not yet</textarea>" in look(context).clusters
 
 
+def test_what_just_fits_a_form_is_taken_as_it_was_sent():
+    """What is no list of a field is none; numbers are read as words."""
+    fields = {"definition": ["x" * 2000], "phrase": ["y"] * 500, "z": "no", "n": [7]}
+    form = state.ClusterForm.of({"id": 7, "fields": fields}, "split")
+    assert (form.cluster, form.form) == ("7", "split")
+    assert form.fields == {
+        "definition": ("x" * 2000,),
+        "phrase": ("y",) * 500,
+        "n": ("7",),
+    }
+    assert (form.text("n"), form.text("z"), form.text("phrase")) == ("7", "", "y")
+    assert state.ClusterForm.of({"fields": []}, None) == state.NO_FORM
+
+
 def test_the_list_is_narrowed_and_turned_page_by_page(context, monkeypatch):
     """It is so again after a reload; what is no number begins anew."""
     shown = events.look(visit(context, act="show", show="unnamed"), "", "made")

@@ -416,6 +416,23 @@ def test_a_form_that_was_begun_is_there_again(context):
     assert 'name="missed.0.words"' not in shown.sheet
 
 
+def test_what_just_fits_is_kept_whole(context):
+    """The longest text of a field, in the longest form."""
+    words = {f"marked.{number}.words": "" for number in range(599)}
+    done = act(context, events.keep, fields={**words, "comment": "x" * 4000})
+    assert "Draft saved" in done.status
+    act(context, events.reveal)
+    missed = {
+        "listed.0.right": "ok",
+        "missed.0.category": "severity",
+        "missed.0.weight": "significant",
+        "missed.0.words": "x" * 500,
+    }
+    assert "1 of 2 categories are wrong" in (
+        act(context, events.judge, fields=missed).status
+    )
+
+
 def test_a_reader_rates_and_never_sees_a_judge(context):
     """No run, no number, no verdict; the next pair opens."""
     reader = {"right": Right.READ}

@@ -505,7 +505,7 @@ def test_runs_on_a_cohort_without_a_reference_stand_side_by_side(context, tmp_pa
 
 @pytest.mark.parametrize(
     ("ticked", "said"),
-    [([], "0 runs are ticked"), (["a"] * 9, "1 runs are ticked"), ("ab", "0 runs")],
+    [([], "0 runs are ticked"), (["a"] * 9, "1 run is ticked"), ("ab", "0 runs")],
 )
 def test_what_cannot_be_compared_is_told(context, ticked, said):
     """Whatever the browser says of its boxes."""
