@@ -6,12 +6,15 @@ and misses c4, c5 and c10; the second finds c4 and c5, misses c6 and is unsure o
 the reference is unsure of c11.
 """
 
+import json
 import shutil
 
 from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Completion
+from loop.engines import base
 from tests.optimize.scenes import EFFUSION, LESION, Bench
 
 TEXTS = (
@@ -55,3 +58,38 @@ def make_rounds(first_version, folder):
     call("run", "tiny@v2", "--cohort", "dev")
     call("evaluate", "latest:tiny@v2")
     return place, call
+
+
+class Failing:
+    """Says nothing readable of c0, fails on c1, misses c4 and invents c7."""
+
+    def identity(self):
+        """Return the one model there is."""
+        return {"engine": "failing"}
+
+    def complete(self, prompts):
+        """Yield the answers in order."""
+        for index, prompt in enumerate(prompts):
+            yield index, _answer(prompt.item.id)
+
+
+def _answer(case_id):
+    if case_id == "c0":
+        return Completion("no JSON")
+    if case_id == "c1":
+        return Completion("", "error", "timed out")
+    found = {"c2": "collection", "c7": "collection", "c3": "fluid"}
+    lesions = {"c5": "nodule", "c6": "mass", "c10": "nodule"}
+    answers = {
+        label: {"value": "present", "evidence": words[case_id]}
+        if case_id in words
+        else "absent"
+        for label, words in ((EFFUSION, found), (LESION, lesions))
+    }
+    return Completion(json.dumps(answers))
+
+
+def let_fail(monkeypatch):
+    """Register that engine for one test."""
+    monkeypatch.setitem(base._FACTORIES, "failing", lambda *_: Failing())
+    return ("run", "tiny@v2", "--cohort", "dev", "--engine", "failing")

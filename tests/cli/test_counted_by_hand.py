@@ -7,7 +7,7 @@ import pytest
 
 from loop.prompts.catalog import list_drafts
 from tests.optimize.scenes import LESION
-from tests.two_rounds import make_rounds
+from tests.two_rounds import let_fail, make_rounds
 
 BOTH = ("latest:tiny@v1", "latest:tiny@v2")
 
@@ -21,6 +21,8 @@ def verb(first_version, tmp_path_factory):
 def lines(done):
     """Return what was printed, without the spaces that only align it, and run ids."""
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    # Which pair the audit drew depends on the engine's revision.
+    said = [line.removesuffix("; random audit") for line in said]
     return [re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}", "RUN", line) for line in said]
 
 
@@ -236,7 +238,7 @@ def test_the_order_of_worth_says_why_each_case_stands_there(verb):
         *("unreviewed", ""),
         "2 c6, lung_lesion, false_negative",
         "predicted absent, reference present",
-        f"{rare} 2 answers; 2 runs of the prompt disagree; random audit",
+        f"{rare} 2 answers; 2 runs of the prompt disagree",
         *("unreviewed", ""),
         "3 c7, pleural_effusion, false_positive",
         "predicted present, reference absent, evidence at 6-16",
@@ -489,3 +491,76 @@ def test_a_check_counts_what_verdicts_asked_for(first_version, tmp_path):
         *("", "NOT committed; kept as tiny@draft:dRUN", OBJECTION),
     ]
     assert "drafts tried: 2 (1 draft, 1 rejected)" in lines(call("history", "tiny"))
+
+
+def test_what_has_no_readable_answer_is_in_no_share_and_in_every_count(
+    first_version, tmp_path, monkeypatch
+):
+    """Of twelve cases ten are answered; of the labels of the others nothing is said."""
+    _, call = make_rounds(first_version, tmp_path)
+    ran = lines(call(*let_fail(monkeypatch)))
+    assert between(ran, "cases", "asked") == [
+        *("cases 12", "answered 10", "unparsed 1", "engine failed 1"),
+        *("1 × there is no JSON object in the answer (c0)", "1 × timed out (c1)"),
+        "asked 12 (from the store: 0)",
+    ]
+    said = lines(call("evaluate", "latest"))
+    rows = [line for line in said if line.startswith(("Lung Les", "Pleural Eff"))]
+    assert rows == [
+        "Lung Lesion INSUFFICIENT 9 4 3 0 1 5 0.889 [0.518, 0.997] 1.000 0.750 0.857 "
+        "0.769 [0.35, 1.00] 1 0 0 1 1",
+        "Pleural Effusion INSUFFICIENT 9 2 2 1 0 6 0.889 [0.518, 0.997] 0.667 1.000 "
+        "0.800 0.727 [0.24, 1.00] 0 1 0 1 1",
+        "Lung Lesion 1 0 1 0 0",
+    ]
+    for label in ("Lung Lesion", "Pleural Effusion"):
+        assert (
+            f"INSUFFICIENT {label}: 2 of 11 cases have no readable answer (at most 1 % "
+            "allowed); run the same command with --again unparsed, or look at these "
+            "cases"
+        ) in said
+    assert "micro-F1 0.833 [0.667, 1.000] over 2 labels, all cells together" in said
+    assert (
+        "note: 2 of 12 cases have no readable answer. They are left out and counted, "
+        "never read as absent."
+    ) in said
+    assert lines(call("failures", "latest"))[3:] == [
+        "c0 (all) unparsed there is no JSON object in the answer",
+        "c1 (all) engine_failed timed out",
+        "c4 lung_lesion false_negative absent present",
+        "c7 pleural_effusion false_positive present absent 6-16",
+        "",
+        "4 of 4 rows: 1 false_positive, 1 false_negative, 0 uncertain, 1 unparsed, 1 "
+        "engine_failed",
+    ]
+    worth = lines(call("failures", "latest", "--order", "value"))
+    silent = "2 cases have no readable answer; the gates bear 0"
+    assert between(worth, "3 c0", "4 c1") == [
+        "3 c0, (all), unparsed",
+        "predicted nothing; there is no JSON object in the answer",
+        *(silent, "unreviewed", "", "4 c1, (all), engine_failed"),
+    ]
+    shown = lines(call("show", "latest"))
+    assert shown[1:] == [
+        *("2 cases without an answer:", ""),
+        *("1 unparsed: there is no JSON object in the answer", "c0", ""),
+        *("1 engine_failed: timed out", "c1", ""),
+        "See one with: ranloop show RUN c0",
+    ]
+    compared = lines(call("compare", BOTH[0], "latest"))
+    assert (
+        "Lung Lesion 0.400 0.857 +0.100 [−0.280, +0.454] INSUFFICIENT 2 0 0 0 2 too "
+        "few –"
+    ) in compared
+    assert (
+        "Pleural Effusion 0.500 0.800 0.000 [−0.342, +0.342] INSUFFICIENT 1 0 0 0 2 "
+        "too few –"
+    ) in compared
+    assert compared[-5:] == [
+        "cannot be compared: the run after left 18.2 % of a label's answers unparsed "
+        "or failed (at most 1 % allowed)",
+        "Lung Lesion, fixed: c5, c10",
+        "Lung Lesion, lost its answer: c0, c1",
+        "Pleural Effusion, fixed: c3",
+        "Pleural Effusion, lost its answer: c0, c1",
+    ]

@@ -22,7 +22,7 @@ from loop.ui.pages.runs import events as runs
 from loop.ui.pages.runs.state import RunsPlace
 from loop.ui.pages.versions import events as versions
 from loop.ui.pages.versions.view import render_versions
-from tests.two_rounds import make_rounds
+from tests.two_rounds import let_fail, make_rounds
 from tests.ui.reviewed import context_of, seat
 from tests.ui.revise.conftest import Visitor, finish_jobs
 from tests.ui.visits import opened, visit
@@ -240,18 +240,24 @@ MISSED = ReviewForm(
 WAITING = (
     "Queue 3 of 3 pairs, and 1 of 1 right answer {} of 3 judged by you Hide "
     "others\N{RIGHT SINGLE QUOTATION MARK} verdicts until I have given mine Lung "
-    "Lesion ◇ answered uncertain c10 rare, fails by 2, versions disagree Pleural "
-    "Effusion ✓ right, drawn at random c5 Lung Lesion ▽ false negative c6 {}rare, "
-    "fails by 2, versions disagree, audit Pleural Effusion ▲ false positive c7 rare, "
-    "fails by 1 How the order is made"
+    "Lesion ◇ answered uncertain c10 rare, fails by 2, versions disagree ✓ right, "
+    "drawn at random Lung Lesion ▽ false negative c6 {}rare, fails by 2, versions "
+    "disagree Pleural Effusion ▲ false positive c7 rare, fails by 1 How the order is "
+    "made"
 )
+
+
+def undrawn(queue):
+    """Return the words of a queue without what the draw of the run decides."""
+    right = r"(Lung Lesion|Pleural Effusion) (✓ right, drawn at random) c\d+ "
+    return re.sub(right, r"\2 ", plain(queue).replace(", audit", ""))
 
 
 def test_the_queue_has_each_failing_pair_with_why_it_stands_there(copied):
     """How many answers decide its gate; and one right answer, drawn from all."""
     ann = seat(copied)
     shown = ann.open()
-    queue = plain(shown["queue"])
+    queue = undrawn(shown["queue"])
     assert queue.startswith(WAITING.format(0, ""))
     assert "1 of the 19 answers that agree with the reference" in queue
     assert plain(shown["case"]) == (
@@ -268,7 +274,7 @@ def test_the_queue_has_each_failing_pair_with_why_it_stands_there(copied):
     done = ann.submit(place, MISSED)
     assert plain(done["status"]) == "Saved Lung Lesion, c6. Undo the verdict on c6"
     judged = WAITING.format(1, "✓ reviewed by Dr A. Example ")
-    assert plain(done["queue"]).startswith(judged)
+    assert undrawn(done["queue"]).startswith(judged)
     assert plain(done["case"]) == (
         "Pleural Effusion c7 · en · 4 of 4 · Copy link All evidence ← Previous Next → "
         "▲ False positive Small collection . Film 7. Model present collection "
@@ -413,3 +419,55 @@ def test_readers_and_the_model_are_held_against_the_other_readers(copied, tmp_pa
         "All labels 3 0 0.700 0.25 0.20 0.27 0.500 0.750 +0.250 Pleural Effusion 3 0 "
         "0.700 0.25 0.20 0.27 0.500 0.750 +0.250"
     )
+
+
+def test_cases_without_an_answer_stand_beside_the_others(copied, monkeypatch):
+    """On the overview, among the runs, case by case, and last in the queue."""
+    where = ("--workspace", str(copied.workspace.root))
+    done = CliRunner().invoke(app, [*let_fail(monkeypatch), *where])
+    assert done.exit_code == 0, done.output
+    who = visit(copied)
+    shown = plain(overview.refresh(who, "tiny", "dev"))
+    assert shown.partition(" What these words mean")[0].endswith(
+        "macro-F1 0.829 [0.385, 1.000] failing, uncertain answers wrong, reference 1 "
+        "no run of a parent to compare with Versions tried here 1 all committed Score "
+        "corrected for selection – macro-F1; one version, so nothing was selected "
+        "Cases 12 1 unparsed , 1 engine failed"
+    )
+    page = runs.refresh(who, "tiny", "dev")
+    assert "tiny@v2 dev failing wrong uid 0 10 1 1 WHEN WHEN" in at_any_time(page.runs)
+    first, second, last = both(copied)
+    cases = runs.act_on_runs(visit(copied, do="cases", run=last), "", None)
+    assert at_any_time(cases.detail) == (
+        "Cases of run RUN Evaluate as a job Close tiny@v2 on dev with failing: 10 "
+        "answered, 1 unparsed, 1 engine failed. A case opens its trace: what was "
+        "asked, and what came back. Without an answer, by cause 1 unparsed: there is "
+        "no JSON object in the answer c0 1 engine failed: timed out c1 All cases in "
+        "the order of the cohort c0 c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11"
+    )
+    ids = [first, second, last]
+    who = visit(copied, do="compare", ticked=ids)
+    page = runs.act_on_runs(who, "", RunsPlace(listed=tuple(ids)))
+    rows = [at_any_time(f"<tr{row}") for row in page.detail.split("<tr")]
+    assert [
+        row for row in rows if row.startswith(("macro", "Lung L", "Pleural E"))
+    ] == [
+        "macro-F1 0.575 → 0.778 +0.203 0.450 → 0.829 +0.379 7",
+        "Lung Lesion 0.400 → 0.667 +2 −1 0.400 → 0.857 +2 −0 6",
+        "Pleural Effusion 0.750 → 0.889 +1 −0 0.500 → 0.800 +1 −0 3",
+    ]
+    asked = visit(copied, act="differ", label="pleural_effusion")
+    differing = at_any_time(runs.act_on_detail(asked, page.place).differences)
+    assert differing.endswith(
+        "Case Reference A RUN B RUN C RUN c0 present present ✓ present ✓ unparsed c1 "
+        "present present ✓ present ✓ failed c3 present absent ✗ present ✓ present ✓"
+    )
+    queue = plain(seat(copied).open()["queue"])
+    assert queue.startswith(
+        "Queue 4 of 4 pairs, and 1 of 1 right answer 0 of 2 judged by you"
+    )
+    assert "1 of the 16 answers that agree with the reference" in queue
+    assert re.findall(r"All labels . (\w+ ?\w*) c", queue) == [
+        "unparsed",
+        "engine failed",
+    ]
