@@ -22,7 +22,7 @@ from loop.ui.pages.runs import events as runs
 from loop.ui.pages.runs.state import RunsPlace
 from loop.ui.pages.versions import events as versions
 from loop.ui.pages.versions.view import render_versions
-from tests.two_rounds import let_fail, make_rounds
+from tests.two_rounds import WHO, let_fail, make_rounds
 from tests.ui.reviewed import context_of, seat
 from tests.ui.revise.conftest import Visitor, finish_jobs
 from tests.ui.visits import opened, visit
@@ -59,8 +59,8 @@ def test_runs_stand_with_what_was_asked_and_what_it_cost(place):
         run = both(context)[1]
         cases = runs.act_on_runs(visit(context, do="cases", run=run), "", None)
     assert at_any_time(page.runs).partition("Begun, ended ")[2] == (
-        "RUN tiny@v2 dev rules wrong uid 0 12 0 0 WHEN WHEN "
-        "RUN tiny@v1 dev rules wrong uid 0 12 0 0 WHEN WHEN"
+        "RUN tiny@v2 dev rules wrong Dr Runner 12 0 0 WHEN WHEN "
+        "RUN tiny@v1 dev rules wrong Dr Runner 12 0 0 WHEN WHEN"
     )
     assert (
         at_any_time(page.costs)
@@ -93,10 +93,10 @@ def test_runs_side_by_side_are_counted_case_by_case(place):
         )
     head, *rows = (at_any_time(row) for row in page.detail.split("<tr>"))
     assert head == (
-        "2 runs on dev Close A RUN tiny@v1 with rules, WHEN , uid 0 B RUN tiny@v2 with "
-        "rules, WHEN , uid 0 Each run against A, the oldest; reference 1, uncertain "
-        "answers wrong. Fixed and broken count cases that the reference and both runs "
-        "decide. 5 answers about 5 of 12 cases differ."
+        "2 runs on dev Close A RUN tiny@v1 with rules, WHEN , Dr Runner B RUN tiny@v2 "
+        "with rules, WHEN , Dr Runner Each run against A, the oldest; reference 1, "
+        "uncertain answers wrong. Fixed and broken count cases that the reference and "
+        "both runs decide. 5 answers about 5 of 12 cases differ."
     )
     nothing = " – → – = – – – 0"
     assert sum(row.endswith(nothing) for row in rows) == 19
@@ -357,7 +357,7 @@ def test_a_verdict_becomes_the_next_version(copied):
     assert plain(editor["verdicts"]).startswith("1 Verdicts 0 open on tiny, dev ")
     where = ("--workspace", str(copied.workspace.root))
     listed, changed, jobs = (
-        CliRunner().invoke(app, [*words, *where]).stdout
+        CliRunner(env=WHO).invoke(app, [*words, *where]).stdout
         for words in (("verdict", "list"), ("diff", "tiny@v2", "tiny@v3"), ("jobs",))
     )
     assert listed.splitlines()[:2] == [
@@ -383,7 +383,9 @@ def test_readers_and_the_model_are_held_against_the_other_readers(copied, tmp_pa
     path = tmp_path / "votes.csv"
     path.write_text(VOTES)
     where = ("--workspace", str(copied.workspace.root))
-    taken = CliRunner().invoke(app, ["cohort", "votes", "dev", str(path), *where])
+    taken = CliRunner(env=WHO).invoke(
+        app, ["cohort", "votes", "dev", str(path), *where]
+    )
     assert taken.exit_code == 0, taken.output
     who = visit(copied)
     agreement_panel.show_agreement(who, "tiny", "dev", None)
@@ -424,7 +426,7 @@ def test_readers_and_the_model_are_held_against_the_other_readers(copied, tmp_pa
 def test_cases_without_an_answer_stand_beside_the_others(copied, monkeypatch):
     """On the overview, among the runs, case by case, and last in the queue."""
     where = ("--workspace", str(copied.workspace.root))
-    done = CliRunner().invoke(app, [*let_fail(monkeypatch), *where])
+    done = CliRunner(env=WHO).invoke(app, [*let_fail(monkeypatch), *where])
     assert done.exit_code == 0, done.output
     who = visit(copied)
     shown = plain(overview.refresh(who, "tiny", "dev"))
@@ -435,7 +437,9 @@ def test_cases_without_an_answer_stand_beside_the_others(copied, monkeypatch):
         "Cases 12 1 unparsed , 1 engine failed"
     )
     page = runs.refresh(who, "tiny", "dev")
-    assert "tiny@v2 dev failing wrong uid 0 10 1 1 WHEN WHEN" in at_any_time(page.runs)
+    assert "tiny@v2 dev failing wrong Dr Runner 10 1 1 WHEN WHEN" in at_any_time(
+        page.runs
+    )
     first, second, last = both(copied)
     cases = runs.act_on_runs(visit(copied, do="cases", run=last), "", None)
     assert at_any_time(cases.detail) == (
