@@ -501,7 +501,8 @@ def seal(
     if not made.files:
         say(f"{name}: no label lies in plain; nothing was changed")
         return
-    say(f"{name}: {len(made.files)} files sealed, and no longer there in plain")
+    sealed = counted(len(made.files), "file")
+    say(f"{name}: {sealed} sealed, and no longer there in plain")
     for file in made.files:
         say(f"  {file}")
     say("copies in version control or in backups can still be read: remove them there")
@@ -526,7 +527,8 @@ def retire(
         data = {"openings": made.openings, "files": list(made.files), "role": "dev"}
         print_json({"cohort": made.cohort, **data})
         return
-    say(f"{name} is for development now; it was opened {made.openings} times before")
+    times = counted(made.openings, "time")
+    say(f"{name} is for development now; it was opened {times} before")
     for file in made.files:
         say(f"  {file} lies in plain")
     say("next: import a new holdout, with other cases and another name")
@@ -670,17 +672,17 @@ def _import(place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool) 
                 *(["ratings"] if what.ratings else []),
             ]
             note(
-                f"{report.cohort}: {report.cases} cases imported; adding "
+                f"{report.cohort}: {counted(report.cases, 'case')} imported; adding "
                 f"{' and '.join(more)}"
             )
-        counted, report = _add(place, what, report, who)
+        voted, report = _add(place, what, report, who)
     if as_json:
         result = asdict(report)
-        print_json({**result, "votes": votes_data(counted) if counted else None})
+        print_json({**result, "votes": votes_data(voted) if voted else None})
         return
     say_import(report)
-    if counted:
-        say_votes(counted)
+    if voted:
+        say_votes(voted)
     say("next: ranloop cohort check")
 
 

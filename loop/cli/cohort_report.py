@@ -208,15 +208,17 @@ def say_votes(report: VotesReport) -> None:
         say(f"  {mark:<12}{number}")
     if report.too_few:
         say(
-            f"  {report.too_few} cases have fewer readers than the protocol's "
+            f"  {counted(report.too_few, 'case has', 'cases have')} fewer readers than "
+            "the protocol's "
             f"{report.rule.minimum_readers}: no majority"
         )
     if report.changes:
         _say_changes(report.changes)
     if report.not_voted:
+        one, many = "label without a vote is", "labels without a vote are"
         say(
-            f"  {len(report.not_voted)} labels without a vote are missing in every "
-            f"case: {', '.join(report.not_voted)}"
+            f"  {counted(len(report.not_voted), one, many)} missing in every case: "
+            f"{', '.join(report.not_voted)}"
         )
     if report.sealed:
         say("  sealed      the labels of a holdout are not shown")
@@ -248,13 +250,15 @@ def _say_changes(changes: MarkChanges) -> None:
     for one in changes.shifts[:_MOST_SHIFTS]:
         say(f"    {one.label}: {one.was} -> {one.becomes}, {one.marks}")
     if len(changes.shifts) > _MOST_SHIFTS:
-        say(f"    and {len(changes.shifts) - _MOST_SHIFTS} more such lines")
+        more = counted(len(changes.shifts) - _MOST_SHIFTS, "more such line")
+        say(f"    and {more}")
     if all(row.was is Mark.MISSING for row in changes.rows):
         return
     for row in changes.rows[:_MOST_CHANGES]:
         say(f"    {row.case_id}, {row.label}: {row.was} -> {row.becomes}")
     if len(changes.rows) > _MOST_CHANGES:
-        say(f"    and {len(changes.rows) - _MOST_CHANGES} more marks")
+        more = counted(len(changes.rows) - _MOST_CHANGES, "more mark")
+        say(f"    and {more}")
 
 
 def _say_adjudications(report: VotesReport) -> None:

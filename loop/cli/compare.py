@@ -21,6 +21,7 @@ from loop.cli.console import (
 from loop.cli.evaluate import macro_line
 from loop.cli.judge_matrix import compare_judges
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import ValueCode
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
@@ -195,7 +196,7 @@ def show_comparison(comparison: Comparison) -> None:
         )
     if comparison.only_before or comparison.only_after:
         say(
-            f"{comparison.only_before} cases only in the first run and "
+            f"{counted(comparison.only_before, 'case')} only in the first run and "
             f"{comparison.only_after} only in the second are left out"
         )
     _show_cases(comparison)

@@ -21,6 +21,7 @@ from loop.cli.console import (
     say_wrapped,
     write_documents,
 )
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
 from loop.optimize.discovery.clusters import CUT
@@ -183,8 +184,9 @@ def discover(
 def show_discovery(found: Discovery) -> None:
     """Print the largest clusters of both kinds, and what they do not say."""
     say(
-        f"{found.cohort}: {found.cases:,} cases, {found.phrases} phrases in "
-        f"{len(found.clusters)} clusters"
+        f"{found.cohort}: {counted(found.cases, 'case')}, "
+        f"{counted(found.phrases, 'phrase')} in "
+        f"{counted(len(found.clusters), 'cluster')}"
     )
     named = [one for one in found.clusters if one.covered]
     for title, clusters in (

@@ -32,6 +32,7 @@ from loop.core.check_findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.config import Config, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.base import masked
 from loop.engines.vllm.environment import find_vllm
@@ -227,7 +228,7 @@ def _check_store(workspace: WorkspacePaths) -> Finding:
             runs = len(store.find_runs())
     except LoopError as error:
         return broken("store", str(error))
-    return ok("store", f"{workspace.store}, {runs} runs")
+    return ok("store", f"{workspace.store}, {counted(runs, 'run')}")
 
 
 def _describe_config(workspace: WorkspacePaths, config: Config) -> Finding:

@@ -496,8 +496,8 @@ def _answers(row: Mapping[str, Any]) -> str:
     """Return what the model and the reference say, and where the evidence stands."""
     answer = f"predicted {row['predicted'] or 'nothing'}"
     reference = f", reference {row['reference']}" if row["reference"] else ""
-    where = f", evidence at {_places(row)}" if row["spans"] or row["problem"] else ""
-    noted = f"; {row['problem']}" if row["spans"] and row["problem"] else ""
+    where = f", evidence at {_places(row)}" if row["spans"] else ""
+    noted = f"; {row['problem']}" if row["problem"] else ""
     return answer + reference + where + noted
 
 

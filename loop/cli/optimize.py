@@ -25,6 +25,7 @@ from loop.cli.console import (
     say_wrapped,
     write_documents,
 )
+from loop.core.nouns import counted
 from loop.documents.numbers import (
     count,
     interval,
@@ -309,7 +310,8 @@ def _print_report(report: SearchReport, *, accepted: bool) -> None:
     say_wrapped("", tried)
     _print_effort(report)
     if estimate.left_out:
-        say(f"left out, because the engine failed: {count(estimate.left_out)} cases")
+        left_out = counted(estimate.left_out, "case")
+        say(f"left out, because the engine failed: {left_out}")
     _print_not_estimable(report.not_estimable)
     for one in report.stale:
         note(f"out of date: {one}. Search again.")
@@ -346,8 +348,8 @@ def _print_effort(report: SearchReport) -> None:
     refused = [f"{number} {why}" for why, number in effort.refused]
     say(
         f"texts proposed: {count(effort.proposed)}, refused: "
-        f"{', '.join(refused) or 'none'}; {count(effort.calls)} cases scored, "
-        f"{count(effort.reflections)} questions answered"
+        f"{', '.join(refused) or 'none'}; {counted(effort.calls, 'case')} scored, "
+        f"{counted(effort.reflections, 'question')} answered"
     )
 
 

@@ -25,6 +25,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, LoopError
 from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths, material
 from loop.core.records import PromptTask
 from loop.core.safe_text import quoted
@@ -472,7 +473,7 @@ def _print_page(page: PromptPage, shows: str, label: str) -> None:
 def _print_changes(page: PromptPage) -> None:
     for call in page.calls:
         say()
-        say(f"# call {call.name}: {call.changes} lines changed")
+        say(f"# call {call.name}: {counted(call.changes, 'line')} changed")
         for message in call.messages:
             say(f"## {message.role}")
             for line in message.lines:

@@ -607,8 +607,9 @@ def published_data(published: Published) -> dict[str, Any]:
 def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
-        f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {counted(disputes.pairs, 'pair')} of {disputes.readers} readers, "
+        f"{disputes.cohort}, reference v{disputes.reference}: "
+        f"{counted(len(disputes.rows), 'dispute')} in "
+        f"{counted(disputes.pairs, 'pair')} of {disputes.readers} readers, "
         f"{disputes.open} open"
     )
     say(f"a majority needs {disputes.rule.words}")
@@ -646,8 +647,10 @@ def disputes_data(disputes: Disputes) -> dict[str, Any]:
 def say_adjudicated(made: Adjudicated) -> None:
     """Print what became of decisions."""
     say(
-        f"reference v{made.reference} of {made.cohort}: {made.decided} decisions, "
-        f"{made.changed} marks changed, {made.open} disputes open"
+        f"reference v{made.reference} of {made.cohort}: "
+        f"{counted(made.decided, 'decision')}, "
+        f"{counted(made.changed, 'mark')} changed, "
+        f"{counted(made.open, 'dispute')} open"
     )
     if made.own:
         say(

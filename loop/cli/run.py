@@ -28,6 +28,7 @@ from loop.cli.console import (
 )
 from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
 from loop.prompts.version import PromptVersion
@@ -443,8 +444,8 @@ def _describe_retries(summary: RunSummary) -> list[str]:
     if not summary.retried and not summary.recovered:
         return []
     return [
-        f"  asked again    {summary.retried} unreadable answers, of which "
-        f"{summary.recovered} calls could be read in the end"
+        f"  asked again    {counted(summary.retried, 'unreadable answer')}, of which "
+        f"{counted(summary.recovered, 'call')} could be read in the end"
     ]
 
 

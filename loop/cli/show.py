@@ -19,6 +19,7 @@ from loop.cli.console import (
     say_marked,
 )
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import Completion, Field, Span
 from loop.core.safe_text import exposed
 from loop.engines.rules.engine import RulesExplanation, RulesMention
@@ -114,7 +115,7 @@ def _print_unanswered(found: UnansweredCases) -> None:
     if not found.causes:
         say("every case was answered")
         return
-    say(f"{found.cases:,} cases without an answer:")
+    say(f"{counted(found.cases, 'case')} without an answer:")
     for one in found.causes:
         say()
         say_wrapped(f"{len(one.cases):,} {one.status.value}: {one.problem}", "")

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from loop.core.digests import unique_keys
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.numbered_phrases import (
     CANDIDATE_PHRASES,
     REFERENCE_PHRASES,
@@ -298,7 +299,9 @@ def grounded_notes(found: GroundedScores) -> list[str]:
         f"spatial: of all with boxes. In place: more than {IN_PLACE:g} of the boxes' "
         f"pixels lie in those of the evidence, on {PIXELS} x {PIXELS} pixels.",
     ]
-    return notes + [f"{one.cases:,} pairs: {one.text}" for one in found.problems]
+    return notes + [
+        f"{counted(one.cases, 'pair')}: {one.text}" for one in found.problems
+    ]
 
 
 def _inputs(pair: GroundedPair) -> dict[str, str]:

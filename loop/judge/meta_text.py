@@ -140,9 +140,9 @@ def _ratings_said(found: RatingAgreement) -> list[str]:
         f"{share(mean_tau_b(found.pairs))}."
     ]
     if found.unanswered:
-        said.append(
-            f"{count(found.unanswered)} rated pairs have no score and are left out."
-        )
+        one = "rated pair has no score and is left out"
+        many = "rated pairs have no score and are left out"
+        said.append(f"{counted(found.unanswered, one, many)}.")
     if found.suspicious:
         said.append(
             "Suspicious: the scores agree with one rater more than another rater does. "

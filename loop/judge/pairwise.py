@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from loop import __version__
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.judge.judge import FOLDER
@@ -231,7 +232,9 @@ def pairwise_notes(found: PairwiseResult) -> list[str]:
         told += shot_notes(found.shots, found.engine)
         if not found.patients_compared:
             told.append(UNKNOWN_PATIENTS)
-    told += [f"{one.text} ({one.cases:,} prompts)" for one in found.problems[:3]]
+    told += [
+        f"{one.text} ({counted(one.cases, 'prompt')})" for one in found.problems[:3]
+    ]
     return told
 
 

@@ -11,6 +11,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
+from loop.core.nouns import counted
 from loop.core.safe_text import exposed, printable
 from loop.documents import numbers
 
@@ -141,6 +142,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         percent=numbers.percent,
         p_value=numbers.p_value,
         count=numbers.count,
+        counted=counted,
         listed=numbers.listed,
         when=_when,
         local=_local,

@@ -430,7 +430,7 @@ def test_marks_of_a_label_that_is_new_are_only_counted(capsys):
     ("shifts", "cases", "ends"),
     [
         (1, 100, "    c99, label_0: absent -> present"),
-        (1, 101, "    and 1 more marks"),
+        (1, 101, "    and 1 more mark"),
         (30, 90, "    c89, label_29: absent -> present"),
     ],
 )

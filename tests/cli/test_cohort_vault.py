@@ -52,7 +52,7 @@ def test_labels_in_plain_are_named_and_sealed(call, workspace):
     lay_open(workspace)
     assert "reference/v1.csv" in call("show", "held").stdout
     said = call("seal", "held", "--why", "a new ranloop").stdout
-    assert "1 files sealed" in said
+    assert "1 file sealed" in said
     assert "\n  labels/cohorts/held/reference/v1.csv\n" in said
     assert "version control" in said
     assert "backup of .ranloop/keys/vault.key" in said

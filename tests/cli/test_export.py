@@ -68,9 +68,23 @@ def test_json_is_one_object_and_nothing_else(call, table):
 def test_a_file_of_texts_is_announced(call, table, tmp_path):
     """Texts left the private folder because somebody said so."""
     result = call("extractor@v1", "openai-batch", "--model", "m", "-i", str(table))
-    assert "2 of file week.csv" in result.stdout
-    assert "1 empty" in result.stdout
-    assert "only you may read them (0600)" in result.stdout
+    digest = load_export(tmp_path / "x").prompt_digest
+    assert result.stdout.splitlines()[:13] == [
+        f"extractor@v1, exported to openai-batch: {tmp_path / 'x'}",
+        f"  prompt digest  {digest}",
+        "  contract       label_values/1",
+        "  model          m",
+        "  file           .gitignore",
+        "  file           prompt/guides.yaml",
+        "  file           prompt/prompt.yaml",
+        "  file           prompt/system.jinja",
+        "  file           prompt/user.jinja",
+        "  file           requests-0001.jsonl",
+        "  cases          2 of file week.csv",
+        "  left out       1 empty",
+        "  THE REQUESTS HOLD THE TEXTS OF THESE CASES: only you may read them (0600), "
+        "and git ignores the folder",
+    ]
     assert SECRET not in result.output
     assert SECRET in (tmp_path / "x" / "requests-0001.jsonl").read_text()
 
@@ -100,7 +114,9 @@ def test_a_release_is_exported_under_its_name(call, workspace, tmp_path):
     """Verified first; the evidence's engine is named."""
     freeze_small(workspace)
     result = call(NAME, "jinja")
-    assert f"released as {NAME}" in result.stdout
+    first, *rest = result.stdout.splitlines()
+    assert first == f"tiny@v1, released as {NAME}, exported to jinja: {tmp_path / 'x'}"
+    assert not any(line.startswith(("  model", "  cases")) for line in rest)
     assert "of the engine rules" in result.stdout
     assert load_export(tmp_path / "x").release == NAME
 

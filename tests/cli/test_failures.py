@@ -182,7 +182,7 @@ def test_a_queue_is_printed_row_by_row(capsys):
         "      reviewed by Ann, Ben\n"
         "\n"
         "   4  c2, (all), unparsed\n"
-        "      predicted nothing, evidence at the answer is no JSON object and so ...\n"
+        f"      predicted nothing; {LONG}\n"
         "      unreviewed\n"
         "      x\n"
         "\n"

@@ -84,6 +84,52 @@ def test_a_folder_is_written(reports, tmp_path):
         assert stat.S_IMODE(one.stat().st_mode) == 0o600
 
 
+COUNTED = """\
+21 pairs from 2 reports of file reports.csv: 16 with errors, 5 harmless
+
+kind            k = 1  k = 2  read otherwise
+--------------  -----  -----  --------------
+false_finding       2      2          0 of 4
+omission            2      1          0 of 3
+location            2      0          0 of 2
+severity            2      2          0 of 2
+comparison          1      1          0 of 2
+omitted_change      1      0          0 of 1
+synonym             0      0          0 of 0
+abbreviation        0      0          0 of 0
+order               1      0          0 of 1
+style               2      2          0 of 4
+number_format       0      0          0 of 0
+
+note: 2 of d have a severity that is further off
+note: 1 report not used: empty
+"""
+
+
+def test_what_was_made_and_what_was_not_is_printed(reports):
+    """Kinds by the number of their errors, in order, whatever order was asked for."""
+    more = ("--harmless", "--severity", "1, 2")
+    done = call(reports, "-k", "2,1", *more, "--out", "one")
+    assert done.exit_code == 0, done.output
+    head, _, note = done.stdout.partition("note: read otherwise: ")
+    assert head == COUNTED
+    assert note == (
+        "places tried and left out, because the reader of findings saw more change "
+        "than was made\n"
+    )
+    done = call(reports, "--errors", "c", "--no-reread", "--out", "two")
+    lines = done.stdout.splitlines()
+    assert lines == [
+        "2 pairs from 2 reports of file reports.csv: 2 with errors, 0 harmless",
+        "",
+        "kind      k = 1  read otherwise",
+        "--------  -----  --------------",
+        "location      2          0 of 2",
+        "",
+        "note: 1 report not used: empty",
+    ]
+
+
 def test_severities_go_from_the_folder_into_the_measure(reports, tmp_path):
     """The column is read back, and the steps to worse errors are counted."""
     done = call(reports, "--harmless", "--severity", "1,2", "--out", "injected")
@@ -144,6 +190,12 @@ def test_judge_reads_the_pairs(reports):
         (["--errors", "xyz"], "are not letters of abcdef"),
         (["--errors", ""], "nothing is to be made"),
         (["--cohort", "dev"], "name a file of reports, or a cohort"),
+        (["--validator", "rules"], "are for --engine"),
+        (["--region", "uk"], "are for --engine"),
+        (["-e", "rules", "--negated"], "are for injection without --engine"),
+        (["-e", "rules", "--severity", "2"], "are for injection without --engine"),
+        (["-e", "rules", "--wording", "x"], "are for injection without --engine"),
+        (["-e", "rules", "--no-reread"], "are for injection without --engine"),
     ],
 )
 def test_wrong_arguments_are_refused(reports, arguments, said):

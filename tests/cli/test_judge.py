@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -10,7 +11,15 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.records import Completion
 from loop.engines import base
-from tests.judge.scenes import CANDIDATES, REFERENCES, ToldJudge, tell
+from tests.judge.scenes import (
+    CANDIDATES,
+    REFERENCES,
+    ToldJudge,
+    errors,
+    rate,
+    tell,
+)
+from tests.judge.scenes import call as run_verb
 from tests.score.experts.radpref_folder import candidate, case, write_folder
 
 
@@ -34,6 +43,51 @@ def call(*arguments):
     return CliRunner().invoke(app, ["judge", *map(str, arguments)])
 
 
+PRINTED = """\
+8 pairs, judged by green@v1 with rules
+
+score                                      better                     A      B
+-------------------------------  ----------------  --------------------  -----
+GREEN of green@v1                higher is better  0.375 [0.000, 0.750]  1.000
+GREEN-F1 of green@v1             higher is better  0.417 [0.000, 0.833]  1.000
+Formula of green@v1              higher is better  0.333 [0.000, 0.750]  1.000
+GREEN-EC of green@v1              lower is better  0.750 [0.250, 1.000]  0.000
+own score of green@v1            higher is better  0.601 [0.179, 0.922]  1.000
+2M / (2M + 1S + 0I) of green@v1  higher is better  0.417 [0.000, 0.833]  1.000
+
+errors, significant + others      A      B
+----------------------------  -----  -----
+false_finding                 0 + 0  0 + 0
+omission                      2 + 0  0 + 0
+location                      1 + 0  0 + 0
+severity                      0 + 0  0 + 0
+comparison                    0 + 0  0 + 0
+omitted_change                0 + 0  0 + 0
+
+note: `rules` is no language model"""
+"""Of A: a matches nothing of one error, b one finding of two, c all; d is empty.
+
+So GREEN is (0 + 1/2 + 1 + 0) / 4, the weighted score (0 + 2/3 + 1 + 0) / 4.
+"""
+
+OFFICIAL = """\
+8 pairs, judged by green_text@v1 with told
+
+score                                better      A  A, published parser      B  B, published parser
+-------------------------  ----------------  -----  -------------------  -----  -------------------
+GREEN of green_text@v1     higher is better  0.500                1.000  0.500                1.000
+GREEN-F1 of green_text@v1  higher is better  0.667                1.000  0.667                1.000
+Formula of green_text@v1   higher is better  0.333                1.000  0.333                1.000
+GREEN-EC of green_text@v1   lower is better  2.000                0.000  2.000                0.000
+
+errors, significant + others      A      B
+----------------------------  -----  -----
+false_finding                 0 + 0  0 + 0
+omission                      8 + 0  8 + 0
+"""  # noqa: E501
+"""Two omissions and two matched findings in each answer, four answers a system."""
+
+
 def test_every_judge_is_listed():
     """With its contract, whether `rules` answers it, and what it reads."""
     done = call("--list")
@@ -51,11 +105,12 @@ def test_every_judge_is_listed():
 
 def test_pairs_are_judged_without_a_model(pairs):
     """A copy is perfect; the other system's errors are counted by category."""
-    done = call("green", "--pairs", pairs, "--out", "judged")
+    weights = ("--weights", 2, 1, 0)
+    done = call("green", "--pairs", pairs, "--out", "judged", *weights)
     assert done.exit_code == 0, done.output
-    assert "8 pairs, judged by green@v1 with rules" in done.stdout
-    assert "`rules` is no language model" in done.stdout
-    assert "location                      1 + 0  0 + 0" in done.stdout
+    assert done.stdout.startswith(PRINTED)
+    assert done.stdout.count("\nsignature of ") == 1
+    assert "\nsignature of GREEN of green@v1, A: green_green|green@v1:" in done.stdout
     data = json.loads((pairs.parent / "judged" / "judge.json").read_text())
     values = {(one["metric"], one["system"]): one for one in data["scores"]}
     assert values["green_green", "B"]["value"] == 1
@@ -93,9 +148,7 @@ def test_two_parsers_stand_side_by_side(pairs, monkeypatch):
     )
     done = call("green_text", "--pairs", pairs, "-e", "told", "--parser", "official")
     assert done.exit_code == 0, done.output
-    assert "A, published parser" in done.stdout
-    (line,) = (one for one in done.stdout.splitlines() if one.startswith("GREEN of"))
-    assert "0.500" in line and "1.000" in line
+    assert done.stdout.startswith(OFFICIAL)
 
 
 def test_a_judge_that_reads_context_is_told_of_the_patients_of_radpref(
@@ -149,6 +202,18 @@ def test_what_cannot_be_judged_is_no_success(pairs):
         ((), "name a judge"),
         (("green",), "give candidates and their references"),
         (("green", "--pairs", "pairs.csv", "--weights", "0", "1", "1"), "--weights"),
+        (("green", "--pairs", "pairs.csv", "--pool", "mine"), "need --shots"),
+        (("green", "--pairs", "pairs.csv", "--shots-seed", "1"), "need --shots"),
+        (
+            ("green", "--pairs", "pairs.csv", "--shots-score", "linear"),
+            "need --shots",
+        ),
+        (("radfact", "--phrases", "x.jsonl", "--out", "y"), "leave out other files"),
+        (("radfact", "--phrases", "x.jsonl", "--sample", "2"), "takes no --rubric"),
+        (
+            ("radfact", "--phrases", "x.jsonl", "--parser", "official"),
+            "takes no --rubric",
+        ),
     ],
 )
 def test_a_wrong_use_is_told(pairs, arguments, said):
@@ -163,6 +228,106 @@ def test_an_unknown_judge_is_refused_by_name(pairs):
     done = call("gren", "--pairs", pairs)
     assert isinstance(done.exception, DataError)
     assert "green" in str(done.exception)
+
+
+AGREEMENT = """\
+score                better  n                 tau-b  Spearman  Pearson
+---------  ----------------  -  --------------------  --------  -------
+own score  higher is better  8  0.936 [0.802, 1.000]     0.975    0.968
+GREEN      higher is better  8  0.819 [0.574, 1.000]     0.883    0.875
+GREEN-F1   higher is better  8  0.819 [0.574, 1.000]     0.883    0.834
+Formula    higher is better  8  0.819 [0.574, 1.000]     0.883    0.893
+GREEN-EC    lower is better  8  0.808 [0.577, 1.000]     0.877    0.863
+"""
+"""By scipy, of GREEN 1, 0, 0, 1/2, 1, 1/2, 1, 0 with the mean points of two raters."""
+
+GATE = """
+check verdict observed lower limit wanted why
+share without a readable answer or a score PASS 0.0 % at most 1 %
+units with a score and a rating INSUFFICIENT 7 at least 20 7 of at least 20 units. \
+needs about 13 more units
+tau-b with the mean of 2 raters INSUFFICIENT 0.819 at least 0.99 not decided, since \
+units are too few
+share of equal texts with the best score PASS 100.0 % 100 %
+"""
+
+
+def test_a_run_of_a_judge_is_held_against_raters(workspace, tmp_path):
+    """Score by score, then error by error; where it claims something, its gate."""
+    rate(workspace, tmp_path)
+    assert run_verb(workspace, "run", "mine", "--cohort", "rp").exit_code == 0
+    done = run_verb(workspace, "evaluate", "latest")
+    assert done.exit_code == 0, done.output
+    first, _, rest = done.stdout.partition("\n\n")
+    assert first.startswith("mine@v1 on rp with rules, against rp:ratings1, run 20")
+    title, _, rest = rest.partition("\n")
+    assert title == (
+        "agreement with the mean of the raters, 95 % intervals over references; turned "
+        "so that more is better"
+    )
+    assert rest.startswith(AGREEMENT)
+    assert rest.count("\nall categories         5        5  1.000 –") == 2
+    assert "\nnote: mine@v1: 8 of 8 pairs have a score." in rest
+    assert "INSUFFICIENT" not in rest
+    text = workspace.protocol.read_text()
+    workspace.protocol.write_text(f"{text}\njudging: {{threshold: 0.99}}\n")
+    done = run_verb(workspace, "evaluate", "latest")
+    assert done.exit_code == 100
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    start = said.index("check verdict observed lower limit wanted why")
+    assert [said[start], *said[start + 2 : start + 6]] == GATE.strip().splitlines()
+
+
+DIFFERING = [
+    "errors that run RUN counts differently from rp:ratings1",
+    "case category judge readers",
+    "---- -------------- ----- -------",
+    "p2 (all) unparsed",
+    "p1 severity 0 + 1 0 + 0",
+    "p3 false_finding 0 + 0 1 + 0",
+    "p5 false_finding 0 + 0 1 + 0",
+    "p7 omission 0 + 0 1 + 0",
+    "",
+]
+
+
+def test_where_a_judge_counts_otherwise_than_readers_is_listed(
+    workspace, tmp_path, monkeypatch
+):
+    """An unreadable answer first; the errors of both, category by category."""
+    rate(workspace, tmp_path)
+    run_verb(workspace, "prompt", "new", "listed", "--from", "one_pass@v1")
+    wrong = errors(("location", True), ("severity", False))
+    said = {"Small right pleural effusion.": wrong, "No pneumothorax.": "no JSON"}
+    tell(monkeypatch, said)
+    run_verb(workspace, "run", "listed", "--cohort", "rp", "--engine", "told")
+
+    def listed(*words):
+        done = run_verb(workspace, "failures", "latest", *words)
+        lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        return [re.sub(r"\d{8}-\d{6}-\w{6}", "RUN", line) for line in lines]
+
+    counts = "pairs; significant + insignificant errors, the readers' median"
+    assert listed() == [*DIFFERING, f"5 of 5 rows, in 5 of 8 {counts}"]
+    assert listed("--limit", "2") == [
+        *(*DIFFERING[:5], ""),
+        f"2 of 5 rows, in 5 of 8 {counts}",
+    ]
+    assert listed("--label", "omission") == [
+        *(*DIFFERING[:4], *DIFFERING[7:]),
+        f"2 of 2 rows, in 2 of 8 {counts}",
+    ]
+    assert listed("--format", "csv") == [
+        *("case_id,category,judge,readers", "p2,,,", "p1,severity,0 + 1,0 + 0"),
+        *("p3,false_finding,0 + 0,1 + 0", "p5,false_finding,0 + 0,1 + 0"),
+        "p7,omission,0 + 0,1 + 0",
+    ]
+    # Of the seven that it could be read of: four errors by readers, one by it.
+    said = " ".join(run_verb(workspace, "evaluate", "latest").stdout.split())
+    assert "all categories 1 4 0.400 [0.000, 0.857] 0.400 1.000 1.000 −0.43" in said
+    assert "all categories 2 4 0.333 [0.000, 0.600] 0.333 1.000 1.000 −0.29" in said
+    assert "GREEN higher is better 7 0.099 –† 0.107 0.068" in said
+    assert "1 rated pair has no score and is left out." in said
 
 
 def test_what_it_writes_is_held_against_experts(pairs, tmp_path):

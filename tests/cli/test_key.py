@@ -15,6 +15,8 @@ from loop.cli.main import app as ranloop
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.release.keys import (
+    private_key_path,
+    public_key_path,
     read_public_key,
     read_public_keys,
     signature_problem,
@@ -49,16 +51,44 @@ def test_the_life_of_a_key(call, workspace, tmp_path):
     """Made, listed, handed out, revoked."""
     made = new(call)
     row = call("key", "list").stdout.splitlines()[2]
-    assert re.search(r" \d{4}-\d\d-\d\d ", row)
-    assert made["keyid"][:16] in row and "valid" in row and "here" in row
+    cells = re.split(r"  +", row)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", cells.pop(3))
+    name = "Dr. Ayşe Kaya"
+    assert cells == [made["keyid"][:16], name, "approver", "valid", "here"]
     handed = tmp_path / "kaya.json"
     handed.write_text(call("key", "show", "Dr. Ayşe Kaya").stdout, encoding="utf-8")
     known = read_public_keys(workspace)[made["keyid"]]
     assert read_public_key(handed) == known
-    call("key", "revoke", made["keyid"][:12], "--why", "lost")
+    gone = call("key", "revoke", made["keyid"][:12], "--why", "lost")
+    since = read_public_keys(workspace)[made["keyid"]].revoked
+    assert gone.stdout == (
+        f"key {made['keyid'][:16]} of {name} is revoked from {since} on\n"
+    )
+    assert gone.stderr.startswith(f"hand out {public_key_path(workspace, known)} again")
+    private_key_path(workspace, made["keyid"]).unlink()
+    cells = re.split(r"  +", call("key", "list").stdout.splitlines()[2])
+    assert cells[4:] == [f"revoked {since[:10]}", "elsewhere"]
+    again = ("key", "new", name, "--role", "approver", "--replace", "--why", "x")
+    assert "has no valid key to replace" in str(call(*again, ok=False).exception)
     [listed] = json.loads(call("key", "list", "--json").stdout)["keys"]
-    assert listed["revoked"] and listed["here"]
-    assert "revoked" in call("key", "list").stdout
+    assert listed["revoked"] and not listed["here"]
+
+
+def test_whoever_makes_a_key_is_told_what_it_signs(call, workspace, monkeypatch):
+    """With a passphrase nothing is signed without being asked for."""
+    for name, passphrase in (("Dr. B", ""), ("Dr. C", "correct horse")):
+        monkeypatch.setenv("RANLOOP_KEY_PASSPHRASE", passphrase)
+        done = call("key", "new", name, "--role", "approver")
+        (key,) = [k for k in read_public_keys(workspace).values() if k.name == name]
+        assert done.stdout == (
+            f"key {key.keyid[:16]} of {name} as approver\n"
+            f"public key to hand out: {public_key_path(workspace, key)}\n"
+        )
+        told = f"from now on, what {name} does here is signed in the ledger\n"
+        assert done.stderr == ("" if passphrase else told)
+    by_id = ("key", "new", key.keyid[:16], "--role", "approver", "--replace")
+    refused = call(*by_id, "--why", "x", ok=False).exception
+    assert "has no valid key to replace" in str(refused)
 
 
 def test_every_part_prints_one_object_with_json(call):

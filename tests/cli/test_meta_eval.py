@@ -61,6 +61,60 @@ def test_scores_and_ratings_become_a_table(folder):
     assert "n_words" in result.output.split("describe and do not grade")[1]
 
 
+COUNTED = """\
+ratings.csv: 6 candidates for 3 cases, 2 systems, 2 raters, points 1 to 5
+
+agreement with the mean of the raters, 95 % intervals over cases; right columns: tau-b with each rater
+metric  n                  tau-b  Spearman  Pearson  rater ann  rater ben
+------  -  ---------------------  --------  -------  ---------  ---------
+wer     6   0.931 [0.832, 0.991]     0.971    0.953      0.966      0.690
+f1      6  0.788 [−0.719, 0.961]     0.883    0.919      0.966      0.552
+  wer: lower is better, negated; lower by --lower; suspicious: mean tau-b 0.828 with one rater is
+  above the 0.643 of two raters; look for ratings that it was made with
+  f1: not in the registry: taken as higher is better; † tau-b is not shown to differ from 0:
+  Kendall's test p 0.032, interval [−0.719, 0.961]; suspicious: mean tau-b 0.759 with one rater is
+  above the 0.643 of two raters; look for ratings that it was made with
+
+which of two candidates is better: 3 pairs by the raters' mean, less those it ties and those without a value, then the 1 that all raters decide alike
+metric  right  wrong  tied              accuracy  right  tied  of
+------  -----  -----  ----  --------------------  -----  ----  --
+wer         2      0     0               1.000 –      1     0   1
+f1          1      1     0  0.500 [0.000, 1.000]      1     0   1
+
+raters among themselves
+raters              n                  tau-b  Spearman  Pearson   same
+------------------  -  ---------------------  --------  -------  -----
+ann and ben         6  0.643 [−0.707, 0.846]     0.809    0.850  0.333
+ann and the others  6  0.643 [−0.707, 0.846]     0.809    0.850
+ben and the others  6  0.643 [−0.707, 0.846]     0.809    0.850
+Krippendorff's alpha ordinal 0.825"""  # noqa: E501
+"""The correlations by scipy; of case a the raters' means are equal."""
+
+
+def test_few_candidates_are_counted_pair_by_pair(folder):
+    """A word error rate that ranks all pairs, and an F1 that turns one round."""
+    points = {"ann": (1, 2, 3, 4, 5, 5), "ben": (2, 1, 3, 5, 5, 4)}
+    names = [f"{case},{system}" for case in "abc" for system in "xy"]
+    (folder / "ratings.csv").write_text(
+        "id,system,rater,score\n"
+        + "".join(
+            f"{name},{rater},{point}\n"
+            for rater, given in points.items()
+            for name, point in zip(names, given, strict=True)
+        )
+    )
+    scores = zip(names, range(1, 7), (6, 5, 4, 3, 1, 2), strict=True)
+    (folder / "scores.csv").write_text(
+        "id,system,f1,wer\n"
+        + "".join(f"{name},{f1 / 10},{wer}\n" for name, f1, wer in scores)
+    )
+    told = plain("--lower", "wer").stdout
+    assert told.startswith(COUNTED)
+    lines = [" ".join(line.split()) for line in told.splitlines()]
+    assert "f1 +0.143 1.000 1.000 +0.034 0.599 0.599" in lines
+    assert "with 0.643. A metric cannot be expected" in told
+
+
 def test_json_is_one_object(folder):
     """And nothing else on stdout."""
     result = plain("--json")

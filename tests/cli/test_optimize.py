@@ -15,6 +15,7 @@ from loop.cli.optimize import _print_end
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.engines import base
+from loop.optimize.ground import AgreementGain
 from loop.optimize.nested_search import SearchEffort
 from loop.optimize.search import SearchRequest, search_prompt
 from loop.optimize.search_report import Optimizer
@@ -23,6 +24,7 @@ from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.status import read_kept
 from loop.review.verdict_files import read_verdicts
 from loop.run.store import open_store
+from loop.stats.resampling import Bootstrap
 from tests.optimize.made_task import StubReflector, improvable_cases, make_task
 from tests.optimize.scenes import EFFUSION, LESION, SEARCHER, Bench, hopeless, learnable
 
@@ -47,19 +49,74 @@ def run(bench, *words, verb=optimize):
     return done.stdout
 
 
+FOUND = """\
+part      parent  found  above the estimate
+--------  ------  -----  ------------------
+search     0.000  1.000               0.000
+select     0.000  1.000               0.000
+estimate   0.000  1.000
+estimate, pooled over 60 cases: macro-F1 0.000 to 1.000 [0.873, 1.000], gain +1.000 –
+candidates tried: 61; if all were equally good, the best one's accuracy on a label would be
+overstated by 5.0 percentage points
+
+asked    engine  requests  stored  prompt tokens  output tokens  cost
+-------  ------  --------  ------  -------------  -------------  ----
+answers   rules       180       0              –              –     –
+
+label                     proposal  for  against  only this    gain        p
+----------------  ----------------  ---  -------  ---------  ------  -------
+lung_lesion           term: nodule   15        0         15  +1.000  < 0.001
+pleural_effusion  term: collection   20        0         20  +1.000  < 0.001
+"""  # noqa: E501
+"""Two terms, each of which only ever stands where its label is present."""
+
+NOTHING_BETTER = """\
+part      parent  found  above the estimate
+--------  ------  -----  ------------------
+search     0.000  0.000               0.000
+select     0.000  0.000               0.000
+estimate   0.000  0.000
+estimate, pooled over 60 cases: macro-F1 0.000 to 0.000 [0.000, 0.425], gain 0.000 –
+candidates tried: 42; if all were equally good, the best one's accuracy on a label would be
+overstated by 4.8 percentage points
+
+asked    engine  requests  stored  prompt tokens  output tokens  cost
+-------  ------  --------  ------  -------------  -------------  ----
+answers   rules        72       0              –              –     –
+
+label             positives  parent  found
+----------------  ---------  ------  -----
+lung_lesion              15   0.000  0.000
+pleural_effusion         13   0.000  0.000
+no better prompt found
+"""  # noqa: E501
+
+FORECAST = """\
+tiny@v1 on dev with terms: NOTHING WAS ASKED
+  cases   60
+  labels  all
+
+part      splits  cases  positives of a label
+--------  ------  -----  --------------------
+search         5     36               9 to 12
+select         5     12                3 to 4
+estimate       5     12                3 to 4
+
+at most  engine  requests  prompt tokens  output tokens  cost
+-------  ------  --------  -------------  -------------  ----
+answers   rules     1,260              0              0     -
+"""
+"""Of 60 cases three fifths are searched; 15 and 20 of them are positive."""
+
+
 def test_a_search_ends_with_a_draft_to_commit(bench):
     """The three scores, the candidates, the proposals and what to do next."""
     said = run(bench, "tiny", "--with", "terms", "--cohort", "dev")
-    for words in (
-        "search ",
-        "select ",
-        "estimate ",
-        "candidates tried",
-        "term: nodule",
-    ):
-        assert words in said
     (draft,) = list_drafts(bench.workspace, "tiny")
-    assert f"ranloop draft commit tiny@draft:{draft}" in said
+    assert said == FOUND + (
+        f"draft tiny@draft:{draft}: its check passed\n"
+        f'commit it with `ranloop draft commit tiny@draft:{draft} --why "..."`\n'
+    )
     told = run(bench, "tiny", "--events", verb=history)
     assert "searched by Dr A. Example: terms scored" in told
 
@@ -67,7 +124,7 @@ def test_a_search_ends_with_a_draft_to_commit(bench):
 def test_nothing_better_is_a_good_result(bench):
     """It says so and ends with 0, as where there is nothing to search for."""
     bench.cohort(hopeless(1), replace=True)
-    assert run(bench, "tiny", "-c", "dev").endswith("no better prompt found\n")
+    assert run(bench, "tiny", "-c", "dev") == NOTHING_BETTER
     bench.cohort(learnable(), replace=True)
     bench.version(2, **{EFFUSION: ["collection"], LESION: ["nodul*"]})
     assert run(bench, "tiny", "-c", "dev").endswith(
@@ -80,7 +137,10 @@ def test_a_study_begins_with_any_version_and_writes_a_page(bench, tmp_path):
     bench.version(2, **{LESION: ["nodul*"]})
     page = tmp_path / "search.html"
     words = ("tiny@v1", "-c", "dev", "--study", "--accept-all", "--html", str(page))
-    assert "all 2 proposals accepted: macro-F1 1.000" in run(bench, *words)
+    assert run(bench, *words).endswith(
+        "\nall 2 proposals accepted: macro-F1 1.000 on the cases that were searched; "
+        "no draft: this is a study\n"
+    )
     assert "Search, select, estimate" in page.read_text("utf-8")
     assert not list_drafts(bench.workspace, "tiny")
 
@@ -119,6 +179,73 @@ def test_what_commits_a_draft_is_told_with_what_its_check_says(bench, capsys):
     assert told.endswith(f'commit it anyway with `{command} "..." --override "..."`\n')
 
 
+@pytest.mark.parametrize(
+    ("score", "from_what"),
+    [("macro-F1", "more findings"), ("negative distance", "counting fewer errors")],
+)
+def test_what_a_reader_must_know_of_a_search_is_printed(
+    bench, capsys, score, from_what
+):
+    """One candidate is no choice; a gain in the score alone may come from bias."""
+    asked = SearchRequest(prompt="tiny", cohort="dev", study=True)
+    report = search_prompt(bench.workspace, asked, SEARCHER)
+
+    def limits(estimate, low, high):
+        return Bootstrap(estimate, low, high, 9, 0)
+
+    estimate = replace(
+        report.findings.estimate,
+        score=score,
+        parent=limits(0.25, 0.125, 0.375),
+        found=limits(0.75, 0.5, 0.875),
+        gain=limits(0.5, 0.25, 0.625),
+        kappa_gain=limits(0.125, -0.25, 0.25),
+        left_out=1,
+        agreement=AgreementGain(
+            *("tau-b", "GREEN", "3 raters' points"),
+            *(limits(0.5, 0.25, 0.75), limits(0.375, 0.125, 0.625)),
+            *(limits(-0.125, -0.25, 0.125), 60),
+        ),
+    )
+    effort = SearchEffort(
+        proposed=3, refused=(("too long", 2), ("known", 1)), calls=1, reflections=1
+    )
+    findings = replace(
+        report.findings,
+        estimate=estimate,
+        kept=(),
+        proposals=(),
+        scored=1,
+        effort=effort,
+    )
+    known = {"not_estimable": ("edema", "fracture"), "remembered": True}
+    optimize._print_report(
+        replace(report, findings=findings, stale=("the cohort is new",), **known),
+        accepted=True,
+    )
+    told = capsys.readouterr()
+    said = " ".join(told.out.partition("estimate, pooled ")[2].split())
+    before, after = said.split("answers rules 180 0 – – –")
+    assert before.partition(" asked engine")[0] == (
+        f"over 60 cases: {score} 0.250 to 0.750 [0.500, 0.875], gain +0.500 [+0.250, "
+        "+0.625] tau-b of GREEN on these: 0.500 [0.250, 0.750] to 0.375 [0.125, "
+        "0.625], gain −0.125 [−0.250, +0.125], with 3 raters' points; it does not "
+        "influence the search candidates tried: 1 texts proposed: 3, refused: 2 too "
+        "long, 1 known; 1 case scored, 1 question answered left out, because the "
+        "engine failed: 1 case not estimable, too few positives: edema, fracture"
+    )
+    assert after == (
+        " label positives parent found ---------------- --------- ------ ----- "
+        "lung_lesion 15 0.000 1.000 pleural_effusion 20 0.000 1.000 no better prompt "
+        f"found the gain in {score} alone is above 0: that in kappa is +0.125 [−0.250, "
+        f"+0.250], so it may come from {from_what}"
+    )
+    assert told.err == (
+        "out of date: the cohort is new. Search again.\n"
+        "this search was finished before: nothing was asked\n"
+    )
+
+
 def test_json_is_one_object(bench):
     """With what a script needs."""
     data = json.loads(run(bench, "tiny", "-c", "dev", "--study", "--json"))
@@ -133,9 +260,7 @@ def test_json_is_one_object(bench):
 
 def test_a_dry_run_asks_nothing(bench):
     """As a table, and as JSON."""
-    said = run(bench, "tiny", "-c", "dev", "--dry-run")
-    assert "NOTHING WAS ASKED" in said
-    assert "rules     1,260              0" in said
+    assert run(bench, "tiny", "-c", "dev", "--dry-run") == FORECAST
     data = json.loads(run(bench, "tiny", "-c", "dev", "--dry-run", "--json"))
     assert [one["cases"] for one in data["parts"]] == [[36] * 5, [12] * 5, [12] * 5]
     assert not (bench.workspace.private / "optimize").exists()

@@ -170,7 +170,9 @@ def test_where_readers_label_no_finding_the_verbs_ask_and_warn(call, answers, pl
     assert found["contradictions"]["e0"].startswith(against)
     assert found["no_finding_open"] == 0
     sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
-    assert against in sheet
+    assert f"\n{against}" in sheet
+    data = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0", "--json")
+    assert data["contradiction"].startswith(against)
     line = ("reading", "answer", "dev", answers({"e0": "absent"}, "No Finding"))
     assert "contradicts" not in call(*line, "--reader", "Dr. A")
 
@@ -186,9 +188,23 @@ def test_a_wrong_file_changes_nothing(call, answers):
 def test_when_all_is_complete_the_next_step_is_named(call, read):
     """And the text of a case can still be asked for by name."""
     said = call("reading", "next", "dev", "--reader", "Dr. A")
-    assert "next: ranloop reading publish dev" in said
+    assert said == "every case of dev is complete\nnext: ranloop reading publish dev\n"
+    data = call("reading", "next", "dev", "--reader", "Dr. A", "--json")
+    assert (data["case"], data["contradiction"]) == (None, "")
+    assert "pleural_effusion" in data["guideline"]["labels"]
+    begun = call(
+        "reading", "next", "dev", "--reader", "Dr. D", "--case", "n1", "--json"
+    )
+    assert begun["case"]["answers"] == {}
+    assert begun["case"]["open_labels"] == list(data["guideline"]["labels"])
     shown = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
-    assert "open: nothing, the case is complete" in shown
+    assert shown.startswith(
+        f"e0\n\nSmall effusion, {SECRET} 0.\n\n  atelectasis                 absent\n"
+    )
+    assert "\n  pleural_effusion            present\n" in shown
+    assert (
+        "\nopen: nothing, the case is complete\nguideline: taxonomy version " in shown
+    )
 
 
 def test_readings_become_a_reference_that_a_panel_completes(call, read, answers, place):
@@ -565,5 +581,5 @@ def test_what_became_of_decisions_is_told(capsys, own, more):
     made = Adjudicated(cohort="dev", reference=4, decided=3, changed=1, own=own, open=5)
     reading.say_adjudicated(made)
     assert capsys.readouterr().out == (
-        f"reference v4 of dev: 3 decisions, 1 marks changed, 5 disputes open\n{more}"
+        f"reference v4 of dev: 3 decisions, 1 mark changed, 5 disputes open\n{more}"
     )

@@ -90,6 +90,67 @@ def test_systems_are_ranked_and_every_number_is_signed(folder):
     assert any("newest release" in text for text in data["remarks"])
 
 
+COUNTED = """\
+2 systems on 10 cases; labels as given
+
+system  rank             Ran Score  cells  labels  best in              micro-F1  macro P  macro R   n  perfect
+------  ----  --------------------  -----  ------  -------  --------------------  -------  -------  --  -------
+A A        1  0.875 [0.674, 1.000]  8.6 %    2/21     98 %  0.857 [0.627, 1.000]    0.875    0.875  10    1.000
+B B        2  0.533 [0.250, 0.826]  8.1 %    2/21      2 %  0.500 [0.237, 0.800]    1.000    0.375   9    1.000
+
+pair                   difference      p  Holm p  exchanges              at 0.05
+--------  -----------------------  -----  ------  ---------  -------------------
+A over B  +0.342 [−0.010, +0.644]  0.250   0.250        all  not distinguishable
+
+metric                                           A                     B
+----------------------------  --------------------  --------------------
+ran_score (higher is better)  0.875 [0.674, 1.000]  0.533 [0.250, 0.826]
+ran_errors (lower is better)  0.200 [0.000, 0.400]  0.444 [0.222, 0.753]
+
+note: A perfect copy of the references scores 1.000: under zero_division skip, a label that neither
+      side has is left out of the mean.
+note: B is scored on 8.1 % of the cells, A on 8.6 %: 1 cell fewer, where the reference has 7
+      findings. What a system does not answer or leaves out is not held against it, neither in its
+      rank nor in the differences: it may owe its score to that. What has no answer stays out under
+      every option.
+note: A: 18 of 210 cells decided on both sides; left out: 1 uncertain, 191 without a value
+note: B: 17 of 210 cells decided on both sides; left out: 1 uncertain, 171 without a value, 21
+      without a candidate
+note: Between the readings of uncertain values scores move by up to 0.086, that of B the most.
+      Compare scores under one reading only.
+note: A: uncertain wrong 0.875, left out 0.875, present 0.900, absent 0.833
+note: B: uncertain wrong 0.533, left out 0.583, present 0.619, absent 0.533
+note: Intervals: 95 % percentile bootstrap, 50 resamples of cases, seed 0.
+"""  # noqa: E501
+"""Edema: A finds 3 of 4 and invents one, B finds 1 and is unsure of another.
+
+Fracture: A finds all 3, B finds 1 of the 2 that it is asked about.
+"""
+
+
+def test_every_cell_is_counted_once_where_labels_are_given(tmp_path, monkeypatch):
+    """Under each reading of what is uncertain, on either side."""
+    monkeypatch.chdir(tmp_path)
+    head = ("id", "edema", "fracture")
+    cases = [f"c{n}" for n in range(10)]
+    for name, edema, fracture in (
+        ("ref", (1, 1, 1, 1, 0, 0, 0, 0, -1, ""), (1, 0, 0, 0, 0, 1, 0, 0, 0, 1)),
+        ("A", (1, 1, 1, 0, 0, 0, 1, 0, 1, 0), (1, 0, 0, 0, 0, 1, 0, 0, 0, 1)),
+        ("B", (-1, 1, 0, 0, 0, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0, 0, 0, 0)),
+    ):
+        rows = list(zip(cases, edema, fracture, strict=False))
+        write(tmp_path / f"{name}.csv", rows, header=head)
+    told = run("A.csv", "B.csv", "-r", "ref.csv", *QUICK).stdout
+    assert told.startswith(COUNTED)
+    alone = run("A.csv", "-r", "ref.csv", *QUICK).stdout
+    assert alone.startswith("A on 10 cases; labels as given\n")
+    assert (
+        "note: every system: 18 of 210 cells decided on both sides; left out: 1 "
+        "uncertain, 191 without a\n      value\n"
+    ) in alone
+    assert "pair  " not in alone
+
+
 @pytest.mark.slow
 def test_a_table_of_metrics_has_three_systems_at_most(folder):
     """A fourth one would not fit on a line; it has a table after the first."""

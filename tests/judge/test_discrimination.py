@@ -372,9 +372,24 @@ def test_the_command_holds_judges_and_metrics_against_pairs(workspace, tmp_path)
         *("--md", page, "--svg", figure, "--resamples", 50),
     )
     assert done.exit_code == 0, done.output
-    assert "3 significant and 2 harmless pairs of 2 references" in done.output
-    assert "flagged where it counts a significant error" in done.output
-    assert "flagged below 0.6, as named" in done.output
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert said[0] == "3 significant and 2 harmless pairs of 2 references"
+    assert [one for one in said[2:12] if "GREEN" in one or "ROUGE" in one] == [
+        "GREEN of green@v1 1.000 1.000 1.000 [0.292, 1.000] 1.000 [0.158, 1.000] 0.000 "
+        "1.000 0 of 1",
+        "ROUGE-L 0.833 [0.500, 1.000] 0.750 [0.500, 1.000] 1.000 [0.292, 1.000] 0.000 "
+        "[0.000, 0.842] +1.000 0.500 0 of 1",
+        "kind group GREEN of green@v1 own score of green@v1 ROUGE-L",
+    ]
+    for row in (
+        "location significant 1.000, D 1.000 1.000 0.750, D 1.000",
+        "omission significant 1.000, D 1.000 1.000 1.000, D 1.000",
+        "order harmless R 1.000 - R 0.000",
+        "style harmless R 1.000 - R 0.000",
+        "note: GREEN of green@v1: flagged where it counts a significant error.",
+        "note: ROUGE-L: flagged below 0.6, as named.",
+    ):
+        assert row in said
     assert "| green@v1 | 1.000 | 1.000 |" in page.read_text()
     for text in (page.read_text(), figure.read_text(), done.output):
         assert "ffusion" not in text and "mass" not in text

@@ -1,6 +1,7 @@
 """RadFact of given phrases: nothing is taken apart, boxes decide on places."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -190,6 +191,39 @@ def test_the_verb_judges_phrases(workspace, tmp_path):
         assert both.exit_code == 2
 
 
+def test_the_verb_says_which_pairs_each_share_rests_on(workspace, staged, tmp_path):
+    """Of three pairs one has no candidate, one has no word; without any it fails."""
+    path = tmp_path / "phrases.jsonl"
+    two = [("effusion", LEFT), ("mass", LEFT)]
+    pairs = [
+        pair("a", two, [two[0], ("mass", RIGHT)]),
+        pair("b", [("x", None)], []),
+        pair("c", [], []),
+    ]
+    path.write_text("\n".join(one.model_dump_json() for one in pairs))
+    arguments = ("judge", "radfact", "--phrases", path, "-e", "staged")
+    done = call(workspace, *arguments)
+    assert done.exit_code == 0, done.output
+    head, _, notes = done.stdout.partition("\nnote: ")
+    assert re.fullmatch(
+        r"3 pairs of phrases, judged by radfact@v1 \([0-9a-f]{8}\) with staged",
+        head.splitlines()[0],
+    )
+    assert head.splitlines()[2:] == [
+        "share of phrases  precision                recall     F1  pairs",
+        "----------------  ---------  --------------------  -----  -----",
+        "logical               1.000  0.500 [0.000, 1.000]  0.667  1 + 2",
+        "grounding             0.500                 0.500  0.500  1 + 1",
+        "spatial               0.500                 0.500  0.500  1 + 1",
+    ]
+    assert notes.startswith("2 of 3 pairs have a readable answer")
+    staged.table = {"precision": "I cannot say.", "recall": "I cannot say."}
+    path.write_text(pair("d", [("y", None)], [("y", None)]).model_dump_json())
+    failed = call(workspace, *arguments)
+    assert failed.exit_code == 1 and "no pair was judged" in failed.stderr
+    assert "logical                   –       –   –  0 + 0" in failed.stdout
+
+
 def estimate(value):
     """Return an estimate with limits 0.1 from it."""
     return Estimate(value, value - 0.1, value + 0.1)
@@ -208,7 +242,7 @@ def test_the_data_and_notes_hold_every_number_once():
             PhraseScore("logical", *map(estimate, (0.7, 0.6, 0.65)), (10, 9)),
             PhraseScore("spatial", *map(estimate, (0.4, 0.3, 0.35)), (5, 4)),
         ),
-        problems=(Problem("no JSON", 4, ()), Problem("lost", 1_234, ())),
+        problems=(Problem("no JSON", 1_234, ()), Problem("lost", 1, ())),
     )
     assert grounded_data(found) == {
         "format": 1,
@@ -232,8 +266,8 @@ def test_the_data_and_notes_hold_every_number_once():
             )
         ],
         "problems": [
-            {"text": "no JSON", "pairs": 4},
-            {"text": "lost", "pairs": 1_234},
+            {"text": "no JSON", "pairs": 1_234},
+            {"text": "lost", "pairs": 1},
         ],
     }
     notes = grounded_notes(found)
@@ -245,7 +279,7 @@ def test_the_data_and_notes_hold_every_number_once():
         "In place: more than 0.5 of the boxes' pixels lie in those of the evidence, on "
         "224 x 224 pixels."
     )
-    assert notes[3:] == ["4 pairs: no JSON", "1,234 pairs: lost"]
+    assert notes[3:] == ["1,234 pairs: no JSON", "1 pair: lost"]
 
 
 def test_intervals_are_of_shares_drawn_pair_by_pair(staged):

@@ -128,7 +128,7 @@ def test_a_case_is_decided_where_both_orders_agree(asked):
         ],
     }
     (problem,) = found.problems
-    assert pairwise_notes(found) == [f"{problem.text} (1 prompts)"]
+    assert pairwise_notes(found) == [f"{problem.text} (1 prompt)"]
     turned = replace(
         found, preferred=(("theirs", "ours"), ("ours", "theirs"), ("ours", ""))
     )
@@ -237,6 +237,63 @@ def test_where_nothing_is_decided_the_verb_says_so(asked, tmp_path, monkeypatch)
     done = CliRunner().invoke(app, [*arguments, "-e", "choosing"])
     assert done.exit_code == 0, done.output
     assert "no case is decided" in done.stdout and "preferred in –" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("engine", "cases", "lines", "code"),
+    [
+        (
+            "choosing",
+            {"a": "good", "b": "unsure", "c": "bad"},
+            (
+                *("cases 3", "ours preferred in both orders 1"),
+                *("theirs preferred in both orders 0", "changed with the order 1"),
+                "of these, whichever was first 1",
+                "of these, whichever was second 0",
+                "without a readable answer 1",
+                "ours preferred in 1.000 [0.025, 1.000] of the decided cases (exact "
+                "95 % limits, over cases)",
+                "note: preference: it is neither A nor B (1 prompt)",
+            ),
+            0,
+        ),
+        (
+            "choosing",
+            {"b": "unsure"},
+            (
+                *("cases 1", "ours preferred in both orders 0"),
+                *("theirs preferred in both orders 0", "changed with the order 0"),
+                "of these, whichever was first 0",
+                "of these, whichever was second 0",
+                "without a readable answer 1",
+                "not estimable: no case is decided",
+                "note: preference: it is neither A nor B (1 prompt)",
+            ),
+            1,
+        ),
+    ],
+)
+def test_the_verb_tells_of_every_case_and_fails_where_none_was_compared(
+    asked, tmp_path, monkeypatch, engine, cases, lines, code
+):
+    """A script reads the exit code: an answer about one case of three is a result."""
+    monkeypatch.chdir(tmp_path)
+    for name, texts in (
+        ("ref", {case: f"Effusion {case}." for case in cases}),
+        ("ours", cases),
+        ("theirs", {case: f"bad {case}" for case in cases}),
+    ):
+        table(tmp_path / f"{name}.csv", ("id", "text"), texts.items())
+    systems = ("ours=ours.csv", "theirs=theirs.csv", "-r", "ref.csv")
+    done = CliRunner().invoke(app, ["judge", "rating_pairwise", *systems, "-e", engine])
+    said = [" ".join(line.split()) for line in done.stdout.splitlines() if line]
+    assert said == [
+        f"rating_pairwise@v1 with {engine}, each case in both orders",
+        *("answers n", "------------------------------- -"),
+        *lines,
+    ]
+    assert done.exit_code == code
+    assert ("no case was compared" in done.stderr) is bool(code)
 
 
 def test_a_rubric_is_data(asked, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The page Judges: rated blind first, then a judge's errors held against that."""
 
+import re
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -209,6 +210,75 @@ def test_verdicts_that_cannot_be_meant_are_refused(context, fields, message):
     assert read_kept(context.store, context.workspace, COHORT) == ()
 
 
+def test_wording_of_a_holdout_is_refused_before_anything_is_kept(context, tmp_path):
+    """The clinician reads why, without the number of a verdict that nobody numbered."""
+    told = "Large zebra striped effusion in the left costophrenic recess."
+    path = tmp_path / "held.csv"
+    path.write_text(f"id,reference,candidate\nh0,{told},Clear.\n")
+    options = ("--role", "holdout", "--source", "made up", "--licence", "none")
+    done = call(context.workspace, "cohort", "import", path, "--name", "held", *options)
+    assert done.exit_code == 0, done.output
+    act(context, events.reveal)
+    rule = {
+        "listed.0.right": "no_error",
+        "rule.category": "location",
+        "rule.phrase": told,
+        "rule.value": "no_error",
+    }
+    with pytest.raises(DataError) as refused:
+        act(context, events.judge, fields=rule)
+    assert str(refused.value).startswith("not handed in: location")
+    assert read_kept(context.store, context.workspace, COHORT) == ()
+
+
+def test_one_goes_through_the_pairs_and_stops_at_both_ends(context):
+    """Next of the list and before it; the next that waits begins anew at the top."""
+    judge = visit(context, right=Right.JUDGE)
+    rows = events.list_pairs(judge, events.open_desk(judge, PROMPT, COHORT))
+    first, second, *_, before, last = [row.case_id for row in rows]
+    act(context, events.reveal, case=second)
+    act(context, events.judge, case=second, fields=all_right(context, second))
+
+    def opened_by(how, case):
+        sheet = act(context, events.move, act=how, case=case).sheet
+        (found,) = re.findall(r'data-case="(\w+)" data-cohort', sheet)
+        return found
+
+    assert opened_by("previous", first) == first
+    assert opened_by("previous", second) == first
+    assert opened_by("previous", last) == before
+    assert opened_by("after", first) == second
+    assert opened_by("after", before) == last
+    assert opened_by("after", last) == last
+    assert opened_by("next", first) not in (first, second)
+    assert opened_by("next", before) == last
+    assert opened_by("next", last) == first
+    with pytest.raises(DataError, match="no such pair"):
+        act(context, events.move, act="next", case="p99")
+
+
+def all_right(context, case):
+    """Return the form that finds an answer right in everything."""
+    desk = events.open_desk(visit(context, right=Right.JUDGE), PROMPT, COHORT)
+    answer = events.read_judged(context.store, desk.run, desk.version, case)
+    listed = {f"listed.{n}.right": "ok" for n in range(len(answer.errors))}
+    return listed or {"complete": "yes"}
+
+
+def test_a_pair_found_all_right_opens_so_on_its_run_only(context):
+    """Of a newer run nothing was said yet; a draft of before is not mixed in."""
+    act(context, events.reveal)
+    done = act(context, events.judge, fields={"listed.0.right": "ok"})
+    assert "Kept on p1: all is right." in done.status
+    assert '<option value="ok" selected>' in act(context, events.move, act="open").sheet
+    act(context, events.keep, fields={"listed.0.right": "ok", "comment": "begun"})
+    assert ">begun</textarea>" in act(context, events.move, act="open").sheet
+    again = call(context.workspace, "run", PROMPT, "--cohort", COHORT)
+    assert again.exit_code == 0, again.output
+    sheet = act(context, events.move, act="open").sheet
+    assert '<option value="ok" selected>' not in sheet and ">begun<" not in sheet
+
+
 def test_verdicts_are_on_the_run_that_was_shown(context):
     """A newer one may list other errors; without a look there is no verdict."""
     with pytest.raises(DataError, match="were not shown yet"):
@@ -240,6 +310,9 @@ def test_a_judged_pair_opens_as_it_was_judged(context):
         "missed.0.category": "severity",
         "missed.0.weight": "insignificant",
         "missed.0.words": "grade",
+        "missed.1.category": "severity",
+        "missed.1.weight": "significant",
+        "missed.1.words": "size",
         "rule.category": "location",
         "rule.phrase": "right for left",
         "rule.value": "no_error",
@@ -343,6 +416,23 @@ def test_a_form_that_was_begun_is_there_again(context):
     assert 'name="missed.0.words"' not in shown.sheet
 
 
+def test_what_just_fits_is_kept_whole(context):
+    """The longest text of a field, in the longest form."""
+    words = {f"marked.{number}.words": "" for number in range(599)}
+    done = act(context, events.keep, fields={**words, "comment": "x" * 4000})
+    assert "Draft saved" in done.status
+    act(context, events.reveal)
+    missed = {
+        "listed.0.right": "ok",
+        "missed.0.category": "severity",
+        "missed.0.weight": "significant",
+        "missed.0.words": "x" * 500,
+    }
+    assert "1 of 2 categories are wrong" in (
+        act(context, events.judge, fields=missed).status
+    )
+
+
 def test_a_reader_rates_and_never_sees_a_judge(context):
     """No run, no number, no verdict; the next pair opens."""
     reader = {"right": Right.READ}
@@ -431,6 +521,19 @@ def test_without_a_judge_pairs_are_rated_all_the_same(context, prompt, said):
     shown = events.refresh(visit(context, right=Right.JUDGE), prompt, COHORT)
     assert said in shown.pairs
     assert 'data-send="rate"' in shown.sheet and "judges-reveal" not in shown.sheet
+    before = re.findall(r'data-case="(\w+)" data-cohort', shown.sheet)
+    task = events.open_desk(visit(context, right=Right.JUDGE), prompt, COHORT).task
+    sent = {"case": before[0], "cohort": task.key, "run": "", "fields": GOOD}
+    done = events.rate(visit(context, right=Right.JUDGE, **sent), prompt, COHORT)
+    assert f"Your rating of {before[0]} is kept." in done.status
+    assert re.findall(r'data-case="(\w+)" data-cohort', done.sheet) != before
+    desk = events.open_desk(visit(context, right=Right.JUDGE), prompt, COHORT)
+    assert (set(desk.ratings), desk.shown) == ({before[0]}, frozenset())
+    page = events.move(
+        visit(context, right=Right.JUDGE, **sent, act="open"), prompt, COHORT
+    ).sheet
+    assert 'name="none" checked' in page
+    assert "You rated this pair: 3 points, 0 errors." in page
 
 
 def test_a_holdout_is_rated_and_its_judge_stays_unseen(context, tmp_path):

@@ -121,6 +121,15 @@ def test_names_are_for_whoever_manages_people(context):
     assert "Dr B" not in panel_of(context, roles=manager)
 
 
+def test_one_decision_is_told_as_one(context):
+    """Its mark, and No Finding that follows from it; and what is left to decide."""
+    publish(context)
+    decide(context, "c1", "present")
+    shown = save(context, "read together")[0]
+    assert "Reference version 2: 1 decision, 2 marks changed" in shown
+    assert "1 dispute is open." in shown
+
+
 def test_decisions_wait_until_all_are_saved_at_once(context):
     """One reference version for a sitting, with its reason in the ledger."""
     publish(context)
@@ -132,7 +141,8 @@ def test_decisions_wait_until_all_are_saved_at_once(context):
     with pytest.raises(DataError, match="needs a reason"):
         save(context, "  ")
     shown = save(context, "read together")[0]
-    assert "Reference version 2: 2 decisions" in shown
+    assert "Reference version 2: 2 decisions, 4 marks changed" in shown
+    assert "0 disputes are open." in shown
     assert "numbers are on version 2" in shown
     assert (mark(context, "c1"), mark(context, "c2")) == (Mark.PRESENT, Mark.ABSENT)
     last = read_ledger(context.workspace.ledger)[-1]

@@ -505,7 +505,7 @@ def test_runs_on_a_cohort_without_a_reference_stand_side_by_side(context, tmp_pa
 
 @pytest.mark.parametrize(
     ("ticked", "said"),
-    [([], "0 runs are ticked"), (["a"] * 9, "1 runs are ticked"), ("ab", "0 runs")],
+    [([], "0 runs are ticked"), (["a"] * 9, "1 run is ticked"), ("ab", "0 runs")],
 )
 def test_what_cannot_be_compared_is_told(context, ticked, said):
     """Whatever the browser says of its boxes."""
@@ -763,13 +763,15 @@ def test_costs_are_summed_by_currency():
     assert "of the runs found: about 2.5000 USD and 0.5000 EUR for new answers" in html
     assert html.count("<tr>") == 5
     assert html.count("1 without a price") == 1
-    assert "older rows" not in html
+    assert "older row" not in html
     assert "of the runs found" not in view._render_costs(sums, False)
     assert "for new answers" not in view._render_costs([free], False)
     assert view._render_costs([], False) == ""
     most = [row] * view.COSTS_SHOWN
-    assert "older rows" not in view._render_costs(most, False)
-    assert "1 older rows are left out" in view._render_costs([*most, row], False)
+    assert "older row" not in view._render_costs(most, False)
+    many = view._render_costs([*most, row, row], False)
+    assert "2 older rows are left out" in many
+    assert "1 older row is left out" in view._render_costs([*most, row], False)
 
 
 def test_runs_side_by_side_have_letters():

@@ -48,6 +48,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from loop.core.digests import framed
+from loop.core.nouns import counted
 from loop.core.records import Mark, Outcome, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.failures import Failure, FailureKind
@@ -386,7 +387,8 @@ def _silent_worth(pairs: AlignedPairs, protocol: Protocol) -> Reasons:
     answered = int((pairs.predicted >= ValueCode.UNCERTAIN).any(axis=1).sum())
     # As the gates compare: 29 of 100 are a share of 0.29, whose product is below 29.
     silent, borne = cases - answered, int(protocol.max_unanswered * cases + 1e-9)
-    words = f"{silent} cases have no readable answer; the gates bear {borne}"
+    many = counted(silent, "case has no", "cases have no")
+    words = f"{many} readable answer; the gates bear {borne}"
     over = silent - borne
     return Reasons(near=1 / over, words=(words,)) if over > 0 else Reasons()
 

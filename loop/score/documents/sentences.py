@@ -95,11 +95,11 @@ def unequal_coverage_sentence(score: RanScore) -> str:
         again = " Score again with --uncertain wrong to count what is uncertain."
     return (
         f"{spared} is scored on {percent(least)} of the cells, {other} on "
-        f"{percent(most)}: {count(fewer)} cells fewer, where the reference has "
-        f"{count(findings)} findings. What a system {hedges}does not answer or leaves "
-        "out is not held against it, neither in its rank nor in the differences: it "
-        f"may owe its score to that.{again} What has no answer stays out under every "
-        "option."
+        f"{percent(most)}: {counted(fewer, 'cell')} fewer, where the reference has "
+        f"{counted(findings, 'finding')}. What a system {hedges}does not answer or "
+        "leaves out is not held against it, neither in its rank nor in the "
+        f"differences: it may owe its score to that.{again} What has no answer stays "
+        "out under every option."
     )
 
 

@@ -354,7 +354,22 @@ def test_the_verb_keeps_clusters_for_the_page(place, ready, monkeypatch):
     words = ["discover", "made", "--keep", "-w", str(place.root)]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert "decided as they were: 1" in done.output
+    assert done.stdout.splitlines()[-1] == (
+        "kept for the page Discover; clusters decided as they were: 1, decided and "
+        "gone: 0"
+    )
+    decide(place, "scoliosis", map_cluster, "Fracture")
+    labels = tuple(o for o in ready[1].taxonomy.labels if o.id != "fracture")
+    gone = replace(ready[1].taxonomy, labels=labels)
+    found = replace(ready[1], taxonomy=gone)
+    monkeypatch.setattr(cli, "discover_findings", lambda *_, **__: found)
+    assert CliRunner().invoke(app, words).stdout.splitlines()[-2:] == [
+        "kept for the page Discover; clusters decided as they were: 0, decided and "
+        "gone: 0",
+        "reset to undecided, since their label no longer exists: 1",
+    ]
+    monkeypatch.setattr(cli, "discover_findings", lambda *_, **__: ready[1])
+    decide(place, "scoliosis", drop_cluster)
     done = CliRunner().invoke(app, [*words, "--json"])
     assert json.loads(done.stdout)["decisions"] == {"kept": 1, "lost": 0, "reset": 0}
     wrong = [*words[:1], "--take", "x.yaml", "--keep", "-w", str(place.root)]

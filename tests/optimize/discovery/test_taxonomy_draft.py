@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -600,13 +601,44 @@ def test_the_verb_writes_a_draft_and_takes_it(place, tmp_path):
     edit(path, name_spine)
     shown = ranloop(place, "--take", path, "--dry-run")
     assert shown.exit_code == 0
-    assert "new label degenerative_spine" in shown.output
-    assert "what would no longer fit" in shown.output
-    assert "dry run: nothing was changed" in shown.output
+    words = "clusters: 1 new, 4 undecided\n"
+    words += "new label degenerative_spine: degenerative changes thoracic spine\n"
+    gaps = (
+        "  warning  extractor@v1 does not ask for degenerative_spine, and No Finding "
+        "no longer follows from\n           its answers\n"
+    )
+    assert shown.stdout == (
+        f"{words}what would no longer fit:\n{gaps}"
+        "dry run: nothing was changed. Take it with --why REASON\n"
+    )
     assert not read_taxonomy(place.labels).knows(SPINE)
     assert ranloop(place, "--take", path).exit_code == 1
-    taken = ranloop(place, "--take", path, "--why", "asked for", "--json")
-    assert json.loads(taken.stdout)["added"].keys() == {"degenerative_spine"}
+    data = json.loads(ranloop(place, "--take", path, "--dry-run", "--json").stdout)
+    digest = data.pop("taxonomy_digest")
+    assert data == {
+        "dry_run": True,
+        "draft_sha256": sha256(path.read_bytes()).hexdigest(),
+        "decisions": {"new": 1, "undecided": 4},
+        "added": {"degenerative_spine": ["degenerative changes thoracic spine"]},
+        "mapped": {},
+        "unlisted": {},
+        "comments_kept": True,
+        "findings": [
+            {
+                "check": "prompts",
+                "severity": "warning",
+                "where": "extractor@v1",
+                "what": "extractor@v1 does not ask for degenerative_spine, and No "
+                "Finding no longer follows from its answers",
+                "todo": "Add a guide to each in a draft, and commit it.",
+            }
+        ],
+    }
+    taken = ranloop(place, "--take", path, "--why", "asked for")
+    assert taken.stdout == (
+        f"{words}what no longer fits:\n{gaps}"
+        f"labels/taxonomy.yaml was revised ({digest[:12]}) and recorded\n"
+    )
     assert read_taxonomy(place.labels).knows(SPINE)
 
 

@@ -11,7 +11,7 @@ from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Field, Mark, Outcome, Status, Value
 from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.ballots import votes_path
-from loop.labels.cohort import read_cohort, texts_path
+from loop.labels.cohort import read_cohort, read_record, texts_path
 from loop.labels.taxonomy import NO_FINDING, NoFindingPolicy, read_taxonomy
 from loop.labels.votes import import_votes
 from loop.review.queue.build import (
@@ -181,9 +181,14 @@ def test_votes_are_counted_per_value(place, store, tmp_path):
     item = queue.find("f1", "pleural_effusion")
     assert item.votes == ((Value.PRESENT, 2), (Value.ABSENT, 1))
     assert "the readers disagree" in item.reasons.words
+    recorded = read_record(place, "dev").votes
     votes_path(place, "dev").write_text("reader,case_id,label,value\n")
-    with pytest.raises(DataError, match="not what the ledger recorded"):
+    with pytest.raises(DataError) as refused:
         build_queue(place, store, "latest:tiny@v1", reference=2)
+    assert str(refused.value) == (
+        f"{votes_path(place, 'dev')} is not what the ledger recorded "
+        f"({recorded[:12]}). Restore it from version control or a backup."
+    )
 
 
 def test_a_holdout_has_no_queue(place, store, tmp_path):

@@ -234,6 +234,14 @@ def test_silent_cases_are_worth_less_the_more_there_are_too_many(silence, near):
     assert explained(outcomes, rows) == Reasons(near=near, words=(words,))
 
 
+def test_one_silent_case_of_few_blocks_every_gate():
+    """Of ten cases none may be silent."""
+    rows = {f"c{n}": {"no_finding": 1} for n in range(10)}
+    outcomes = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 10)]]
+    words = "1 case has no readable answer; the gates bear 0"
+    assert explained(outcomes, rows) == Reasons(near=1.0, words=(words,))
+
+
 def test_a_label_that_the_reference_cannot_judge_is_worth_what_is_said_of_it():
     """No gate is near, and no positives are missing; a split of readers still is."""
     standard = reference(RARE[1])

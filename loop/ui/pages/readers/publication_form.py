@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.people.users import Right
 from loop.review.reading.assignment import Assignment, read_basis
 from loop.review.reading.publication import (
@@ -293,7 +294,7 @@ def show_preview(
         most=MOST_LISTED,
     )
     number = len(votes.changes.rows) if votes.changes else 0
-    what = f": change {number} marks" if number else ""
+    what = f": change {counted(number, 'mark')}" if number else ""
     return PreviewOutputs(
         preview=shown,
         confirm=gr.Column(visible=True),

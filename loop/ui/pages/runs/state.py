@@ -9,6 +9,7 @@ import numpy as np
 
 from loop.core.clock import format_time
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.records import ValueCode
 from loop.core.safe_text import quoted
 from loop.engines.base import masked
@@ -190,8 +191,8 @@ def compare_chosen(context: AppContext, ids: Sequence[str]) -> ComparedRuns:
     """
     if not 2 <= len(set(ids)) <= MOST_COMPARED:
         raise DataError(
-            f"{len(set(ids))} runs are ticked. Tick 2 to {MOST_COMPARED} runs on one "
-            "cohort to compare them."
+            f"{counted(len(set(ids)), 'run is', 'runs are')} ticked. Tick 2 to "
+            f"{MOST_COMPARED} runs on one cohort to compare them."
         )
     runs = require_shown(context, ids)
     key = ("compared", *(context.standing(run) for run in runs))
