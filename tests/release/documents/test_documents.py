@@ -606,6 +606,11 @@ def test_roles_that_were_recorded_are_told_with_what_they_are():
     assert "| 7 | editor 2, reviewer 4, not recorded 1 |" in history[6]
     assert "| 5 | not recorded 5 |" in history[4]
     assert "roles in the workbench, as recorded at the commit" in texts["card.md"]
+    facts["history"][4]["verdict_roles"] = {"editor": 6}
+    texts = documents(facts)
+    assert "| 5 | editor 6 |" in texts["card.md"]
+    more = "editor 8, reviewer 4, reviewer and editor 6, not recorded 11 (roles"
+    assert more in item(texts["mi-clear-llm.md"], 5)
 
 
 def test_a_pass_of_a_gate_stands_beside_the_claim_and_is_told_apart():
