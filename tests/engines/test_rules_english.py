@@ -179,6 +179,48 @@ def test_or_joins_two_findings_that_are_near(letters, expected):
     assert [got[name]["value"] for name in "xy"] == [expected] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Effusion or consolidation.", ["uncertain", "absent", "uncertain"]),
+        # It joins what is not changed, unless something else begins before it.
+        ("No change in effusion or consolidation.", ["present", "absent", "present"]),
+        (
+            "Effusion without change in pneumothorax or consolidation.",
+            ["present"] * 3,
+        ),
+        (
+            "No change in the pneumothorax, but effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        (
+            "No change in the pneumothorax; effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        # What is denied after it denies nothing before.
+        (
+            "Effusion or consolidation, no pneumothorax.",
+            ["uncertain", "absent", "uncertain"],
+        ),
+        # Only the two beside it are its alternatives.
+        (
+            "Pneumothorax, effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        ("Effusion, or consolidation.", ["present", "absent", "present"]),
+        ("Effusion and, or consolidation.", ["present", "absent", "present"]),
+        ("Effusion (or consolidation).", ["present", "absent", "present"]),
+        # Two words for one finding are no choice.
+        ("Effusion or small effusion.", ["present", "absent", "absent"]),
+    ],
+)
+def test_or_leaves_open_what_stands_beside_it(text, expected):
+    """Two findings as alternatives; each of what is said to be unchanged is there."""
+    got = answers(text, FINDINGS)
+    names = ("effusion", "pneumothorax", "consolidation")
+    assert [got[name]["value"] for name in names] == expected
+
+
 def test_exclusion_removes_the_term_it_contains():
     """Subcutaneous emphysema is not emphysema."""
     more = {"exclusions": ("subcutaneous emphysema",)}

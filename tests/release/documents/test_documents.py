@@ -24,10 +24,13 @@ from loop.release.documents.parts import AUTHOR
 from loop.release.release_json import format_facts
 from loop.release.statement import Approval
 from tests.release.documents.example import (
+    EXCLUDED,
     changed,
     cohort,
     digest,
+    evaluation,
     full_facts,
+    label,
     minimal_facts,
     spoiled,
 )
@@ -655,3 +658,86 @@ def test_items_of_tripod_llm_are_worded_as_published():
         assert item(text, number).startswith(f"| {number} | {words}")
     scoped = " and thresholds identified. \\[C OF\\] |"
     assert scoped in item(text, "6e")
+
+
+def sparse_facts():
+    """Return a release of which each part is small, missing or not as usual."""
+    facts = full_facts()
+    low = label("Edema", (30, 2, 1, 67), "FAIL", reasons=["low"], needs="more")
+    low["excluded"] = {**EXCLUDED, "failed": 1200, "uncertain_predicted": 0}
+    dev = evaluation("dev", "dev", [low]) | {"not_run": 1, "cases": 1, "draws": 3}
+    dev |= {"statuses": {"engine_failed": 1, "answered": 1340}}
+    none = label("Mass", (0, 0, 0, 5), "PASS")
+    none["excluded"] = dict.fromkeys(EXCLUDED, 0)
+    far = evaluation("far", "external", [none]) | {"created": ""}
+    facts["evaluations"] = [dev, far]
+    far = cohort("far", "external", "c") | {"source": "", "language": ""}
+    facts["cohorts"] = [
+        cohort("dev", "dev", "b") | {"cases": 1, "licence": "", "synthetic": True},
+        far | {"licence": "CC0"},
+        cohort("tax", "taxonomy", "d"),
+    ]
+    facts["claim"] |= {"cohort": "gone", "labels": []}
+    facts["release"] |= {"labels": ["edema"], "plan": "per_label"}
+    facts["frozen"] |= {"objections": ["one thing", "another"], "override": ""}
+    facts["protocol"] |= {"late": True, "content": {}}
+    facts["openings"] = facts["openings"][:1]
+    facts["selection"] |= {"tried": 1, "corrected": None}
+    facts["ceiling"] |= {"readers": None}
+    facts["reading"] |= {"readers": 1, "blind": None, "votes": None, "kappa": None}
+    facts["compute"] |= {"seconds": None, "tokens": 1, "python": ""}
+    facts["change"] |= {"previous": "", "improved": ["a", "b"], "unchanged": []}
+    facts["separation"] = {"checked": ["One.", "Two."], "remarks": []}
+    facts["development_only"] = True
+    facts["history"] = [
+        one | {"verdicts": 0, "author": "Dr A"} for one in facts["history"][:2]
+    ]
+    return facts
+
+
+def test_what_an_item_is_filled_with_is_no_more_than_what_is_recorded():
+    """Each part of a paper's checklist where little is known of a release."""
+    facts = typed(sparse_facts())
+    site = "Radiology department, general hospital"
+    only, dev = "DEVELOPMENT DATA ONLY", f"dev (dev), {site}, 1 case, en, synthetic"
+    tax = f"tax (taxonomy), {site}, 320 cases, en"
+    macro = "macro-F1 0.912 [0.871, 0.944], labels"
+    assert {name: fill(facts).text for name, fill in FILLED.items()} == {
+        "against": "against it stood: one thing; against it stood: another",
+        "ceiling": "compared with readers on 1 label",
+        "choice": "1 version tried",
+        "claim": "claim on gone: FAIL",
+        "comparison": "compared with extractor@v6",
+        "compute": "1 token, Linux x86_64",
+        "dates": "runs begun: dev 2026-03-14T10:10:00Z",
+        "development": f"{dev}; {tax}",
+        "excluded": "case-label pairs not scored: dev: 1,200 failed, 2 uncertain "
+        "reference, 1 unparsed; far: none",
+        "flow": "dev: 1 case, over 3 draws: 1,340 answered, 1 engine failed, 1 case of "
+        "the cohort not run; far: 320 cases, 318 answered, 2 unparsed, 0 engine failed",
+        "labels": "values of 1 label from clinical texts",
+        "licences": "far: CC0; tax: not for redistribution",
+        "limits": f"{only}; 1 label without a pass on dev",
+        "lineage": "2 versions with reasons, by Dr A; 0 verdicts",
+        "model": "openai:Qwen/Qwen3-14B; model Qwen/Qwen3-14B; server vllm 0.32; "
+        f"digest {digest('d')}",
+        "openings": "the holdout was opened 1 time: for extractor@v6 at "
+        "2026-02-01T09:00:00Z",
+        "performance": f"dev: {macro} 0 PASS, 1 FAIL, 0 INSUFFICIENT; far: {macro} "
+        "1 PASS, 0 FAIL, 0 INSUFFICIENT",
+        "positives": "positives on far: Mass 0 of 5",
+        "protocol": "",
+        "readers": "1 reader",
+        "registration": "registered 2026-01-05T09:00:00Z, after a run it judges, "
+        f"digest {digest('c')}",
+        "separation": f"{only}: no holdout was opened; One; Two",
+        "settings": "temperature 0; top_p 1; seed 7; repeat not set",
+        "sources": f"{dev}; far (external), 320 cases; {tax}",
+        "structure": "one call per case and label; every call is a conversation of its "
+        "own, with no earlier messages",
+        "tool": "ranloop 0.1.0",
+        "updating": "against extractor@v6: 2 labels improved, 0 unchanged, 1 worse, on "
+        "the development cohort dev, not on the holdout",
+        "wording": "as sent in rendered/, as templates in prompt/; digest "
+        f"{digest('a')}",
+    }
