@@ -234,6 +234,7 @@ def test_a_caption_or_header_states_the_level_of_intervals(caption, header, leve
         (["Label", "A F1 (n = 8)", "B n"], ["a", "0.5", "9"], {}, 8),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "-"], {}, 8),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "0"], {}, 8),
+        (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "1"], {}, 1),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "1000000000"], {}, 8),
         (["Label", "A F1", "n"], ["a", "0.5", "999999999"], {}, 999_999_999),
         (["Label", "A F1", "Mean n"], ["a", "0.5", "9"], {"n": 7}, 7),

@@ -24,14 +24,12 @@ from loop.release.documents.parts import AUTHOR
 from loop.release.release_json import format_facts
 from loop.release.statement import Approval
 from tests.release.documents.example import (
-    EXCLUDED,
     changed,
     cohort,
     digest,
-    evaluation,
     full_facts,
-    label,
     minimal_facts,
+    sparse_facts,
     spoiled,
 )
 from tests.release.small import typed
@@ -215,6 +213,50 @@ def test_what_got_worse_is_the_first_section():
     assert row == "| Atelectasis | 0.871 | 0.845 | 9 | 2 | \\[−0.043, −0.002\\] |"
     assert row in texts["change-record.md"]
     assert 'class="alarm" aria-labelledby="worse"' in texts["card.html"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "worse", "alarm", "said"),
+    [
+        (None, True, True, ""),
+        (None, False, False, ""),
+        ([], True, False, "no evidence that any label got worse"),
+        ([], False, False, "no evidence that any label got worse"),
+        (["edema", "mass"], True, True, "evidence of harm: edema; mass"),
+        (["edema"], False, True, "evidence of harm: edema"),
+    ],
+)
+def test_what_several_draws_show_decides_whether_to_be_alarmed(
+    harm, worse, alarm, said
+):
+    """In one draw chance has its part; without more of them it is all there is."""
+    facts = full_facts()
+    facts["change"] |= {"harm": harm} | ({} if worse else {"worse": []})
+    texts = documents(facts)
+    assert ('class="alarm" aria-labelledby="worse"' in texts["card.html"]) is alarm
+    assert texts["card.md"].count("Over all draws there is") == bool(said)
+    assert f"Over all draws there is {said}." in texts["card.md"] or not said
+
+
+def test_a_label_that_nobody_can_judge_is_shown_and_not_claimed():
+    """With each reason; every other label is claimed."""
+    facts = full_facts()
+    gate = facts["evaluations"][1]["labels"][4]["gate"]
+    gate |= {"verdict": "NOT COMPARABLE", "reasons": ["too rare", "read otherwise"]}
+    for kind, of in (
+        ("all", "every label that the reference can judge"),
+        ("subset", "each label it is shown for"),
+    ):
+        facts["claim"]["kind"] = kind
+        card = documents(facts)["card.md"]
+        assert f"Claim: on holdout, {of} reaches accuracy 0.95" in card
+        line = "Fracture: shown, not part of the claim: too rare; read otherwise."
+        assert f"\n{line}\n" in card
+    facts["evaluations"] = facts["evaluations"][:1]
+    facts["claim"] |= {"kind": "all", "cohort": "dev"}
+    card = documents(facts)["card.md"]
+    assert "Claim: on dev, every label reaches accuracy 0.95" in card
+    assert "not part of the claim" not in card
 
 
 def test_nothing_worse_is_told_from_nothing_compared():
@@ -658,41 +700,6 @@ def test_items_of_tripod_llm_are_worded_as_published():
         assert item(text, number).startswith(f"| {number} | {words}")
     scoped = " and thresholds identified. \\[C OF\\] |"
     assert scoped in item(text, "6e")
-
-
-def sparse_facts():
-    """Return a release of which each part is small, missing or not as usual."""
-    facts = full_facts()
-    low = label("Edema", (30, 2, 1, 67), "FAIL", reasons=["low"], needs="more")
-    low["excluded"] = {**EXCLUDED, "failed": 1200, "uncertain_predicted": 0}
-    dev = evaluation("dev", "dev", [low]) | {"not_run": 1, "cases": 1, "draws": 3}
-    dev |= {"statuses": {"engine_failed": 1, "answered": 1340}}
-    none = label("Mass", (0, 0, 0, 5), "PASS")
-    none["excluded"] = dict.fromkeys(EXCLUDED, 0)
-    far = evaluation("far", "external", [none]) | {"created": ""}
-    facts["evaluations"] = [dev, far]
-    far = cohort("far", "external", "c") | {"source": "", "language": ""}
-    facts["cohorts"] = [
-        cohort("dev", "dev", "b") | {"cases": 1, "licence": "", "synthetic": True},
-        far | {"licence": "CC0"},
-        cohort("tax", "taxonomy", "d"),
-    ]
-    facts["claim"] |= {"cohort": "gone", "labels": []}
-    facts["release"] |= {"labels": ["edema"], "plan": "per_label"}
-    facts["frozen"] |= {"objections": ["one thing", "another"], "override": ""}
-    facts["protocol"] |= {"late": True, "content": {}}
-    facts["openings"] = facts["openings"][:1]
-    facts["selection"] |= {"tried": 1, "corrected": None}
-    facts["ceiling"] |= {"readers": None}
-    facts["reading"] |= {"readers": 1, "blind": None, "votes": None, "kappa": None}
-    facts["compute"] |= {"seconds": None, "tokens": 1, "python": ""}
-    facts["change"] |= {"previous": "", "improved": ["a", "b"], "unchanged": []}
-    facts["separation"] = {"checked": ["One.", "Two."], "remarks": []}
-    facts["development_only"] = True
-    facts["history"] = [
-        one | {"verdicts": 0, "author": "Dr A"} for one in facts["history"][:2]
-    ]
-    return facts
 
 
 def test_what_an_item_is_filled_with_is_no_more_than_what_is_recorded():
