@@ -163,7 +163,7 @@ def check_prompt(
 def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator[str]:
     for name, said, found in (
         ("digest", release.digest, version.digest),
-        ("prompt", release.prompt, version.name),
+        ("name", release.prompt, version.name),
         ("version", release.version, version.number),
         ("parent", release.parent, version.parent),
         ("author", release.author, version.author),
@@ -173,10 +173,10 @@ def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator
         ("labels", release.labels, list(version.labels)),
     ):
         if said != found:
-            yield f"the {name} of the prompt is not that of release.json"
+            yield f"the prompt and release.json differ in {name}"
     # The parser's version may rise; which contract it is may not change.
     if release.contract.partition("/")[0] != version.contract:
-        yield "the contract of the prompt is not that of release.json"
+        yield "the prompt and release.json differ in contract"
 
 
 def _check_rendered(
