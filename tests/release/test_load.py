@@ -195,3 +195,20 @@ def test_no_engine_but_a_language_model_is_asked_to_think(
     known = {"temperature": 0.5, "seed": 4}
     assert found.engine == (asked or frozen)
     assert found.parameters == known | ({"thinking": "low"} if thinks else {})
+
+
+@pytest.mark.parametrize("lost", ["entry", "folder"])
+def test_what_is_left_of_a_release_is_not_replaced_by_one_that_ships(workspace, lost):
+    """Neither without its entry in the ledger nor without its folder is it another."""
+    name = "extractor-v11"
+    assert find_request(workspace, release=name).release.name == name
+    if lost == "entry":
+        (workspace.releases / name).mkdir(parents=True)
+        said = "knows of no such release"
+    else:
+        payload = {"release": name, "statement_sha256": "", "digest": VERSION.digest}
+        event = Event(action="frozen", subject="x@v11", reason="x", payload=payload)
+        append_event(workspace.ledger, event, ACTOR)
+        said = r"was frozen, and its folder .*/extractor-v11 is gone\. Restore it"
+    with pytest.raises(DataError, match=said):
+        find_request(workspace, release=name)
