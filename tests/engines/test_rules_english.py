@@ -221,6 +221,52 @@ def test_or_leaves_open_what_stands_beside_it(text, expected):
     assert [got[name]["value"] for name in names] == expected
 
 
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        ("No effusion.", "absent"),
+        ("No left effusion.", "present"),
+        ("No effusion on the left.", "present"),
+        ("Left effusion is not seen.", "present"),
+        ("No bilateral effusion.", "absent"),
+        # A side or a form is that of the finding it stands with.
+        ("No left effusion or nodule.", "present"),
+        ("No left nodule or effusion.", "absent"),
+        ("No nodule, left effusion or consolidation.", "present"),
+        ("No effusion or left nodule.", "absent"),
+        ("No effusion but a left nodule.", "absent"),
+        ("Nodule on the left and effusion are not seen.", "absent"),
+        ("No loculated effusion.", "present"),
+        ("No loculated nodule or effusion.", "absent"),
+        ("No effusion, loculated or not.", "absent"),
+    ],
+)
+def test_what_is_denied_of_one_side_may_be_on_the_other(denied, expected):
+    """The conclusion outranks the description only where it denies the finding."""
+    text = f"FINDINGS: Small effusion.\nIMPRESSION: {denied}"
+    terms = {"exclusions": ("nodule", "consolidation")}
+    assert value_of(text, "effusion", **terms) == expected
+    assert value_of(denied, "effusion", **terms) == "absent"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("and this is questionable", "uncertain"),
+        ("and air is questionable", "present"),
+        ("and this effusion is questionable", "present"),
+        ("and the effusion here is questionable", "present"),
+        # Only a doubt looks so far back.
+        ("and this is unlikely", "present"),
+    ],
+)
+def test_a_pronoun_stands_for_what_was_said_before(said, expected):
+    """Unless another finding stands beside it."""
+    guides = [guide("c", "consolidation"), guide("e", "effusion")]
+    got = answers(f"Consolidation is seen at the base, {said}.", guides)
+    assert got["c"]["value"] == expected
+
+
 def test_exclusion_removes_the_term_it_contains():
     """Subcutaneous emphysema is not emphysema."""
     more = {"exclusions": ("subcutaneous emphysema",)}
