@@ -250,6 +250,41 @@ def test_what_is_denied_of_one_side_may_be_on_the_other(denied, expected):
 
 
 @pytest.mark.parametrize(
+    ("form", "denied"),
+    [
+        # An answer is for all that was asked since the last one.
+        ("Effusion: no.", "e"),
+        ("Effusion, pneumothorax: no.", "ep"),
+        ("Effusion pneumothorax no.", "ep"),
+        ("Effusion: small, pneumothorax: no.", "p"),
+        ("Effusion: small; pneumothorax: no.", "p"),
+        ("Effusion small, pneumothorax no.", "p"),
+        ("Nodule, effusion: small, pneumothorax: no.", "p"),
+        ("Effusion: no, pneumothorax: yes, nodule: no.", "en"),
+        ("Effusion (pneumothorax: no).", "p"),
+        ("Effusion, but pneumothorax no.", "p"),
+        ("Effusion none, nodule = none", "en"),
+        # Of boxes, an empty one is: before what it stands for, or behind it.
+        ("[ ] Effusion [x] pneumothorax [ ] nodule", "en"),
+        ("[ ] Effusion, pneumothorax [x] nodule", "ep"),
+        ("Effusion [ ] pneumothorax [x] nodule [ ]", "en"),
+        ("Effusion, pneumothorax [ ] nodule [x]", "ep"),
+        # A ticked one before "no" is an answer, too.
+        ("Effusion: [ ] yes [x] no", "e"),
+        ("Effusion: [x] yes [ ] no", ""),
+        ("Effusion [x] no", "e"),
+        ("[x] no effusion", "e"),
+    ],
+)
+def test_a_filled_form_denies_what_it_asks_for(form, denied):
+    """Nothing else: the description says that all three are there."""
+    guides = [guide(n[0], n) for n in ("effusion", "pneumothorax", "nodule")]
+    text = f"FINDINGS: Effusion. Pneumothorax. Nodule.\nIMPRESSION: {form}"
+    got = answers(text, guides)
+    assert "".join(n for n in "epn" if got[n]["value"] == "absent") == denied
+
+
+@pytest.mark.parametrize(
     ("said", "expected"),
     [
         ("and this is questionable", "uncertain"),
