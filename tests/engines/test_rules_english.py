@@ -210,6 +210,16 @@ def test_or_joins_two_findings_that_are_near(letters, expected):
         ("Effusion, or consolidation.", ["present", "absent", "present"]),
         ("Effusion and, or consolidation.", ["present", "absent", "present"]),
         ("Effusion (or consolidation).", ["present", "absent", "present"]),
+        # A side between them is no statement, and "with" begins another one.
+        ("Effusion or left consolidation.", ["uncertain", "absent", "uncertain"]),
+        (
+            "Effusion on the left or consolidation.",
+            ["uncertain", "absent", "uncertain"],
+        ),
+        (
+            "Effusion with atelectasis or consolidation.",
+            ["present", "absent", "present"],
+        ),
         # Two words for one finding are no choice.
         ("Effusion or small effusion.", ["present", "absent", "absent"]),
     ],
