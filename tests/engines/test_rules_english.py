@@ -232,6 +232,45 @@ def test_or_leaves_open_what_stands_beside_it(text, expected):
 
 
 @pytest.mark.parametrize(
+    "first",
+    [
+        "Effusion, or nodule",
+        "Effusion with or without nodule",
+        "No change in effusion or nodule",
+        f"Effusion or {'e' * 40} nodule",
+    ],
+)
+def test_an_or_that_joins_nothing_leaves_the_next_one_open(first):
+    """Whatever it is that keeps it from joining two findings."""
+    names = ("effusion", "nodule", "pneumothorax", "consolidation")
+    guides = [guide(name, name) for name in names]
+    got = answers(f"{first}, but pneumothorax or consolidation.", guides)
+    values = [got[name]["value"] for name in names]
+    assert values == ["present", "present", "uncertain", "uncertain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodule"),
+    [
+        ("No effusion Nodule on the left.", "present"),
+        ("No effusion nodule on the left.", "absent"),
+        ("No effusion There is a nodule.", "present"),
+        ("No effusion Small nodule.", "present"),
+        # No word that begins a sentence, or after one that wants another word.
+        ("No effusion Smith saw a nodule.", "absent"),
+        ("No effusion or Nodule.", "absent"),
+        ("No effusion Kerley nodule.", "absent"),
+        ("Nodule No effusion.", "present"),
+    ],
+)
+def test_a_capital_may_begin_a_sentence_whose_full_stop_is_lost(text, nodule):
+    """What was denied before it is no more denied behind it."""
+    guides = [guide("e", "effusion"), guide("n", "nodule")]
+    got = answers(text, guides)
+    assert (got["e"]["value"], got["n"]["value"]) == ("absent", nodule)
+
+
+@pytest.mark.parametrize(
     ("denied", "expected"),
     [
         ("No effusion.", "absent"),
