@@ -151,6 +151,10 @@ def check_prompt(
     told = facts.shots if isinstance(facts, JudgeReleaseFacts) else None
     if told != shots_facts(version):
         problems.append("the shots of the prompt are not those of release.json")
+    read = facts.reads if isinstance(facts, JudgeReleaseFacts) else []
+    named = [(one.ref, one.digest) for one in version.reads]
+    if [(one.ref, one.digest) for one in read] != named:
+        problems.append("what the prompt reads is not what release.json names")
     prompt = join_problems(
         "prompt", problems, f"digest {version.digest[:16]}, as named"
     )
