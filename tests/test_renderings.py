@@ -48,7 +48,7 @@ from loop.score.experts.documents import (
 from tests.evaluate import test_plan_text as plans
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.evaluate.scenes import inputs, random_run
-from tests.release.documents.example import full_facts, minimal_facts
+from tests.release.documents.example import full_facts, minimal_facts, sparse_facts
 from tests.release.documents.judge_example import (
     APPROVALS,
     first_judge,
@@ -72,6 +72,12 @@ def release() -> Documents:
 def first_release() -> Documents:
     """Return what a release is shown as of which next to nothing is known."""
     return render_documents(typed(minimal_facts()))
+
+
+def sparse_release() -> Documents:
+    """Return what a release is shown as of which each part is small or not as usual."""
+    made = render_documents(typed(sparse_facts()))
+    return {name: made[name] for name in ("card.md", "change-record.md")}
 
 
 def judge_release() -> Documents:
@@ -175,6 +181,7 @@ def _verbs(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]
 EXAMPLES: tuple[Callable[[], Documents], ...] = (
     release,
     first_release,
+    sparse_release,
     judge_release,
     first_judge_release,
     evaluation,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from loop.core.nouns import counted
 from loop.documents.numbers import interval, share, signed, signed_interval
 from loop.documents.svg import (
     SMALL,
@@ -194,7 +195,7 @@ def _said_heatmap(pair: PairAgreement, readers: Sequence[str]) -> str:
     said = f"{first} and {second}: kappa {share(pair.kappa.value)}"
     if pair.kappa.low is not None:
         said += f" {interval(pair.kappa)}"
-    return f"{said}, {pair.n} cases"
+    return f"{said}, {counted(pair.n, 'case')}"
 
 
 _HIGH = 34.0

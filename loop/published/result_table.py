@@ -378,7 +378,7 @@ def _count_keys(grid: TextTable) -> int:
         if 2 * numbers >= len(filled) and keys:
             break
         keys += 1
-    return min(keys, max(1, len(grid.header) - 1)) if keys < len(grid.header) else 1
+    return keys if keys < len(grid.header) else 1
 
 
 def _row(cells: Sequence[str], keys: int, comma: bool) -> TableRow:

@@ -151,6 +151,10 @@ def check_prompt(
     told = facts.shots if isinstance(facts, JudgeReleaseFacts) else None
     if told != shots_facts(version):
         problems.append("the shots of the prompt are not those of release.json")
+    read = facts.reads if isinstance(facts, JudgeReleaseFacts) else []
+    named = [(one.ref, one.digest) for one in version.reads]
+    if [(one.ref, one.digest) for one in read] != named:
+        problems.append("what the prompt reads is not what release.json names")
     prompt = join_problems(
         "prompt", problems, f"digest {version.digest[:16]}, as named"
     )
@@ -163,7 +167,7 @@ def check_prompt(
 def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator[str]:
     for name, said, found in (
         ("digest", release.digest, version.digest),
-        ("prompt", release.prompt, version.name),
+        ("name", release.prompt, version.name),
         ("version", release.version, version.number),
         ("parent", release.parent, version.parent),
         ("author", release.author, version.author),
@@ -173,10 +177,10 @@ def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator
         ("labels", release.labels, list(version.labels)),
     ):
         if said != found:
-            yield f"the {name} of the prompt is not that of release.json"
+            yield f"the prompt and release.json differ in {name}"
     # The parser's version may rise; which contract it is may not change.
     if release.contract.partition("/")[0] != version.contract:
-        yield "the contract of the prompt is not that of release.json"
+        yield "the prompt and release.json differ in contract"
 
 
 def _check_rendered(

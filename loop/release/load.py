@@ -83,16 +83,21 @@ def verify_release(workspace: WorkspacePaths, name: str) -> Verification:
     Raises
     ------
     DataError
-        There is no such release.
+        There is no such release, or its folder is gone.
     LedgerError
         The ledger is broken.
     """
     folder = release_folder(workspace, name)
     entries = read_ledger(workspace.ledger)
     releases = replay_releases(entries)
+    released = find_in(releases, name)
+    if released and not folder.is_dir():
+        raise DataError(
+            f"the release {name} was frozen, and its folder {folder} is gone. Restore "
+            "it from your backup or version control, or use another release."
+        )
     if not folder.is_dir():
         raise unknown_release(name, releases)
-    released = find_in(releases, name)
     keys = read_public_keys(workspace)
     trusted = keys_when(entries, keys, released.entry.seq) if released else keys
     found = verify_folder(folder, trusted)

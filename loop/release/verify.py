@@ -425,13 +425,19 @@ def _left_out_as_recorded(
 
 def _opening_problems(entries: Sequence[LedgerEntry], facts: AnyFacts) -> Iterator[str]:
     """Compare the openings listed with those of the holdouts in the ledger."""
+    told = ("number", "budget", "prompt")
     recorded = [
-        (entry.time, entry.actor, entry.reason)
+        {
+            **{name: entry.payload.get(name) for name in told},
+            "time": entry.time,
+            "actor": entry.actor,
+            "why": entry.reason,
+        }
         for cohort in facts.cohorts
         if cohort.role == "holdout"
         for entry in list_openings(tuple(entries), cohort.name, cohort.digest)
     ]
-    listed = [(one.time, one.actor, one.why) for one in facts.openings]
+    listed = [one.model_dump() for one in facts.openings]
     if recorded != listed:
         yield (
             f"the ledger holds {len(recorded)} openings of the holdout, "

@@ -266,6 +266,33 @@ def test_a_pair_of_readers_is_told_with_its_interval():
     told = [one.text for one in parsed(figure).iter(f"{SVG}title")]
     assert f"A and B: kappa 0.500 {interval(sure.kappa)}, 50 cases" in told
     assert "A and C: kappa 0.300, 50 cases" in told
+    single = [PairAgreement(0, 1, Estimate(None, None, None), 1)]
+    (told,) = parsed(kappa_heatmap(["A", "B"], single)).iter(f"{SVG}desc")
+    assert told.text == "A and B: kappa \N{EN DASH}, 1 case"
+
+
+def test_a_figure_is_told_in_the_words_of_its_marks():
+    """Or says that there are none: who does not see it must not take it for lost."""
+    grid = Grid(title="T", rows=(), columns=(), cells=())
+    cells = ((GridCell("1", "one"), GridCell("2", "two")), (GridCell("3", "three"),))
+    filled = Grid(title="T", rows=("r", "s"), columns=("c", "d"), cells=cells)
+    points = [CurvePoint(k, 0.5, None, None, f"at {k}") for k in (1, 2)]
+    bars = [ShareBar("a", 0.5, "half"), ShareBar("b", 0.5, "the rest")]
+    pairs = [pair(0, 1, 0.5), pair(1, 2, 0.25)]
+    told = {
+        "There is no number.": grid_svg(grid),
+        "one. two. three": grid_svg(filled),
+        "There is no point.": curve_svg("T", [], ("a", "b")),
+        "at 1. at 2": curve_svg("T", points, ("a", "b")),
+        "There is no score.": bars_svg("T", [], "a"),
+        "half. the rest": bars_svg("T", bars, "a"),
+        "There is no pair of readers.": kappa_heatmap(["A"], []),
+        "A and B: kappa 0.500, 50 cases. B and C: kappa 0.250, 50 cases": (
+            kappa_heatmap(["A", "B", "C"], pairs)
+        ),
+    }
+    for about, figure in told.items():
+        assert parsed(figure).find(f"{SVG}desc").text == about
 
 
 def test_what_does_not_compare_is_drawn_hollow_and_said_in_the_legend():
@@ -498,7 +525,7 @@ def test_an_axis_of_differences_holds_zero():
         words(parsed(interval_rows("T", rows, heads=("v", ""), signed_axis=signed)))
         for signed in (True, False)
     ]
-    assert "0" in shown[0]
+    assert shown[0][0] == "0"
     assert not {"0", "0.0", "0.00"} & {*shown[1]}
 
 

@@ -307,6 +307,54 @@ def test_the_score_is_what_its_formula_says() -> None:
     assert judged.score == matched / (matched + omission.cost)
 
 
+@pytest.mark.parametrize(
+    ("reference", "candidate", "costs", "matched"),
+    [
+        # An effusion is worth a half, more if large, and less for its errors.
+        ("Left pleural effusion.", "Right pleural effusion.", {"c": 0.35}, 0.15),
+        ("Bilateral pleural effusions.", "Left pleural effusion.", {"c": 0.125}, 0.375),
+        ("Left pleural effusion.", "Pleural effusion.", {"c": 0.05}, 0.45),
+        ("Pleural effusion.", "Left pleural effusion.", {"c": 0.05}, 0.45),
+        ("Large pleural effusion.", "Small pleural effusion.", {"d": 0.25}, 0.375),
+        ("Large pleural effusion.", "Moderate pleural effusion.", {"d": 0.125}, 0.5),
+        ("Clear lungs.", "Tiny left pleural effusion.", {"a": 0.25}, 0),
+        # A change that is not said, or "stable" for another one, or the opposite.
+        ("Stable pulmonary edema.", "Pulmonary edema.", {"f": 0.025}, 0.475),
+        ("Pulmonary edema.", "Stable pulmonary edema.", {"e": 0.025}, 0.475),
+        ("Worsened pulmonary edema.", "Pulmonary edema.", {"f": 0.075}, 0.425),
+        ("Pulmonary edema.", "Worsened pulmonary edema.", {"e": 0.075}, 0.425),
+        ("Stable pulmonary edema.", "Worsened pulmonary edema.", {"f": 0.2}, 0.3),
+        ("Worsened pulmonary edema.", "Improved pulmonary edema.", {"f": 0.2}, 0.3),
+        # What is possible, or healed, is of the next class below.
+        ("Pneumonia.", "Possible pneumonia.", {"d": 0.125}, 0.375),
+        ("Possible pneumonia.", "Pneumonia.", {"d": 0.0625}, 0.1875),
+        ("Left pneumothorax.", "Possible left pneumothorax.", {"d": 0.25}, 0.75),
+        ("Possible pneumothorax.", "Clear lungs.", {"b": 0.5}, 0),
+        ("Acute rib fracture.", "Healed rib fracture.", {"d": 0.15}, 0.35),
+        ("Rib fracture.", "Healed rib fracture.", {}, 0.5),
+        # One step away, and beside one that is there.
+        ("Consolidation.", "Lung opacity.", {"d": 0.07}, 0.43),
+        ("Consolidation and lung opacity.", "Lung opacity.", {"d": 0.1}, 0.5),
+        # Nine tenths at most, shared by 0.7 for the side, 0.4 for each of the others.
+        (
+            "Large left pleural effusion, worsened.",
+            "Small right pleural effusion, improved.",
+            {"c": 0.2625, "d": 0.15, "f": 0.15},
+            0.0625,
+        ),
+    ],
+)
+def test_what_an_error_costs_and_a_finding_is_worth_makes_the_score(
+    reference: str, candidate: str, costs: dict[str, float], matched: float
+) -> None:
+    """Worked out by hand from ``labels/judging.yaml``, in which k is one half."""
+    judged = judge(reference, candidate)
+    found = {LETTERS[one.category]: one.cost for one in judged.errors}
+    assert found == pytest.approx(costs)
+    right = 0.5 + matched
+    assert judged.score == pytest.approx(right / (right + sum(costs.values())))
+
+
 def test_each_further_error_lowers_the_score() -> None:
     """Errors are added up, so that more of them are always worse."""
     reference = "Left pneumothorax. Small right pleural effusion. Cardiomegaly."

@@ -49,3 +49,19 @@ def test_eight_characters_may_stand_in_a_gap(characters, expected):
     """Words are not written apart, so characters are counted."""
     text = f"积液{'在' * characters}底部。"
     assert value_of(text, "积液 ... 底部") == expected
+
+
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        ("未见胸腔积液。", "absent"),
+        ("未见左侧胸腔积液。", "present"),
+        ("左侧胸腔积液未见。", "present"),
+        ("未见左右胸腔积液。", "absent"),
+        ("未见双侧胸腔积液。", "absent"),
+    ],
+)
+def test_what_is_denied_of_one_side_may_be_on_the_other(denied, expected):
+    """Without a space between the side and the finding."""
+    text = f"影像所见：胸腔积液。\n诊断意见：{denied}"
+    assert value_of(text, "胸腔积液") == expected

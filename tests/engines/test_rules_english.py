@@ -179,6 +179,178 @@ def test_or_joins_two_findings_that_are_near(letters, expected):
     assert [got[name]["value"] for name in "xy"] == [expected] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Effusion or consolidation.", ["uncertain", "absent", "uncertain"]),
+        # It joins what is not changed, unless something else begins before it.
+        ("No change in effusion or consolidation.", ["present", "absent", "present"]),
+        (
+            "Effusion without change in pneumothorax or consolidation.",
+            ["present"] * 3,
+        ),
+        (
+            "No change in the pneumothorax, but effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        (
+            "No change in the pneumothorax; effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        # What is denied after it denies nothing before.
+        (
+            "Effusion or consolidation, no pneumothorax.",
+            ["uncertain", "absent", "uncertain"],
+        ),
+        # Only the two beside it are its alternatives.
+        (
+            "Pneumothorax, effusion or consolidation.",
+            ["uncertain", "present", "uncertain"],
+        ),
+        ("Effusion, or consolidation.", ["present", "absent", "present"]),
+        ("Effusion and, or consolidation.", ["present", "absent", "present"]),
+        ("Effusion (or consolidation).", ["present", "absent", "present"]),
+        # A side between them is no statement, and "with" begins another one.
+        ("Effusion or left consolidation.", ["uncertain", "absent", "uncertain"]),
+        (
+            "Effusion on the left or consolidation.",
+            ["uncertain", "absent", "uncertain"],
+        ),
+        (
+            "Effusion with atelectasis or consolidation.",
+            ["present", "absent", "present"],
+        ),
+        # Two words for one finding are no choice.
+        ("Effusion or small effusion.", ["present", "absent", "absent"]),
+    ],
+)
+def test_or_leaves_open_what_stands_beside_it(text, expected):
+    """Two findings as alternatives; each of what is said to be unchanged is there."""
+    got = answers(text, FINDINGS)
+    names = ("effusion", "pneumothorax", "consolidation")
+    assert [got[name]["value"] for name in names] == expected
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "Effusion, or nodule",
+        "Effusion with or without nodule",
+        "No change in effusion or nodule",
+        f"Effusion or {'e' * 40} nodule",
+    ],
+)
+def test_an_or_that_joins_nothing_leaves_the_next_one_open(first):
+    """Whatever it is that keeps it from joining two findings."""
+    names = ("effusion", "nodule", "pneumothorax", "consolidation")
+    guides = [guide(name, name) for name in names]
+    got = answers(f"{first}, but pneumothorax or consolidation.", guides)
+    values = [got[name]["value"] for name in names]
+    assert values == ["present", "present", "uncertain", "uncertain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodule"),
+    [
+        ("No effusion Nodule on the left.", "present"),
+        ("No effusion nodule on the left.", "absent"),
+        ("No effusion There is a nodule.", "present"),
+        ("No effusion Small nodule.", "present"),
+        # No word that begins a sentence, or after one that wants another word.
+        ("No effusion Smith saw a nodule.", "absent"),
+        ("No effusion or Nodule.", "absent"),
+        ("No effusion Kerley nodule.", "absent"),
+        ("Nodule No effusion.", "present"),
+    ],
+)
+def test_a_capital_may_begin_a_sentence_whose_full_stop_is_lost(text, nodule):
+    """What was denied before it is no more denied behind it."""
+    guides = [guide("e", "effusion"), guide("n", "nodule")]
+    got = answers(text, guides)
+    assert (got["e"]["value"], got["n"]["value"]) == ("absent", nodule)
+
+
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        ("No effusion.", "absent"),
+        ("No left effusion.", "present"),
+        ("No effusion on the left.", "present"),
+        ("Left effusion is not seen.", "present"),
+        ("No bilateral effusion.", "absent"),
+        # A side or a form is that of the finding it stands with.
+        ("No left effusion or nodule.", "present"),
+        ("No left nodule or effusion.", "absent"),
+        ("No nodule, left effusion or consolidation.", "present"),
+        ("No effusion or left nodule.", "absent"),
+        ("No effusion but a left nodule.", "absent"),
+        ("Nodule on the left and effusion are not seen.", "absent"),
+        ("No loculated effusion.", "present"),
+        ("No loculated nodule or effusion.", "absent"),
+        ("No effusion, loculated or not.", "absent"),
+    ],
+)
+def test_what_is_denied_of_one_side_may_be_on_the_other(denied, expected):
+    """The conclusion outranks the description only where it denies the finding."""
+    text = f"FINDINGS: Small effusion.\nIMPRESSION: {denied}"
+    terms = {"exclusions": ("nodule", "consolidation")}
+    assert value_of(text, "effusion", **terms) == expected
+    assert value_of(denied, "effusion", **terms) == "absent"
+
+
+@pytest.mark.parametrize(
+    ("form", "denied"),
+    [
+        # An answer is for all that was asked since the last one.
+        ("Effusion: no.", "e"),
+        ("Effusion, pneumothorax: no.", "ep"),
+        ("Effusion pneumothorax no.", "ep"),
+        ("Effusion: small, pneumothorax: no.", "p"),
+        ("Effusion: small; pneumothorax: no.", "p"),
+        ("Effusion small, pneumothorax no.", "p"),
+        ("Nodule, effusion: small, pneumothorax: no.", "p"),
+        ("Effusion: no, pneumothorax: yes, nodule: no.", "en"),
+        ("Effusion (pneumothorax: no).", "p"),
+        ("Effusion, but pneumothorax no.", "p"),
+        ("Effusion none, nodule = none", "en"),
+        # Of boxes, an empty one is: before what it stands for, or behind it.
+        ("[ ] Effusion [x] pneumothorax [ ] nodule", "en"),
+        ("[ ] Effusion, pneumothorax [x] nodule", "ep"),
+        ("Effusion [ ] pneumothorax [x] nodule [ ]", "en"),
+        ("Effusion, pneumothorax [ ] nodule [x]", "ep"),
+        # A ticked one before "no" is an answer, too.
+        ("Effusion: [ ] yes [x] no", "e"),
+        ("Effusion: [x] yes [ ] no", ""),
+        ("Effusion [x] no", "e"),
+        ("[x] no effusion", "e"),
+    ],
+)
+def test_a_filled_form_denies_what_it_asks_for(form, denied):
+    """Nothing else: the description says that all three are there."""
+    guides = [guide(n[0], n) for n in ("effusion", "pneumothorax", "nodule")]
+    text = f"FINDINGS: Effusion. Pneumothorax. Nodule.\nIMPRESSION: {form}"
+    got = answers(text, guides)
+    assert "".join(n for n in "epn" if got[n]["value"] == "absent") == denied
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("and this is questionable", "uncertain"),
+        ("and air is questionable", "present"),
+        ("and this effusion is questionable", "present"),
+        ("and the effusion here is questionable", "present"),
+        # Only a doubt looks so far back.
+        ("and this is unlikely", "present"),
+    ],
+)
+def test_a_pronoun_stands_for_what_was_said_before(said, expected):
+    """Unless another finding stands beside it."""
+    guides = [guide("c", "consolidation"), guide("e", "effusion")]
+    got = answers(f"Consolidation is seen at the base, {said}.", guides)
+    assert got["c"]["value"] == expected
+
+
 def test_exclusion_removes_the_term_it_contains():
     """Subcutaneous emphysema is not emphysema."""
     more = {"exclusions": ("subcutaneous emphysema",)}

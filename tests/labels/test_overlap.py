@@ -120,6 +120,62 @@ def test_five_of_what_is_shared_are_named(
     assert said in str(caught.value)
 
 
+def test_all_that_any_two_cohorts_share_is_told_in_one_message(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """Each kind of each pair of roles; a patient once, whatever their cases."""
+    near = LONG[:-4] + "film"
+    rows = {
+        "dev": [("a, 1", "One.", "P1"), ("a2", LONG, "P1"), ("a3", "Two.", "P2")],
+        "holdout": [("b1", near, "P1"), ("b2", "TWO!", "P3"), ("a, 1", "Three.", "P4")],
+        "external": [("c1", "Four.", "P4"), ("c2", "Three", "P5")],
+    }
+    for role, cases in rows.items():
+        make_cohort(cases, role[0], role=role)
+    make_cohort([("d9", "Five.", "P9")], "z", role="external")
+    report = check_cohorts(workspace)
+    assert [(one.first, one.second) for one in report.pairs] == [
+        ("d", "e"), ("d", "h"), ("d", "z"), ("e", "h"), ("h", "z"),
+    ]  # fmt: skip
+    with pytest.raises(OverlapError) as caught:
+        require_separate(report)
+    assert str(caught.value) == (
+        "cohorts of different roles must be separate:\n"
+        "  d (dev) and h (holdout) share 1 case: 'a, 1'\n"
+        "  d (dev) and h (holdout) share 1 patient: 'a, 1' = b1\n"
+        "  d (dev) and h (holdout) share 1 text: a3 = b2\n"
+        "  d (dev) and h (holdout) share 1 near-duplicate text: a2 = b1\n"
+        "  e (external) and h (holdout) share 1 patient: c1 = 'a, 1'\n"
+        "  e (external) and h (holdout) share 1 text: c2 = 'a, 1'\n"
+        "Import one of the two again with --replace and --exclude CASE for each of "
+        "these; if two sources only number their cases alike, use --id-prefix."
+    )
+    require_separate(check_cohorts(workspace, ["d", "e", "z"]))
+
+
+def test_what_two_cohorts_cannot_be_compared_by_is_said_of_each(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """One whose patients or texts are not known, or both."""
+    make_cohort([("a1", "One.")], "one", role="dev")
+    make_cohort([("b1", "Two.", "P1")], "two", role="holdout")
+    unnamed = "patients: not named for every case of one"
+
+    def told() -> tuple[str, ...]:
+        (pair,) = check_cohorts(workspace).pairs
+        assert pair.shared == ()
+        return pair.not_checked
+
+    assert told() == (unnamed,)
+    for name, names in (("one", "one"), ("two", "one and two")):
+        texts_path(workspace, name).unlink()
+        assert told() == (
+            unnamed,
+            f"similar texts: the texts of {names} are not on this machine (equal ones "
+            "were compared by digest)",
+        )
+
+
 def test_patients_under_different_keys_are_not_compared(
     workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import WorkspacePaths
@@ -66,6 +67,61 @@ def test_a_sample_is_kept_once_and_another_only_where_that_is_said(
     for number in (0, 3):
         with pytest.raises(DataError, match=f"mine has no value sample {number}"):
             read_sample(workspace, "mine", number)
+
+
+def test_the_ledger_says_what_was_drawn_of_what_and_after_which_reference(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
+    """Whoever weighs what readers say must know which chances counted then."""
+    sample = _sample(cohort, seed=7)
+    keep_sample(workspace, cohort, sample, actor=ACTOR)
+    raw = sample_path(workspace, "mine", 1).read_bytes()
+    assert ValueSample.model_validate_json(raw) == sample
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject, entry.actor, entry.reason) == (
+        "sample_drawn",
+        "mine:sample1",
+        "Dr. Example",
+        "1 of 2 cases to read, chosen by what reading them is probably worth",
+    )
+    assert entry.payload == {
+        "cohort": "mine",
+        "cohort_digest": cohort.digest,
+        "number": 1,
+        "digest": digest_bytes(raw),
+        "size": 1,
+        "seed": 7,
+        "run": "r1",
+        "fitted_on": "dev",
+        "reference": 0,
+    }
+
+
+def test_no_sample_is_drawn_of_a_holdout(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """Its gates count cases as drawn at random."""
+    held = make_cohort([("h1", "One."), ("h2", "Two.")], "held", role="holdout")
+    before = read_ledger(workspace.ledger)
+    with pytest.raises(DataError, match="cohort held is a holdout: its gates count"):
+        keep_sample(workspace, held, _sample(held), actor=ACTOR)
+    assert read_ledger(workspace.ledger) == before
+    assert not sample_path(workspace, "held", 1).exists()
+
+
+def test_a_recorded_file_that_is_no_sample_says_nothing(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
+    """As from a later release of ranloop: its digest is right all the same."""
+    keep_sample(workspace, cohort, _sample(cohort), actor=ACTOR)
+    kept = read_record(workspace, "mine")
+    told = {**kept.samples[1], "digest": digest_bytes(b"{}")}
+    record = CohortRecord(
+        name="mine", added=kept.added, references={}, samples={1: told}
+    )
+    sample_path(workspace, "mine", 1).write_bytes(b"{}")
+    with pytest.raises(DataError, match=r"v1\.json is no value sample\. Restore it"):
+        find_sample(workspace, record, 1)
 
 
 def test_a_sample_that_is_not_recorded_is_not_left_behind(

@@ -234,6 +234,7 @@ def test_a_caption_or_header_states_the_level_of_intervals(caption, header, leve
         (["Label", "A F1 (n = 8)", "B n"], ["a", "0.5", "9"], {}, 8),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "-"], {}, 8),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "0"], {}, 8),
+        (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "1"], {}, 1),
         (["Label", "A F1 (n = 8)", "n"], ["a", "0.5", "1000000000"], {}, 8),
         (["Label", "A F1", "n"], ["a", "0.5", "999999999"], {}, 999_999_999),
         (["Label", "A F1", "Mean n"], ["a", "0.5", "9"], {"n": 7}, 7),
@@ -274,10 +275,11 @@ def test_columns_of_one_system_time_and_average_are_one_set_of_results():
     ],
 )
 def test_a_table_is_turned_where_half_of_its_rows_are_measures(rows, turned):
-    """Two of them at least."""
-    table = table_of([["Label", "Model A"], *rows])
-    names = ["Model A"] if turned else [row[0] for row in rows]
-    assert [row.name for row in table.rows] == names
+    """Two of them at least; what stands over their names is none of them."""
+    for corner in ("Label", "F1"):
+        table = table_of([[corner, "Model A"], *rows])
+        names = ["Model A"] if turned else [row[0] for row in rows]
+        assert [row.name for row in table.rows] == names
 
 
 @pytest.mark.parametrize(

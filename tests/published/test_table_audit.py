@@ -85,7 +85,7 @@ def test_columns_without_a_measure_are_told():
 def test_what_is_odd_in_a_file_is_told():
     """Rows that occur twice in any case, and those that are taken for summaries."""
     rows = [["Label", "F1"], ["b", "0.1"], ["B", "0.2"], ["a", "0.3"], ["A", "0.4"]]
-    rows += [["total", "1"], ["all", "2"]]
+    rows += [["c", "0.5"], ["total", "1"], ["all", "2"]]
     assert whole(only(audited(rows), "file")) == (
         "rows",
         "note",

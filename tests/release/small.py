@@ -281,7 +281,13 @@ def _record(
         for one in evaluations
     ]
     commit = {"digest": VERSION.digest, "files": file_digests(version)}
-    opening = {"cohort": "locked", "cohort_digest": digest_text("locked")}
+    opening = {
+        "cohort": "locked",
+        "cohort_digest": digest_text("locked"),
+        "prompt": VERSION.ref,
+        "number": 1,
+        "budget": 3,
+    }
     events = (
         Event(
             action="protocol_set",

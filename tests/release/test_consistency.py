@@ -2,11 +2,13 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from loop.core.ledger import Actor, Event, append_event
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import Protocol
@@ -63,83 +65,56 @@ def told(tmp_path, path, value):
     return verify_folder(tmp_path / "release", trusted)
 
 
-LABEL = ("evaluations", 1, "labels", 1)
-HEDGES = {"positives": 0, "negatives": 0}
+UNTRUE = yaml.safe_load(Path(__file__).with_name("untrue_facts.yaml").read_text())
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "check"),
-    [
-        ((*LABEL, "tp"), 21, "numbers on locked"),
-        ((*LABEL, "n"), 61, "numbers on locked"),
-        ((*LABEL, "f1"), 0.99, "numbers on locked"),
-        ((*LABEL, "accuracy", "value"), 0.99, "numbers on locked"),
-        ((*LABEL, "accuracy", "low"), 0.95, "numbers on locked"),
-        ((*LABEL, "accuracy", "high"), None, "numbers on locked"),
-        ((*LABEL, "sensitivity", "low"), 0.95, "numbers on locked"),
-        ((*LABEL, "specificity", "value"), 1.0, "numbers on locked"),
-        ((*LABEL, "kappa", "value"), 0.99, "numbers on locked"),
-        ((*LABEL, "kappa", "low"), 0.99, "numbers on locked"),
-        ((*LABEL, "gate", "verdict"), "INSUFFICIENT", "numbers on locked"),
-        ((*LABEL, "excluded", "unparsed"), 3, "numbers on locked"),
-        ((*LABEL, "label"), "fracture", "numbers on locked"),
-        ((*LABEL, "answered_uncertain"), HEDGES, "numbers on locked"),
-        (("protocol", "content", "uncertain_answers"), "wrong", "numbers on locked"),
-        (("protocol", "content", "uncertain_answers"), "never", "numbers"),
-        (("evaluations", 1, "signature"), "acc+f1|unc:wrong", "numbers on locked"),
-        (("evaluations", 1, "macro", "value"), 0.999, "numbers on locked"),
-        (("evaluations", 1, "supported", "labels"), 1, "numbers on locked"),
-        (("evaluations", 1, "micro", "value"), None, "numbers on locked"),
-        (("evaluations", 1, "statuses", "answered"), 60, "numbers on locked"),
-        (("evaluations", 1, "verdict"), "FAIL", "numbers on locked"),
-        (("evaluations", 1, "counts_digest"), "0" * 64, "numbers on locked"),
-        (("evaluations", 1, "not_run"), 1, "numbers on locked"),
-        (("evaluations", 1, "run"), "another", "history"),
-        (("evaluations", 1, "role"), "dev", "release.json"),
-        (("evaluations", 0, "cohort"), "locked", "release.json"),
-        (("protocol", "content", "accuracy"), 0.999, "numbers on locked"),
-        (("protocol", "content", "rule"), "lower", "numbers"),
-        (("protocol", "content", "rule"), "none", "claim"),
-        (("protocol", "digest"), "0" * 64, "history"),
-        (("protocol", "registered"), "2026-02-01T00:00:00Z", "history"),
-        (("protocol", "registered"), "2026-03-01T11:00:00Z", "release.json"),
-        (("claim", "kind"), "subset", "claim"),
-        (("claim", "alpha"), 0.2, "claim"),
-        (("claim", "verdict"), "FAIL", "claim"),
-        (("claim", "cohort"), "dev", "claim"),
-        (("claim", "cohort"), "none", "claim"),
-        (("claim", "labels", 0, "p"), 0.001, "claim"),
-        (("claim", "labels", 0, "p_holm"), 0.001, "claim"),
-        (("claim", "labels", 0, "certified"), True, "claim"),
-        (("claim", "labels", 0, "label"), "other", "claim"),
-        (("development_only",), True, "release.json"),
-        (("openings",), [], "release.json"),
-        (("openings", 0, "actor"), "Somebody", "history"),
-        (("openings", 0, "number"), 2, "release.json"),
-        (("openings", 0, "budget"), 0, "release.json"),
-        (("ledger", "seq"), 4, "ledger"),
-        (("ledger", "head"), "0" * 64, "ledger"),
-        (("release", "digest"), "0" * 64, "prompt"),
-        (("release", "labels"), ["fracture"], "prompt"),
-        (("release", "author"), "Somebody", "prompt"),
-        (("release", "contract"), "findings/1", "prompt"),
-        (("release", "name"), "other-v1", "release.json"),
-        (("engine", "parameters"), {"temperature": 1.0}, "release.json"),
-        (("release", "ref"), "tiny@v2", "history"),
-        (
-            ("supersedes",),
-            {"name": "tiny-v0", "statement_sha256": "0" * 64, "ref": "tiny@v0"},
-            "history",
-        ),
-    ],
+    ("at", "value", "found"),
+    [(one["at"], one["says"], one["found"]) for one in UNTRUE],
 )
-def test_what_the_counts_do_not_say_is_found(tmp_path, path, value, check):
+def test_what_is_not_so_is_found_and_said(tmp_path, at, value, found):
     """A signature vouches for who said it; the numbers are made again all the same."""
-    found = told(tmp_path, path, value)
-    assert check in [one.check for one in found.broken]
-    assert {"files", "signatures", "agreement"}.isdisjoint(
-        one.check for one in found.broken
-    ) or path[0] == "frozen"
+    path = [int(step) if step.isdigit() else step for step in at.split(".")]
+    broken = told(tmp_path, path, value).broken
+    assert {one.check: one.what for one in broken} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("seq", 4, "entry 4 ({})"), ("head", "0" * 64, f"entry 5 ({'0' * 12})")],
+)
+def test_the_ledger_ends_with_the_entry_that_a_release_names(
+    tmp_path, name, value, said
+):
+    """By its number and by its hash."""
+    (found,) = told(tmp_path, ("ledger", name), value).broken
+    head = read_ledger(tmp_path / "ledger.jsonl")[-1].hash[:12]
+    assert (found.check, found.what) == (
+        "ledger",
+        f"it ends with entry 5 ({head}), the release names {said.format(head)}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "history"),
+    [
+        (
+            "uncertain_answers", "never",
+            "the ledger registers another policy for uncertain answers",
+        ),
+        ("rule", "lower", "the protocol was registered with another rule"),
+        ("rule", "none", "the protocol was registered with another rule"),
+    ],
+)  # fmt: skip
+def test_nothing_is_judged_by_a_protocol_that_is_none(tmp_path, name, value, history):
+    """Each check that needs it says so, and names the field."""
+    broken = told(tmp_path, ("protocol", "content", name), value).broken
+    found = {one.check: one.what for one in broken}
+    assert found.pop("history") == history
+    assert found.keys() == {"numbers", "claim"}
+    for what in found.values():
+        assert what.startswith("protocol.content of release.json does not have the exp")
+        assert name in what
 
 
 def test_the_level_of_a_claim_on_all_is_that_of_its_gates(tmp_path):

@@ -229,6 +229,29 @@ def test_another_claim_than_the_registered_one_is_noticed(judge_release):
     assert "registered with another claim of judges" in history.what
 
 
+@pytest.mark.parametrize(
+    "reads",
+    [
+        lambda ref, digest: [],
+        lambda ref, digest: [{"ref": "extractor@v1", "digest": digest}],
+        lambda ref, digest: [{"ref": ref, "digest": "f" * 64}],
+        lambda ref, digest: [{"ref": ref, "digest": digest}] * 2,
+    ],
+)
+def test_another_extractor_than_the_prompt_reads_is_noticed(judge_release, reads):
+    """What a judge finds depends on it; its prompt names it by digest."""
+    ready, found = judge_release
+    contents = read_contents(found.folder)
+    (one,) = found.facts.reads
+    facts = changed(found.facts, ("reads",), reads(one.ref, one.digest))
+    files = {**contents.files, FACTS: format_facts(facts)}
+    result = verify_contents(
+        contents._replace(files=files), {ready.key.keyid: ready.key}
+    )
+    (prompt,) = (one for one in result.findings if one.check == "prompt")
+    assert prompt.what == "what the prompt reads is not what release.json names"
+
+
 def estimate(value, low=None, high=None):
     """Return a number with its limits."""
     return EstimateFacts(value=value, low=low, high=high, note="")

@@ -242,15 +242,37 @@ def test_a_signature_is_checked_against_who_acts_and_what_was_written(workspace,
     """Each way in which one does not count has its words."""
     keys = read_public_keys(workspace)
     good = act(workspace)
+    short, dead = key.keyid[:16], "2026-01-02T12:00:00Z"
+    revoked = {key.keyid: key._replace(revoked=dead)}
     cases = [
-        (good, {}, "was not recorded by then"),
-        (replace(good, actor="Dr. B"), keys, "of Dr. Ayşe Kaya, not of Dr. B"),
-        (replace(good, hash="0" * 64), keys, "was not made with the key"),
-        (replace(good, signature="A" * 86 + "=="), keys, "was not made with the key"),
-        (replace(good, time="2025-01-01T00:00:00Z"), keys, "outside the time"),
-    ]
+        (
+            good, {},
+            f"signed with the key {short}, which was not recorded by then",
+        ),
+        (
+            # Whoever holds a revoked key may give any name.
+            replace(good, actor="Dr. B"), revoked,
+            f"signed with the key {short}, which was revoked at {dead}",
+        ),
+        (
+            replace(good, actor="Dr. B"), keys,
+            "signed with the key of Dr. Ayşe Kaya, not of Dr. B",
+        ),
+        *(
+            (
+                replace(good, **forged), keys,
+                f"the signature was not made with the key {short} over this entry",
+            )
+            for forged in ({"hash": "0" * 64}, {"signature": "A" * 86 + "=="})
+        ),
+        (
+            replace(good, time="2026-01-02T11:59:59Z"), keys,
+            f"signed with the key {short} outside the time it is valid",
+        ),
+        (replace(good, keyid=""), keys, ""),
+    ]  # fmt: skip
     for entry, known, words in cases:
-        assert words in signature_problem(entry, known)
+        assert signature_problem(entry, known) == words
 
 
 def test_the_order_of_entries_decides_and_not_the_second(workspace, key):
@@ -308,6 +330,59 @@ def test_a_key_is_found_by_id_beginning_or_name(workspace, key):
     for wanted in ("", key.keyid[:7], "Dr. C", "f" * 64):
         with pytest.raises(DataError, match="ranloop key list"):
             find_key(workspace, wanted)
+
+
+def test_of_several_revoked_keys_a_name_means_the_newest(workspace, key):
+    """And the only one that was not revoked before any newer one that was."""
+    revoked(workspace, key)
+    second = made(workspace)
+    revoked(workspace, second, hours=2)
+    assert find_key(workspace, key.name).keyid == second.keyid
+    third = made(workspace)
+    assert find_key(workspace, key.name) == third
+    # A key that another machine recorded and revoked later is no reason to take it.
+    fourth = key._replace(keyid=key_id(b"4" * 32), public=b"4" * 32)
+    _claim(workspace, fourth)
+    revoked(workspace, fourth, hours=3)
+    assert find_key(workspace, key.name) == third
+
+
+@pytest.mark.parametrize(
+    ("valid_to", "revoked", "counts"),
+    [
+        ("", "", [False, True, True, True]),
+        ("2026-01-02T12:00:02Z", "", [False, True, True, False]),
+        ("", "2026-01-02T12:00:01Z", [False, True, False, False]),
+        ("2026-01-02T12:00:02Z", "2026-01-02T12:00:01Z", [False, True, False, False]),
+        ("2026-01-02T12:00:01Z", "2026-01-02T12:00:02Z", [False, True, False, False]),
+    ],
+)
+def test_a_signature_counts_from_the_second_of_its_key_to_its_first_end(
+    workspace, key, valid_to, revoked, counts
+):
+    """The second in which a key runs out, or is revoked, is no part of its time."""
+    ending = key._replace(valid_to=valid_to, revoked=revoked)
+    times = [f"2026-01-02T{time}Z" for time in ("11:59:59", "12:00:00")]
+    times += [f"2026-01-02T12:00:0{second}Z" for second in (1, 2)]
+    assert [ending.is_valid(time) for time in times] == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("Dr. C. Other", "dr-c-other"),
+        ("\u674e", "key"),
+        ("--A--", "a"),
+        ("A" * 39 + " B", "a" * 39),
+        ("A" * 40 + " B", "a" * 40),
+    ],
+)
+def test_the_file_of_a_public_key_is_called_after_its_person(
+    workspace, key, name, slug
+):
+    """At most 40 plain letters and digits, and then the beginning of its id."""
+    path = public_key_path(workspace, key._replace(name=name))
+    assert path.name == f"{slug}-{key.keyid[:8]}.json"
 
 
 @pytest.mark.parametrize(

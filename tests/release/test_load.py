@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import material
@@ -11,6 +12,7 @@ from loop.release.keys import load_private, read_public_keys, revoke_key
 from loop.release.load import RunRequest, find_request, load_release, verify_release
 from loop.release.statement import ENVELOPE
 from tests.release.small import NAME, VERSION, at, freeze_small, read_files, sign
+from tests.release.small_numbers import ENGINE
 
 ACTOR = Actor(name="C. Other")
 
@@ -170,3 +172,43 @@ def test_what_is_named_goes_before_what_a_release_was_asked_with(workspace):
     other = find_request(workspace, release=name, engine="openai:m", parameters=changed)
     assert (other.engine, other.parameters) == ("openai:m", known | changed)
     assert other.release.facts == plain.release.facts
+
+
+@pytest.mark.parametrize(
+    ("frozen", "asked", "thinks"),
+    [
+        ("openai:m", None, True),
+        ("openai:m", "vllm:m", True),
+        ("openai:m", "replay:x", False),
+        ("rules", None, False),
+        ("rules", "openai:m", True),
+    ],
+)
+def test_no_engine_but_a_language_model_is_asked_to_think(
+    workspace, frozen, asked, thinks
+):
+    """The engine that is asked decides; everything else is as it was released."""
+    parameters = {"temperature": 0.5, "seed": 4, "top_p": 1, "thinking": "low"}
+    engine = ENGINE | {"name": frozen, "parameters": parameters}
+    freeze_small(workspace, engine=engine | {"digest": digest_json(engine)})
+    found = find_request(workspace, release=NAME, engine=asked)
+    known = {"temperature": 0.5, "seed": 4}
+    assert found.engine == (asked or frozen)
+    assert found.parameters == known | ({"thinking": "low"} if thinks else {})
+
+
+@pytest.mark.parametrize("lost", ["entry", "folder"])
+def test_what_is_left_of_a_release_is_not_replaced_by_one_that_ships(workspace, lost):
+    """Neither without its entry in the ledger nor without its folder is it another."""
+    name = "extractor-v11"
+    assert find_request(workspace, release=name).release.name == name
+    if lost == "entry":
+        (workspace.releases / name).mkdir(parents=True)
+        said = "knows of no such release"
+    else:
+        payload = {"release": name, "statement_sha256": "", "digest": VERSION.digest}
+        event = Event(action="frozen", subject="x@v11", reason="x", payload=payload)
+        append_event(workspace.ledger, event, ACTOR)
+        said = r"was frozen, and its folder .*/extractor-v11 is gone\. Restore it"
+    with pytest.raises(DataError, match=said):
+        find_request(workspace, release=name)

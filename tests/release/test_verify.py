@@ -819,6 +819,13 @@ def without(*actions):
             ],
             ["the ledger holds 1 openings of the holdout, 1 are listed, or others"],
         ),
+        *(
+            (
+                with_payload("holdout_opened", **other),
+                ["the ledger holds 1 openings of the holdout, 1 are listed, or others"],
+            )
+            for other in ({"prompt": "tiny@v2"}, {"number": 2}, {"budget": 2})
+        ),
         (
             with_payload("holdout_opened", cohort="dev", cohort_digest="f" * 64),
             ["the ledger holds 0 openings of the holdout, 1 are listed, or others"],

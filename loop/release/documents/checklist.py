@@ -224,7 +224,8 @@ def fill_field(facts: ReleaseFacts, field: str, words: str) -> Filled:
 def labels(facts: ReleaseFacts) -> Filled:
     """Return what is read from a text."""
     number = len(facts.release.labels)
-    task = f"values of {number} labels from clinical texts" if number else ""
+    what = counted(number, "label")
+    task = f"values of {what} from clinical texts" if number else ""
     return Filled(task, "release.json release.labels")
 
 
@@ -559,7 +560,8 @@ def limits(facts: ReleaseFacts) -> Filled:
     for one in facts.evaluations:
         open_labels = len(list(objections(one)))
         if open_labels:
-            texts.append(f"{open_labels} labels without a pass on {told(one.cohort)}")
+            number = counted(open_labels, "label")
+            texts.append(f"{number} without a pass on {told(one.cohort)}")
     return Filled("; ".join(texts), "release.json evaluations.labels.gate")
 
 

@@ -395,6 +395,51 @@ def minimal_facts() -> dict[str, Any]:
     return facts | dict.fromkeys(nothing)
 
 
+def sparse_facts() -> dict[str, Any]:
+    """Return a release of which each part is small, missing or not as usual."""
+    facts = full_facts()
+    low = label("Edema", (30, 2, 1, 67), "FAIL", reasons=["low"], needs="more")
+    low["excluded"] = {**EXCLUDED, "failed": 1200, "uncertain_predicted": 0}
+    dev = evaluation("dev", "dev", [low]) | {"not_run": 1, "cases": 1, "draws": 3}
+    dev |= {"statuses": {"engine_failed": 1, "answered": 1340}}
+    none = label("Mass", (0, 0, 0, 5), "PASS")
+    none["excluded"] = dict.fromkeys(EXCLUDED, 0)
+    far = evaluation("far", "external", [none]) | {"created": ""}
+    facts["evaluations"] = [dev, far]
+    far = cohort("far", "external", "c") | {"source": "", "language": ""}
+    facts["cohorts"] = [
+        cohort("dev", "dev", "b") | {"cases": 1, "licence": "", "synthetic": True},
+        far | {"licence": "CC0"},
+        cohort("tax", "taxonomy", "d"),
+    ]
+    read = ("patients_known", "not_coded", "reference", "readers", "need")
+    for one, values in zip(
+        facts["cohorts"],
+        ((1, True, None, None, None), (False, 3, 1, 1, 1), (0, None, 2, 3, 2)),
+        strict=True,
+    ):
+        one |= dict(zip(read, values, strict=True))
+    unfit = {"edema": "too rare", "mass": "read otherwise"}
+    facts["cohorts"][0] |= {"not_comparable": unfit}
+    facts["cohorts"][2] |= {"citation": "A paper"}
+    facts["claim"] |= {"cohort": "gone", "labels": []}
+    facts["release"] |= {"labels": ["edema"], "plan": "per_label", "parent_ref": ""}
+    facts["frozen"] |= {"objections": ["one thing", "another"], "override": ""}
+    facts["protocol"] |= {"late": True, "content": {}}
+    facts["openings"] = facts["openings"][:1]
+    facts["selection"] |= {"tried": 1, "corrected": None}
+    facts["ceiling"] |= {"readers": None}
+    facts["reading"] |= {"readers": 1, "blind": None, "votes": None, "kappa": None}
+    facts["compute"] |= {"seconds": None, "tokens": 1, "python": ""}
+    facts["change"] |= {"previous": "", "improved": ["a", "b"], "unchanged": []}
+    facts["separation"] = {"checked": ["One.", "Two."], "remarks": []}
+    facts["development_only"] = True
+    facts["history"] = [
+        one | {"verdicts": 0, "author": "Dr A"} for one in facts["history"][:2]
+    ]
+    return facts
+
+
 def spoiled(value: Any, text: str) -> Any:
     """Return a copy with `text` put into every string that is not a fixed word.
 

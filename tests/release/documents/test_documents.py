@@ -29,6 +29,7 @@ from tests.release.documents.example import (
     digest,
     full_facts,
     minimal_facts,
+    sparse_facts,
     spoiled,
 )
 from tests.release.small import typed
@@ -212,6 +213,50 @@ def test_what_got_worse_is_the_first_section():
     assert row == "| Atelectasis | 0.871 | 0.845 | 9 | 2 | \\[−0.043, −0.002\\] |"
     assert row in texts["change-record.md"]
     assert 'class="alarm" aria-labelledby="worse"' in texts["card.html"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "worse", "alarm", "said"),
+    [
+        (None, True, True, ""),
+        (None, False, False, ""),
+        ([], True, False, "no evidence that any label got worse"),
+        ([], False, False, "no evidence that any label got worse"),
+        (["edema", "mass"], True, True, "evidence of harm: edema; mass"),
+        (["edema"], False, True, "evidence of harm: edema"),
+    ],
+)
+def test_what_several_draws_show_decides_whether_to_be_alarmed(
+    harm, worse, alarm, said
+):
+    """In one draw chance has its part; without more of them it is all there is."""
+    facts = full_facts()
+    facts["change"] |= {"harm": harm} | ({} if worse else {"worse": []})
+    texts = documents(facts)
+    assert ('class="alarm" aria-labelledby="worse"' in texts["card.html"]) is alarm
+    assert texts["card.md"].count("Over all draws there is") == bool(said)
+    assert f"Over all draws there is {said}." in texts["card.md"] or not said
+
+
+def test_a_label_that_nobody_can_judge_is_shown_and_not_claimed():
+    """With each reason; every other label is claimed."""
+    facts = full_facts()
+    gate = facts["evaluations"][1]["labels"][4]["gate"]
+    gate |= {"verdict": "NOT COMPARABLE", "reasons": ["too rare", "read otherwise"]}
+    for kind, of in (
+        ("all", "every label that the reference can judge"),
+        ("subset", "each label it is shown for"),
+    ):
+        facts["claim"]["kind"] = kind
+        card = documents(facts)["card.md"]
+        assert f"Claim: on holdout, {of} reaches accuracy 0.95" in card
+        line = "Fracture: shown, not part of the claim: too rare; read otherwise."
+        assert f"\n{line}\n" in card
+    facts["evaluations"] = facts["evaluations"][:1]
+    facts["claim"] |= {"kind": "all", "cohort": "dev"}
+    card = documents(facts)["card.md"]
+    assert "Claim: on dev, every label reaches accuracy 0.95" in card
+    assert "not part of the claim" not in card
 
 
 def test_nothing_worse_is_told_from_nothing_compared():
@@ -606,6 +651,11 @@ def test_roles_that_were_recorded_are_told_with_what_they_are():
     assert "| 7 | editor 2, reviewer 4, not recorded 1 |" in history[6]
     assert "| 5 | not recorded 5 |" in history[4]
     assert "roles in the workbench, as recorded at the commit" in texts["card.md"]
+    facts["history"][4]["verdict_roles"] = {"editor": 6}
+    texts = documents(facts)
+    assert "| 5 | editor 6 |" in texts["card.md"]
+    more = "editor 8, reviewer 4, reviewer and editor 6, not recorded 11 (roles"
+    assert more in item(texts["mi-clear-llm.md"], 5)
 
 
 def test_a_pass_of_a_gate_stands_beside_the_claim_and_is_told_apart():
@@ -650,3 +700,51 @@ def test_items_of_tripod_llm_are_worded_as_published():
         assert item(text, number).startswith(f"| {number} | {words}")
     scoped = " and thresholds identified. \\[C OF\\] |"
     assert scoped in item(text, "6e")
+
+
+def test_what_an_item_is_filled_with_is_no_more_than_what_is_recorded():
+    """Each part of a paper's checklist where little is known of a release."""
+    facts = typed(sparse_facts())
+    site = "Radiology department, general hospital"
+    only, dev = "DEVELOPMENT DATA ONLY", f"dev (dev), {site}, 1 case, en, synthetic"
+    tax = f"tax (taxonomy), {site}, 320 cases, en"
+    macro = "macro-F1 0.912 [0.871, 0.944], labels"
+    assert {name: fill(facts).text for name, fill in FILLED.items()} == {
+        "against": "against it stood: one thing; against it stood: another",
+        "ceiling": "compared with readers on 1 label",
+        "choice": "1 version tried",
+        "claim": "claim on gone: FAIL",
+        "comparison": "compared with extractor@v6",
+        "compute": "1 token, Linux x86_64",
+        "dates": "runs begun: dev 2026-03-14T10:10:00Z",
+        "development": f"{dev}; {tax}",
+        "excluded": "case-label pairs not scored: dev: 1,200 failed, 2 uncertain "
+        "reference, 1 unparsed; far: none",
+        "flow": "dev: 1 case, over 3 draws: 1,340 answered, 1 engine failed, 1 case of "
+        "the cohort not run; far: 320 cases, 318 answered, 2 unparsed, 0 engine failed",
+        "labels": "values of 1 label from clinical texts",
+        "licences": "far: CC0; tax: not for redistribution",
+        "limits": f"{only}; 1 label without a pass on dev",
+        "lineage": "2 versions with reasons, by Dr A; 0 verdicts",
+        "model": "openai:Qwen/Qwen3-14B; model Qwen/Qwen3-14B; server vllm 0.32; "
+        f"digest {digest('d')}",
+        "openings": "the holdout was opened 1 time: for extractor@v6 at "
+        "2026-02-01T09:00:00Z",
+        "performance": f"dev: {macro} 0 PASS, 1 FAIL, 0 INSUFFICIENT; far: {macro} "
+        "1 PASS, 0 FAIL, 0 INSUFFICIENT",
+        "positives": "positives on far: Mass 0 of 5",
+        "protocol": "",
+        "readers": "1 reader",
+        "registration": "registered 2026-01-05T09:00:00Z, after a run it judges, "
+        f"digest {digest('c')}",
+        "separation": f"{only}: no holdout was opened; One; Two",
+        "settings": "temperature 0; top_p 1; seed 7; repeat not set",
+        "sources": f"{dev}; far (external), 320 cases; {tax}",
+        "structure": "one call per case and label; every call is a conversation of its "
+        "own, with no earlier messages",
+        "tool": "ranloop 0.1.0",
+        "updating": "against extractor@v6: 2 labels improved, 0 unchanged, 1 worse, on "
+        "the development cohort dev, not on the holdout",
+        "wording": "as sent in rendered/, as templates in prompt/; digest "
+        f"{digest('a')}",
+    }
