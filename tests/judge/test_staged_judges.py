@@ -84,7 +84,12 @@ def test_radfact_of_a_system_is_the_f1_of_means_and_not_the_mean_of_f1(engine):
     per_pair = said.pairs["radfact_f1"]
     assert per_pair[:2].tolist() == pytest.approx([2 / 3, 1 / 2])
     assert np.isnan(per_pair[2])
-    assert "harmonic:means" in said.signature
+    ends = said.table.set_index("score")["signature"].str.split("|").str[-2:].to_dict()
+    assert ends == {
+        "radfact_f1": ["harmonic:means", "n:3"],
+        "radfact_precision": ["mean:pairs", "n:2"],
+        "radfact_recall": ["mean:pairs", "n:3"],
+    }
     told = " ".join(notes(said.document))
     # A pair that has no precision is answered, and is in no mean: that is said.
     assert "RadFact precision of radfact@v1 is not defined for 1 pairs" in told
