@@ -164,12 +164,12 @@ class Grammar:
         return [cue for cue in found if cue[2].roles & _NARROWING]
 
     @staticmethod
-    def denial(found: Iterable[Found], place: int) -> Found | None:
-        """Return the denial that is the last word on a statement before `place`."""
+    def is_denied(found: Sequence[Found], place: int) -> bool:
+        """Whether the last word on the statement at `place` before it is a denial."""
         telling = _DENYING | _ENDING
         before = [cue for cue in found if cue[0] < place and cue[2].roles & telling]
         last = max(before, key=lambda cue: cue[0], default=None)
-        return None if last is None or last[2].roles & _TERMINATING else last
+        return last is not None and not last[2].roles & _TERMINATING
 
     @staticmethod
     def narrows(

@@ -296,7 +296,7 @@ class SentenceReader:
         cues, ends = parsed.cues, frozenset([mention.end for mention in mentions])
         if self._grammar.lost_stop.search(sentence):
             # Where it is lost depends on where the mentions begin.
-            cues = [*cues, *self._lost_stops(sentence, parsed.text, mentions, cues)]
+            cues = [*cues, *self._lost_stops(sentence, parsed.text, mentions)]
             return cues, self._grammar.scopes(parsed.text, cues, ends)
         if ends not in parsed.scopes:
             parsed.scopes[ends] = self._grammar.scopes(parsed.text, cues, ends)
@@ -362,37 +362,15 @@ class SentenceReader:
         return judged
 
     def _lost_stops(
-        self,
-        sentence: str,
-        text: str,
-        mentions: Sequence[Mention],
-        cues: Sequence[Found],
+        self, sentence: str, text: str, mentions: Sequence[Mention]
     ) -> Iterator[Found]:
-        """Yield the spaces at which a sentence ended although its full stop is lost.
-
-        None is where every word has a capital ("No Pleural Effusion"), and none between
-        a denial and the first finding after it ("No focal Consolidation").
-        """
+        """Yield the spaces at which a sentence ended although its full stop is lost."""
         if len(sentence) != len(text):
             return
         for opener in self._grammar.lost_stop.finditer(sentence):
-            place = opener.start()
-            named = any(mention.start == place + 1 for mention in mentions)
-            if not opener[1] and not named:
-                continue
-            before = sentence.rfind(" ", 0, place) + 1
-            if (
-                before
-                and sentence[before].isupper()
-                and all(mention.end != place for mention in mentions)
-            ):
-                continue
-            denial = None if opener[1] else self._grammar.denial(cues, place)
-            if denial and all(
-                not denial[0] < mention.start < place for mention in mentions
-            ):
-                continue
-            yield place, place + 1, LOST_STOP
+            end = opener.start() + 1
+            if opener[1] or any(mention.start == end for mention in mentions):
+                yield end - 1, end, LOST_STOP
 
     def _without_alternatives(
         self,
@@ -416,7 +394,7 @@ class SentenceReader:
             ):
                 continue
             # In "no change in A or B" it only joins what is not changed.
-            if self._grammar.denial(cues, end):
+            if self._grammar.is_denied(cues, end):
                 continue
             left = {one.wording.target for one in mentions if one.end == end}
             right = {one.wording.target for one in mentions if one.start == start}
