@@ -58,7 +58,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_power_failure() -> Iterator[None]:
-    """Do not wait for the disk: what only a power failure would lose, no test loses."""
+    """Let no test wait for the disk: only a power failure could lose what it wrote."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _handle: None)
         yield

@@ -13,8 +13,8 @@ FILE's::
 Where only tests were added since, those are run with ``--cov-append``.
 
 To close what a sample shows, go through modules: ``--modules loop/run/cost.py`` changes
-each of their statements once, and ``--tests tests/run`` lets only the tests of that
-folder look, which are collected sooner and can be all that FILE was made of.
+each of their statements once, and ``--tests tests/run`` runs only the tests of that
+folder: they are collected sooner, and FILE may be made of them alone.
 
 A change within a function that nothing calls at import is made in a process that has
 imported everything, which is quick; any other in a copy of the tree.
@@ -255,7 +255,8 @@ def _outside(source):
 class Reach:
     """Which tests execute which lines of the package."""
 
-    def __init__(self, database):
+    def __init__(self, database, tests=("tests",)):
+        self._tests = tuple(tests)
         self._data = CoverageData(database)
         self._data.read()
         self._names = {
@@ -269,7 +270,14 @@ class Reach:
         with self._lock:
             if path not in self._known:
                 name = self._names.get(path, "")
-                self._known[path] = self._data.contexts_by_lineno(name)
+                self._known[path] = {
+                    line: [
+                        one
+                        for one in contexts
+                        if not one or one.startswith(self._tests)
+                    ]
+                    for line, contexts in self._data.contexts_by_lineno(name).items()
+                }
             return self._known[path]
 
     def at_import(self, path, before, text):
@@ -464,8 +472,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
     parser.add_argument("--rooms", nargs="*", help="draw from these only")
-    parser.add_argument("--modules", nargs="*", help="take each statement of these")
-    parser.add_argument("--tests", nargs="*", default=["tests"], help="that may look")
+    parser.add_argument("--modules", nargs="*", help="change each statement of these")
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="run only these")
     given = parser.parse_args()
     rng = random.Random(given.seed)
     drawn = (
@@ -479,7 +487,7 @@ def main():
         copies(given.jobs + 1, folder, given.tests) as trees,
         ThreadPoolExecutor(given.jobs) as pool,
     ):
-        unchanged, reach = Unchanged(trees.get()), Reach(given.coverage)
+        unchanged, reach = Unchanged(trees.get()), Reach(given.coverage, given.tests)
 
         def one(pair):
             tree = trees.get()

@@ -209,8 +209,7 @@ def say_votes(report: VotesReport) -> None:
     if report.too_few:
         say(
             f"  {counted(report.too_few, 'case has', 'cases have')} fewer readers than "
-            "the protocol's "
-            f"{report.rule.minimum_readers}: no majority"
+            f"the protocol's {report.rule.minimum_readers}: no majority"
         )
     if report.changes:
         _say_changes(report.changes)

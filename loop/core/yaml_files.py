@@ -120,7 +120,7 @@ def read_model(path: Path, model: type[Model]) -> Model:
 
 
 def parse_model(text: str, model: type[Model], source: Path | str) -> Model:
-    """Return a YAML text as `model`; of a frozen model, one object for equal texts.
+    """Return a YAML text as `model`; equal texts give one object of a frozen model.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def parse_model(text: str, model: type[Model], source: Path | str) -> Model:
         The text is not YAML, or does not fit; names `source` and each wrong field.
     """
     if model.model_config.get("frozen"):
-        # What is wrong is said below, with the source.
+        # An error is raised again below, where it names the source.
         with suppress(DataError):
             return cast(Model, _parse_once(text, model))
     return check_model(parse_yaml(text, source), model, source)

@@ -814,7 +814,7 @@ class _Relations(NamedTuple):
     """Whether all of its words stand in what is said of the label."""
 
     foreign: NDArray[np.bool_]
-    """Whether one of its words names another label alone, and is not said of this."""
+    """Whether one of its words names only another label and is not said of this one."""
 
 
 def _relate(

@@ -91,13 +91,13 @@ def verify_release(workspace: WorkspacePaths, name: str) -> Verification:
     entries = read_ledger(workspace.ledger)
     releases = replay_releases(entries)
     released = find_in(releases, name)
-    if released and not folder.is_dir():
+    if not folder.is_dir():
+        if released is None:
+            raise unknown_release(name, releases)
         raise DataError(
             f"the release {name} was frozen, and its folder {folder} is gone. Restore "
             "it from your backup or version control, or use another release."
         )
-    if not folder.is_dir():
-        raise unknown_release(name, releases)
     keys = read_public_keys(workspace)
     trusted = keys_when(entries, keys, released.entry.seq) if released else keys
     found = verify_folder(folder, trusted)

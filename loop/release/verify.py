@@ -440,8 +440,8 @@ def _opening_problems(entries: Sequence[LedgerEntry], facts: AnyFacts) -> Iterat
     listed = [one.model_dump() for one in facts.openings]
     if recorded != listed:
         yield (
-            f"the ledger holds {len(recorded)} openings of the holdout, "
-            f"{len(listed)} are listed, or others"
+            "the openings of the holdout are not those of the ledger "
+            f"({len(listed)} listed, {len(recorded)} recorded)"
         )
 
 

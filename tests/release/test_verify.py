@@ -726,6 +726,12 @@ def without(*actions):
     return lambda entries: [one for one in entries if one.action not in actions]
 
 
+def differing(listed, recorded):
+    """Return what is said of openings that are not those of the ledger."""
+    counts = f"({listed} listed, {recorded} recorded)"
+    return f"the openings of the holdout are not those of the ledger {counts}"
+
+
 @pytest.mark.parametrize(
     ("change", "problems"),
     [
@@ -806,29 +812,29 @@ def without(*actions):
                 *with_payload("gate_decided", verdict="FAIL")(entries),
                 *entries,
             ],
-            ["the ledger holds 2 openings of the holdout, 1 are listed, or others"],
+            [differing(1, 2)],
         ),
         (
             without("holdout_opened"),
-            ["the ledger holds 0 openings of the holdout, 1 are listed, or others"],
+            [differing(1, 0)],
         ),
         (
             lambda entries: [
                 replace(one, reason="other") if one.action == "holdout_opened" else one
                 for one in entries
             ],
-            ["the ledger holds 1 openings of the holdout, 1 are listed, or others"],
+            [differing(1, 1)],
         ),
         *(
             (
                 with_payload("holdout_opened", **other),
-                ["the ledger holds 1 openings of the holdout, 1 are listed, or others"],
+                [differing(1, 1)],
             )
             for other in ({"prompt": "tiny@v2"}, {"number": 2}, {"budget": 2})
         ),
         (
             with_payload("holdout_opened", cohort="dev", cohort_digest="f" * 64),
-            ["the ledger holds 0 openings of the holdout, 1 are listed, or others"],
+            [differing(1, 0)],
         ),
         (
             lambda entries: [

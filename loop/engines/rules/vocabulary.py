@@ -19,11 +19,11 @@ GAP = "..."
 
 MAX_GAP_WORDS = 5
 
-MEMO_PARTS = 10_000
-"""Parts of wordings whose spellings are remembered."""
-
 MAX_GAP_CHARACTERS = 8
 """The same for text without spaces between words, in characters."""
+
+MEMO_PARTS = 10_000
+"""Parts of wordings whose spellings are remembered."""
 
 _CJK_COMMA = re.compile(r"(?<=[\u3400-\u9fff]),|,(?=[\u3400-\u9fff])")
 _FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"} | {0x2019: "'"}
@@ -271,7 +271,7 @@ class _Builder:
         self._spellings = [pair for one in cues for pair in one.spellings]
         spelled = {re.escape(one) for pair in self._spellings for one in pair}
         self._spelled = re.compile("|".join(sorted(spelled)) or "(?!)")
-        self._known: dict[str, Iterable[str]] = {}
+        self._spelled_parts: dict[str, Iterable[str]] = {}
 
     def begun(self) -> _Builder:
         """Return a copy that wordings are added to, and not to this one."""
@@ -356,14 +356,14 @@ class _Builder:
     def _variants(self, part: str) -> Iterable[str]:
         """Return every spelling and inflection of one part.
 
-        Remembered for all that begin with these cues: a search asks the same guides
-        again and again with one wording more.
+        They are shared with every builder that begins with these cues: a search
+        compiles the same guides many times, each time with one wording more.
         """
-        known = self._known.get(part)
+        known = self._spelled_parts.get(part)
         if known is None:
-            if len(self._known) >= MEMO_PARTS:
-                self._known.clear()
-            known = self._known[part] = self._spell(part)
+            if len(self._spelled_parts) >= MEMO_PARTS:
+                self._spelled_parts.clear()
+            known = self._spelled_parts[part] = self._spell(part)
         return known
 
     def _spell(self, part: str) -> Iterable[str]:

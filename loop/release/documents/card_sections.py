@@ -69,7 +69,7 @@ def use_section(facts: ReleaseFacts) -> DocumentSection:
                 _outside(facts),
                 author="uses that must be ruled out",
             ),
-            FactLine("Contact", author="whom to tell of an error"),
+            FactLine("Contact", author="where to report an error"),
         ),
     )
 
@@ -305,7 +305,7 @@ def _unknown_patients(facts: ReleaseFacts) -> Iterator[str]:
         if not one.patients_known:
             yield (
                 f"The patients of {told(one.name)} are not known: its intervals "
-                "take every case for a patient of its own."
+                "treat each case as a separate patient."
             )
 
 
@@ -620,7 +620,7 @@ def verify_section(
             "With this folder and the public key of a person you trust, offline: "
             f"ranloop verify {name} --key KEY.json",
             "It checks the signatures, the digest of every file, the prompt rendered "
-            f"anew, {made_again}, and the ledger up to its head. It exits with 0 only "
+            f"again, {made_again}, and the ledger up to its head. It exits with 0 only "
             "if all of it holds.",
             "Whether the release was withdrawn since is not in this folder: ask "
             "whoever released it.",

@@ -534,7 +534,7 @@ def _use_section(facts: JudgeReleaseFacts) -> DocumentSection:
                 "was measured on them; a decision about a single report or patient",
                 author="uses that must be ruled out",
             ),
-            FactLine("Contact", author="whom to tell of an error"),
+            FactLine("Contact", author="where to report an error"),
         ),
     )
 
