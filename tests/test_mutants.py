@@ -1,4 +1,4 @@
-"""What counts mutants finds the functions that it is to change."""
+"""What tries mutants replaces functions in a running process."""
 
 import gc
 
@@ -11,6 +11,9 @@ def test_a_function_is_exchanged_in_a_process_that_was_frozen(tmp_path):
     before, after = (f"def told():\n    return {number}\n" for number in (1, 2))
     exec(compile(before, path, "exec"), space)
     gc.freeze()
-    assert exchange(path, before, after)
+    try:
+        assert exchange(path, before, after)
+    finally:
+        gc.unfreeze()
     assert space["told"]() == 2
     assert not exchange(str(tmp_path / "never_imported.py"), before, after)

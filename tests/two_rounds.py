@@ -54,11 +54,11 @@ def make_rounds(first_version, folder):
         (f"c{n}", f"p{n // 2}", f"{text} Film {n}.", effusion, lesion)
         for n, (text, effusion, lesion) in enumerate(TEXTS)
     )
-    call("run", "tiny@v1", "--cohort", "dev")
+    assert call("run", "tiny@v1", "--cohort", "dev").exit_code == 0
     call("evaluate", "latest:tiny@v1")
     terms = {EFFUSION: ["collection", "fluid"], LESION: ["nodule"]}
     made.version(2, parent=first.digest, **terms)
-    call("run", "tiny@v2", "--cohort", "dev")
+    assert call("run", "tiny@v2", "--cohort", "dev").exit_code == 0
     call("evaluate", "latest:tiny@v2")
     return place, call
 

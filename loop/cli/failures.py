@@ -24,6 +24,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.core.safe_text import format_csv
@@ -289,11 +290,12 @@ def _list_counts(
         ],
         title=f"errors that run {found.run.id} counts differently from {found.ratings}",
     )
-    pairs = len({one.case_id for one in found.rows})
+    pairs = len({one.case_id for one in rows})
     say()
     say(
-        f"{len(rows)} of {len(found.rows)} rows, in {pairs} of {len(found.cases)} "
-        "pairs; significant + insignificant errors, the readers' median"
+        f"{len(rows)} of {counted(len(found.rows), 'row')}, in {pairs} of "
+        f"{counted(len(found.cases), 'pair')}; significant + insignificant errors, the "
+        "readers' median"
     )
 
 
@@ -450,7 +452,7 @@ def _print_rows(found: Listing, rows: Sequence[Mapping[str, Any]], total: int) -
     else:
         counts = {kind.value: n for kind, n in count_kinds(found.rows).items()}
     parts = ", ".join(f"{number} {name}" for name, number in counts.items())
-    say(f"{len(rows)} of {total} rows: {parts}")
+    say(f"{len(rows)} of {counted(total, 'row')}: {parts}")
 
 
 def _print_item(row: Mapping[str, Any]) -> None:

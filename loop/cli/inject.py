@@ -269,7 +269,8 @@ def _show(about: Mapping[str, Any], made: Injection, out: Path) -> None:
     )
     say()
     if "further_off" in about:
-        say(f"note: {about['further_off']:,} of d have a severity that is further off")
+        off = counted(about["further_off"], "error")
+        say(f"note: {off} of kind d with a severity that is further off")
     for reason, count in about["cases_unused"].items():
         say(f"note: {counted(count, 'report')} not used: {reason}")
     tried = "places tried" if model is None else "answers"

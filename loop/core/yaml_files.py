@@ -175,7 +175,8 @@ def _reason(kind: str, message: str) -> str:
     """Return what is wrong with a field, in words of a file's author."""
     if kind == "extra_forbidden":
         return "there is no such field; check its spelling and its place"
-    return "missing" if kind == "missing" else message
+    # pydantic writes so before what a validator of ours says.
+    return "missing" if kind == "missing" else message.removeprefix("Value error, ")
 
 
 class _Dumper(yaml.CSafeDumper):

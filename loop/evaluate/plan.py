@@ -369,7 +369,7 @@ def _chosen(positives: int, negatives: int, cases: int) -> str:
         (rest, "other case"),
     )
     told = [counted(n, what) for n, what in parts if n]
-    return " and ".join(told)
+    return " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:])))
 
 
 CANDIDATES = (0.99, 0.98, 0.97)

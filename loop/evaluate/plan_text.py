@@ -128,7 +128,9 @@ def _too_low(one: LabelPlan, plan: SampleSizePlan) -> str:
 def _unknown(one: LabelPlan) -> str:
     counted = one.counted
     if counted.positives and counted.negatives:
-        return f"no accuracy that is supposed can be certified with {count(MOST)} cases"
+        return (
+            f"none of the supposed accuracies can be certified with {count(MOST)} cases"
+        )
     side = "positive" if counted.negatives else "negative"
     if not counted.cases:
         return "no case decides it, so how many it needs is unknown"

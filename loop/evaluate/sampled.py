@@ -349,8 +349,9 @@ def _noted(found: SampledEvaluation, inputs: Inputs) -> SampledEvaluation:
         (found.outside > 0, "With a reference, but not drawn in this sample: "
          f"{counted(found.outside, 'case')}. Nobody knows with which chance they were "
          "read, so they count nowhere."),
-        (found.unanswered > 0, f"{found.unanswered} of the cases read have no readable "
-         "answer. They are left out and counted, never read as absent."),
+        (found.unanswered > 0, "Read, but without a readable answer: "
+         f"{counted(found.unanswered, 'case')}. They are left out and counted, never "
+         "read as absent."),
         (any(one.f1.value is None for one in found.labels), "F1 is given where at "
          f"least {found.protocol.min_positives} positives were read: with fewer, that "
          "of a sample is far from the cohort's."),

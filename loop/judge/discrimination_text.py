@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from loop import __version__
+from loop.core.nouns import counted
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import Axis, cut, figure, group, ink, line, text, tick_labels
 from loop.documents.templates import render_template, shipped_templates
@@ -247,8 +248,9 @@ def discrimination_notes(document: DiscriminationDocument) -> list[str]:
     for one in document.found:
         if one.undefined:
             told.append(
-                f"{one.scores.title}: {one.undefined:,} pairs have no score; they are "
-                "in no number."
+                f"{one.scores.title}: "
+                f"{counted(one.undefined, 'pair has', 'pairs have')} no score, left "
+                "out of every number."
             )
         if one.scores.decision:
             told.append(f"{one.scores.title}: {one.scores.decision}.")

@@ -436,8 +436,8 @@ def _undefined(document: JudgeDocument, system: JudgedSystem) -> Iterator[str]:
         more = one.undefined - missing
         if one.system == name and one.n and more > 0:
             yield (
-                f"{system.system}: {one.metric.title} is not defined for {more:,} "
-                "pairs that were answered; they are left out of it."
+                f"{system.system}: {one.metric.title} is not defined for "
+                f"{counted(more, 'answered pair')}, left out of it."
             )
 
 

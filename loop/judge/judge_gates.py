@@ -303,7 +303,7 @@ def decide_marked_gate(
     given = ~np.isnan(evidence.flags)
     # Few missing answers of all may be most of those about one kind of pairs.
     kinds = (given[evidence.significant], given[~evidence.significant])
-    missing = max((float(1 - one.mean()) for one in kinds if one.size), default=1.0)
+    missing = max((float(1 - one.mean()) for one in kinds if one.size), default=0.0)
     answers = _hold_answers(missing, 0.0, rules)
     if answers.needs:
         needs = "run the command again: what has no answer is asked again"

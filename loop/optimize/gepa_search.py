@@ -488,7 +488,7 @@ class _Adapter:
         )
         lines = [f"{count} answered {what}" for what, count in told.most_common()]
         cases = self._objective.ground.cases_name
-        return "; ".join([*lines, f"of {len(judged)} {cases}"])
+        return "; ".join([*(lines or ["none wrong"]), f"of {len(judged)} {cases}"])
 
     def _judge(self, version: PromptVersion, rows: Rows) -> list[_ScoredCase]:
         ground = self._objective.ground

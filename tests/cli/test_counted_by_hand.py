@@ -23,7 +23,7 @@ def lines(done):
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
     # Which pair the audit drew depends on the engine's revision.
     said = [line.removesuffix("; random audit") for line in said]
-    return [re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}", "RUN", line) for line in said]
+    return [re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}(-\d+)?", "RUN", line) for line in said]
 
 
 def between(said, first, last):
@@ -191,15 +191,16 @@ def test_the_history_has_the_score_of_each_version(verb):
 
 def test_a_case_is_shown_with_all_that_was_made_of_it(verb):
     """What was sent, what came back, what was read, and why."""
-    said = lines(verb("show", "latest", "c10"))
-    assert said[:3] == ["case c10: answered", "", said[2]]
+    told = lines(verb("show", "latest", "c10"))
+    said = [re.sub(r"\d+\.\d{3} s$", "SECONDS", line) for line in told]
+    assert said[:2] == ["case c10: answered", ""]
     assert said[said.index("call joint, 2 labels: as it was sent") :] == [
         "call joint, 2 labels: as it was sent",
         "the same for every case: system 6, user 29 characters; schema 705 (--raw",
         "shows them)",
         "the case's own part, 26 characters:",
         "| Possible nodule. Film 10.",
-        "answer 1: stop, 0.000 s",
+        "answer 1: stop, SECONDS",
         "answered, 79 characters:",
         '| {"pleural_effusion":"absent","lung_lesion":{"value":"uncertain","span":[',
         "| 9,15]}}",
@@ -256,7 +257,7 @@ def test_the_order_of_worth_says_why_each_case_stands_there(verb):
     assert said[3:] == [
         "c11 lung_lesion reference_uncertain absent uncertain",
         "",
-        "1 of 1 rows: 0 present, 1 absent, 0 uncertain, 0 unanswered",
+        "1 of 1 row: 0 present, 1 absent, 0 uncertain, 0 unanswered",
     ]
 
 
@@ -376,7 +377,7 @@ def test_a_plan_says_what_this_cohort_can_never_certify(verb):
     assert f"Pleural Effusion 11 4 36.4 % {shares} 0.909 – 0.907" in said
     missing = (
         "11 of at least 59 cases; 4 of at least 14 positives; 7 of at least 10 "
-        "negatives. Collect 10 chosen positives and 3 chosen negatives and 35 other "
+        "negatives. Collect 10 chosen positives, 3 chosen negatives and 35 other "
         "cases, or about 48 more random cases."
     )
     assert f"Lung Lesion: {missing}" in said
@@ -534,7 +535,7 @@ def test_what_has_no_readable_answer_is_in_no_share_and_in_every_count(
         "engine_failed",
     ]
     worth = lines(call("failures", "latest", "--order", "value"))
-    silent = "2 cases have no readable answer; the gates bear 0"
+    silent = "2 cases have no readable answer; the gates allow 0"
     assert between(worth, "3 c0", "4 c1") == [
         "3 c0, (all), unparsed",
         "predicted nothing; there is no JSON object in the answer",

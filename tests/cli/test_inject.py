@@ -101,7 +101,7 @@ order               1      0          0 of 1
 style               2      2          0 of 4
 number_format       0      0          0 of 0
 
-note: 2 of d have a severity that is further off
+note: 2 errors of kind d with a severity that is further off
 note: 1 report not used: empty
 """
 
@@ -135,7 +135,7 @@ def test_severities_go_from_the_folder_into_the_measure(reports, tmp_path):
     done = call(reports, "--harmless", "--severity", "1,2", "--out", "injected")
     assert done.exit_code == 0, done.output
     rows = read_pairs(tmp_path / "injected")
-    assert "1 of d have a severity that is further off" in done.output
+    assert "1 error of kind d with a severity that is further off" in done.output
     about = json.loads((tmp_path / "injected" / "inject.json").read_text("utf-8"))
     assert about["options"]["severities"] == [1, 2] and about["further_off"] == 1
     pairs = read_marked_pairs(tmp_path / "injected")

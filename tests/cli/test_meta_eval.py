@@ -70,10 +70,10 @@ metric  n                  tau-b  Spearman  Pearson  rater ann  rater ben
 wer     6   0.931 [0.832, 0.991]     0.971    0.953      0.966      0.690
 f1      6  0.788 [−0.719, 0.961]     0.883    0.919      0.966      0.552
   wer: lower is better, negated; lower by --lower; suspicious: mean tau-b 0.828 with one rater is
-  above the 0.643 of two raters; look for ratings that it was made with
+  above the 0.643 of two raters; check whether it was trained on these ratings
   f1: not in the registry: taken as higher is better; † tau-b is not shown to differ from 0:
   Kendall's test p 0.032, interval [−0.719, 0.961]; suspicious: mean tau-b 0.759 with one rater is
-  above the 0.643 of two raters; look for ratings that it was made with
+  above the 0.643 of two raters; check whether it was trained on these ratings
 
 which of two candidates is better: 3 pairs by the raters' mean, less those it ties and those without a value, then the 1 that all raters decide alike
 metric  right  wrong  tied              accuracy  right  tied  of

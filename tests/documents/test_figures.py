@@ -272,7 +272,7 @@ def test_a_pair_of_readers_is_told_with_its_interval():
 
 
 def test_a_figure_is_told_in_the_words_of_its_marks():
-    """Or says that there are none: who does not see it must not take it for lost."""
+    """An empty one says so, or its reader would think that its words were lost."""
     grid = Grid(title="T", rows=(), columns=(), cells=())
     cells = ((GridCell("1", "one"), GridCell("2", "two")), (GridCell("3", "three"),))
     filled = Grid(title="T", rows=("r", "s"), columns=("c", "d"), cells=cells)

@@ -241,7 +241,7 @@ def test_or_leaves_open_what_stands_beside_it(text, expected):
     ],
 )
 def test_an_or_that_joins_nothing_leaves_the_next_one_open(first):
-    """Whatever it is that keeps it from joining two findings."""
+    """Whatever keeps that "or" from joining two findings, the next one does."""
     names = ("effusion", "nodule", "pneumothorax", "consolidation")
     guides = [guide(name, name) for name in names]
     got = answers(f"{first}, but pneumothorax or consolidation.", guides)
@@ -256,7 +256,7 @@ def test_an_or_that_joins_nothing_leaves_the_next_one_open(first):
         ("No effusion nodule on the left.", "absent"),
         ("No effusion There is a nodule.", "present"),
         ("No effusion Small nodule.", "present"),
-        # No word that begins a sentence, or after one that wants another word.
+        # The capital begins no sentence, or follows a word that needs another.
         ("No effusion Smith saw a nodule.", "absent"),
         ("No effusion or Nodule.", "absent"),
         ("No effusion Kerley nodule.", "absent"),
@@ -264,7 +264,7 @@ def test_an_or_that_joins_nothing_leaves_the_next_one_open(first):
     ],
 )
 def test_a_capital_may_begin_a_sentence_whose_full_stop_is_lost(text, nodule):
-    """What was denied before it is no more denied behind it."""
+    """A denial ends where the new sentence begins."""
     guides = [guide("e", "effusion"), guide("n", "nodule")]
     got = answers(text, guides)
     assert (got["e"]["value"], got["n"]["value"]) == ("absent", nodule)

@@ -21,6 +21,8 @@ FEW = {"resamples": 100, "policy": POLICY}
 UNSURE, SILENT = ValueCode.UNCERTAIN, ValueCode.NOT_VOTED
 LABELS = TAXONOMY.ids
 
+SURE, OPEN = Estimate(0.1, 0.01, 0.2), Estimate(0.1, 0.0, 0.2)
+
 
 def votes_of(values, labels=("edema",)):
     """Return votes from codes ``(cases, labels, readers)``."""
@@ -275,9 +277,6 @@ def test_a_model_above_the_readers_is_a_warning():
         row = dataclasses.replace(found.pooled, accuracy=accuracy, kappa=kappa)
         assert row.above
     assert not dataclasses.replace(found.pooled, accuracy=other, kappa=other).above
-
-
-SURE, OPEN = Estimate(0.1, 0.01, 0.2), Estimate(0.1, 0.0, 0.2)
 
 
 def test_a_reader_without_comparisons_is_in_no_mean():

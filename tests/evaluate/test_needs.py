@@ -122,9 +122,9 @@ def test_what_to_collect_covers_the_protocols_minimum():
 
 
 def test_chosen_cases_are_counted_with_the_second_power():
-    """30 positives and 361 cases have it alone, 1,100 random ones have the first.
+    """At 90 % power each limit alone needs 30 positives and 361 cases.
 
-    24 beside the 6 that are there, and 37 others beside these and 300.
+    At 80 % both need 1,100 random cases. There are 300 cases, 6 of them positive.
     """
     assert planned(one(300, 6)).collect == (0.98, 800, 24, 37)
 
@@ -179,7 +179,7 @@ def test_a_rare_label_needs_more_accuracy_for_its_kappa_than_the_protocol_says()
         (100, 95, 1, "5 chosen negatives, or about 100 more random cases"),
         (
             12, 6, 3,
-            "8 chosen positives and 4 chosen negatives and 35 other cases, or about 47 "
+            "8 chosen positives, 4 chosen negatives and 35 other cases, or about 47 "
             "more random cases",
         ),
         (
@@ -189,7 +189,7 @@ def test_a_rare_label_needs_more_accuracy_for_its_kappa_than_the_protocol_says()
         ),
         (
             0, 0, 3,
-            "14 chosen positives and 10 chosen negatives and 35 other cases; none has "
+            "14 chosen positives, 10 chosen negatives and 35 other cases; none has "
             "been seen, so random cases cannot be counted on",
         ),
     ],

@@ -135,7 +135,7 @@ LOW = "no number of cases certifies the observed {}"
     [
         (
             {"cases": 9, "positives": 4},
-            "no accuracy that is supposed can be certified with 100,000 cases",
+            "none of the supposed accuracies can be certified with 100,000 cases",
         ),
         (
             {"cases": 9, "positives": 0},

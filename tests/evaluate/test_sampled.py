@@ -318,6 +318,7 @@ def test_a_second_sample_tells_what_its_weights_do_not_know():
     """Every caveat that holds of it, the most important first."""
     given, kept, chances = drawn_twice()
     found = _measure(given, kept, np.arange(4), chances, outside=2, resampling=(20, 1))
+    assert found.notes[0].startswith("The reference decides cases of value sample 2")
     assert found.notes[1:] == (
         "Effective sample size: 4 read, as good as 3 drawn at random (Kish).",
         NO_GATE,
@@ -328,7 +329,7 @@ def test_a_second_sample_tells_what_its_weights_do_not_know():
         "weights are wrong: read all that this one drew.",
         "With a reference, but not drawn in this sample: 2 cases. Nobody knows with "
         "which chance they were read, so they count nowhere.",
-        "1 of the cases read have no readable answer. They are left out and counted, "
+        "Read, but without a readable answer: 1 case. They are left out and counted, "
         "never read as absent.",
         "F1 is given where at least 2 positives were read: with fewer, that of a "
         "sample is far from the cohort's.",

@@ -141,10 +141,9 @@ def test_a_score_is_needed_for_each_pair():
 
 @pytest.mark.parametrize("column", range(8))
 def test_the_digest_covers_every_column(column):
-    """Pairs of which anything differs are other pairs; so are those turned round."""
+    """A difference in any column makes other pairs, and so does another order."""
     rows = [(*row[:6], row[6] or "1", "2") for row in ROWS]
     known = pairs(rows).digest
-    assert known == pairs([list(row) for row in rows]).digest
     other = [list(row) for row in rows]
     other[2][column] = {5: "yes", 6: "2", 7: "3"}.get(column, "z")
     assert pairs(other).digest != known != pairs(rows[::-1]).digest

@@ -202,7 +202,7 @@ def test_notes_say_what_stands_beside_the_numbers(found):
         "The verdict on judge@v1 is not in the ledger: the workspace has no such "
         "committed version.",
         f"The gate of judge@v1 is PASS. Its limits are one-sided, and {ends}",
-        "JUDGE: 1 pairs have no score; they are in no number.",
+        "JUDGE: 1 pair has no score, left out of every number.",
         "JUDGE: flagged where it counts an error.",
         "METRIC makes no decision, so it has no D and R; name a threshold for it with "
         "--threshold.",

@@ -457,8 +457,8 @@ def test_the_notes_of_systems_say_what_is_in_no_number(told_result):
         "one: of 3 pairs 1 have an unreadable answer, 0 have none, and 0 were not "
         "asked about; they are in no number.",
         f"one: {one} (1 pair)",
-        "one: own score of one_pass@v1 is not defined for 1 pairs that were answered; "
-        "they are left out of it.",
+        "one: own score of one_pass@v1 is not defined for 1 answered pair, "
+        "left out of it.",
         "one: the judge's own score and GREEN of its counts differ by 0.500 on "
         "average, by 0.500 at most (1 pair).",
         "two: of 3 pairs 0 have an unreadable answer, 1 have none, and 0 were not "

@@ -324,7 +324,7 @@ def test_pairs_that_nobody_rated_are_left_out_and_counted():
 
 
 def test_where_nobody_rated_no_pair_lacks_a_score():
-    """What is missing are the ratings, and that is what is said."""
+    """No pair is rated, so none lacks a score: the gate lacks units."""
     found = evidence()
     unrated = replace(found.ratings, scores=np.full((60, 3), np.nan))
     gate = decide(replace(found, ratings=unrated))

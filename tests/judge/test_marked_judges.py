@@ -126,22 +126,23 @@ def test_every_check_of_marked_pairs_is_told_whole():
             threshold=0.8,
         ),
     )
-    empty = evidence(0)
-    for nothing in (empty, evidence(0, missing=5)):
-        answers, units, share = decide_marked_gate(nothing, rules()).checks
-        assert (answers.verdict, answers.observed) == (OPEN, 1.0)
-        assert (
-            answers.needs == "run the command again: what has no answer is asked again"
-        )
-        assert answers.reason == (
-            "100.0 % of the answers are missing or cannot be read (at most 1 % allowed)"
-        )
-        assert (units.observed, units.units_needed) == (0, 20)
-        assert units.reason == "0 of at least 20 references"
-        assert (share.verdict, share.observed, share.needs) == (OPEN, None, "")
-        assert share.reason == (
-            "not decided, since answers are missing and units are too few"
-        )
+    answers, units, share = decide_marked_gate(evidence(0, missing=5), rules()).checks
+    assert (answers.verdict, answers.observed) == (OPEN, 1.0)
+    assert answers.needs == "run the command again: what has no answer is asked again"
+    assert answers.reason == (
+        "100.0 % of the answers are missing or cannot be read (at most 1 % allowed)"
+    )
+    assert (units.observed, units.units_needed) == (0, 20)
+    assert units.reason == "0 of at least 20 references"
+    assert (share.verdict, share.observed, share.needs) == (OPEN, None, "")
+    assert share.reason == (
+        "not decided, since answers are missing and units are too few"
+    )
+    # Of no pair at all, no answer is missing.
+    answers, units, share = decide_marked_gate(evidence(0), rules()).checks
+    assert (answers.verdict, answers.observed) == (PASS, 0.0)
+    assert (units.verdict, units.observed, share.verdict) == (OPEN, 0, OPEN)
+    assert share.reason == "not decided, since units are too few"
     (*_, untold) = decide_marked_gate(evidence(30, mark=False), rules()).checks
     assert (untold.reason, untold.needs) == (
         "there is no such pair with an answer",

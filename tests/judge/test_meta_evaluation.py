@@ -198,7 +198,7 @@ def test_the_best_score_of_a_copy_is_that_of_the_scale():
 
 
 def test_units_of_ones_own_are_drawn_as_they_are():
-    """Whoever has them in an order of their own keeps it."""
+    """Units that are given are not numbered again."""
     one = judged()
     found = evaluate_judge(
         one, experts=experts_for(one.keys), units=np.arange(N) // 8, resamples=9

@@ -92,7 +92,7 @@ def test_radfact_of_a_system_is_the_f1_of_means_and_not_the_mean_of_f1(engine):
     }
     told = " ".join(notes(said.document))
     # A pair that has no precision is answered, and is in no mean: that is said.
-    assert "RadFact precision of radfact@v1 is not defined for 1 pairs" in told
+    assert "RadFact precision of radfact@v1 is not defined for 1 answered pair," in told
     assert "RadFact recall" not in told
 
 

@@ -431,8 +431,8 @@ def test_a_whole_guide_is_refused_put_back_and_said_otherwise(whole):
 
 
 @pytest.mark.slow
-def test_a_guide_goes_back_to_that_of_the_version_its_draft_was_brought_to(whole):
-    """The search began with the version before."""
+def test_a_refused_guide_goes_back_to_that_of_the_parent_after_a_rebase(whole):
+    """The draft was rebased after the search, onto a version with another guide."""
     workspace, ref, result = whole
     _, before, _ = look(workspace, ref)
     effusion, heart = TINY.guides
@@ -447,3 +447,5 @@ def test_a_guide_goes_back_to_that_of_the_version_its_draft_was_brought_to(whole
     assert (before.old, guide.old) == (guide_text(effusion), guide_text(newer))
     assert (guide.text, guide.changes) == (before.text, before.changes)
     assert guide.said == before.said.replace(effusion.definition, newer.definition)
+    refuse_guide(workspace, search, guide.id, "no", CLINICIAN)
+    assert read_version(workspace, rebased.ref).guides[0] == newer

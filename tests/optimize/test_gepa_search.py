@@ -261,25 +261,6 @@ def test_what_clinicians_said_is_told(improvable):
     assert "comment: told by the ward" in full.by_pair["c1", EFFUSION]
 
 
-def test_the_counts_that_a_clinician_gives_are_told():
-    """A verdict on a judge says what is right as counts."""
-    kinds = (ErrorWeight.SIGNIFICANT, ErrorWeight.NO_ERROR, ErrorWeight.SIGNIFICANT)
-    errors = tuple(
-        ErrorVerdict(words="x", said=ErrorWeight.SIGNIFICANT, right=one)
-        for one in kinds
-    )
-    kept = KeptVerdict(
-        id="v",
-        verdict=verdict("p1", label="omission", errors=errors),
-        circumstances=MADE_ON,
-        created="",
-        state=VerdictState.OPEN,
-        pairs=(("p1", "omission"),),
-    )
-    told = gather_verdicts([kept]).by_pair["p1", "omission"]
-    assert told == "model wrong; right is 2 significant, 0 insignificant"
-
-
 def standing(name, given, state=VerdictState.OPEN):
     """Return a kept verdict on one pair."""
     pairs = tuple((case, given.label) for case in given.case_ids)
@@ -291,6 +272,18 @@ def standing(name, given, state=VerdictState.OPEN):
         state=state,
         pairs=pairs,
     )
+
+
+def test_the_counts_that_a_clinician_gives_are_told():
+    """A verdict on a judge says what is right as counts."""
+    kinds = (ErrorWeight.SIGNIFICANT, ErrorWeight.NO_ERROR, ErrorWeight.SIGNIFICANT)
+    errors = tuple(
+        ErrorVerdict(words="x", said=ErrorWeight.SIGNIFICANT, right=one)
+        for one in kinds
+    )
+    kept = standing("v", verdict("p1", label="omission", errors=errors))
+    told = gather_verdicts([kept]).by_pair["p1", "omission"]
+    assert told == "model wrong; right is 2 significant, 0 insignificant"
 
 
 def test_what_several_say_of_a_pair_is_told_line_by_line():
@@ -395,7 +388,7 @@ def test_a_case_is_worth_the_mean_over_labels_and_told_where_it_is_wrong(objecti
     made = adapter.make_reflective_dataset(texts, found, [*LABELS, INSTRUCTIONS])
     assert made == {
         EFFUSION: [told, asked, *cases],
-        LABELS[1]: [{"Counts": "of 3 reports"}],
+        LABELS[1]: [{"Counts": "none wrong; of 3 reports"}],
         INSTRUCTIONS: [told, asked, *cases],
     }
     disputed = replace(said, disputed=frozenset({(ids[missed], EFFUSION)}))
@@ -408,17 +401,25 @@ def test_a_case_is_worth_the_mean_over_labels_and_told_where_it_is_wrong(objecti
 def test_what_the_engine_failed_on_is_worth_what_the_parents_answer_was(
     objective, monkeypatch
 ):
-    """Where the parent has no answer either, nothing is lost; refused texts get 0."""
+    """Where nobody has an answer, every wording gets the best score: none gains by it.
+
+    Refused texts get 0.
+    """
     missed, right = rows_of(objective, ("hydrothorax", False), ("pleural", False))
+    (unknown,) = rows_of(objective, ("meniscus", False))
     adapter = adapted(objective)
-    adapter.begin(np.array([missed, right]))
+    rows = np.array([missed, right, unknown])
+    first = objective.answers(objective.ground.version, rows).copy()
+    first[2] = ValueCode.FAILED
+    with monkeypatch.context() as patch:
+        patch.setattr(objective, "answers", lambda *_: first)
+        adapter.begin(rows)
     texts = dict(adapter._reader.components)
     refused = adapter.evaluate([missed, right], {**texts, EFFUSION: "no guide"})
     assert (refused.scores, refused.trajectories) == ([0.0, 0.0], [])
     assert refused.num_metric_calls == 0
     lost = np.full((3, 2), ValueCode.FAILED, dtype=np.int8)
     monkeypatch.setattr(objective, "answers", lambda *_: lost)
-    (unknown,) = rows_of(objective, ("meniscus", False))
     found = adapter.evaluate([missed, right, unknown], texts)
     assert found.scores == [0.5, 1.0, 1.0]
     assert found.objective_scores == [{}, {}, {}]

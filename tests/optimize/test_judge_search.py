@@ -307,7 +307,7 @@ AFTER = np.array(
 
 
 def test_two_judges_of_four_pairs_are_scored_by_hand(judged):
-    """Distance, its kappa and the agreement with the raters, before and after."""
+    """Distances and their kappa, before and after."""
     rows, shown = np.arange(4), np.arange(2)
     resampling = {"units": rows, "resamples": 50, "seed": 1}
     with opened(judged) as objective:

@@ -302,7 +302,7 @@ def test_a_case_that_the_engine_failed_on_is_neither_put_right_nor_wrong(
     after[ids.index(wrong[1])] = ValueCode.FAILED
 
     def answers(candidate, rows=None):
-        """Return what is told above."""
+        """Return the answers with the failures put in."""
         return before if candidate == TINY else after
 
     monkeypatch.setattr(objective, "answers", answers)

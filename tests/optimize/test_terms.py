@@ -223,7 +223,7 @@ def test_exclusions_are_weighed_one_after_the_other(bench):
     ],
 )
 def test_an_exclusion_clears_three_cases_and_loses_a_tenth_at_most(bench, rows, found):
-    """Two positives of ten cleared are too many; two cases tell nothing, one each."""
+    """Two positives of ten cleared are too many; so few as two tell nothing."""
     bench.cohort(rows)
     bench.version(2, **{EFFUSION: ["collection"]})
     assert by_label(mined(bench, "tiny@v2")).get(EFFUSION, []) == found

@@ -431,21 +431,24 @@ def test_what_cases_say_to_a_search_changes_nothing(bench):
     assert "<script>" not in render_search(report)
 
 
+MINED = TermProposal(
+    label=EFFUSION,
+    kind=ProposalKind.TERM,
+    wording="collection",
+    support=("c0",),
+    against=(),
+    fixed=1,
+    gain=0.02,
+    p=0.5,
+)
+
+
 def test_a_level_without_a_score_loses_to_the_worst_score(bench):
     """Where nothing is there to find, a term that finds something is still scored."""
     said = "There is a streak, film"
     rows = [[f"c{n}", f"p{n}", f"{said} {n}.", +(n < 20), 0] for n in range(24)]
     bench.cohort(rows)
-    term = TermProposal(
-        label=EFFUSION,
-        kind=ProposalKind.TERM,
-        wording="streak",
-        support=("c0",),
-        against=(),
-        fixed=1,
-        gain=0.007,
-        p=0.5,
-    )
+    term = replace(MINED, wording="streak", gain=0.007)
 
     class Miner:
         """Finds one term, which promises enough for the second level only."""
@@ -482,18 +485,6 @@ class Levels:
         ]
         strict = least_gain == LEVELS[0]
         return MinedTerms(tuple(found[:1] if strict else found), 7 if strict else 9)
-
-
-MINED = TermProposal(
-    label=EFFUSION,
-    kind=ProposalKind.TERM,
-    wording="collection",
-    support=("c0",),
-    against=(),
-    fixed=1,
-    gain=0.02,
-    p=0.5,
-)
 
 
 ROWS = learnable()

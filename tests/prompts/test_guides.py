@@ -92,8 +92,8 @@ def test_nothing_is_written_where_there_is_nothing(first):
         ("edema: [", "not valid YAML"),
         (
             "edema: {name: E, definition: d, clarifications: [{phrase: p, value: no}]}",
-            "clarifications.0.value: Value error, must be one of present, absent, "
-            "uncertain, significant, insignificant, no_error",
+            "clarifications.0.value: must be one of present, absent, uncertain, "
+            "significant, insignificant, no_error",
         ),
     ],
 )

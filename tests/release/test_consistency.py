@@ -76,7 +76,7 @@ def test_what_is_not_so_is_found_and_said(tmp_path, at, value, found):
     """A signature vouches for who said it; the numbers are made again all the same."""
     path = [int(step) if step.isdigit() else step for step in at.split(".")]
     broken = told(tmp_path, path, value).broken
-    assert {one.check: one.what for one in broken} == found
+    assert sorted((one.check, one.what) for one in broken) == sorted(found.items())
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_nothing_is_judged_by_a_protocol_that_is_none(tmp_path, name, value, his
     assert found.pop("history") == history
     assert found.keys() == {"numbers", "claim"}
     for what in found.values():
-        assert what.startswith("protocol.content of release.json does not have the exp")
+        assert what.startswith("protocol.content of release.json does not have the ")
         assert name in what
 
 

@@ -333,7 +333,7 @@ def test_a_key_is_found_by_id_beginning_or_name(workspace, key):
 
 
 def test_of_several_revoked_keys_a_name_means_the_newest(workspace, key):
-    """And the only one that was not revoked before any newer one that was."""
+    """A key that is not revoked is meant even where a revoked one is newer."""
     revoked(workspace, key)
     second = made(workspace)
     revoked(workspace, second, hours=2)
@@ -360,7 +360,7 @@ def test_of_several_revoked_keys_a_name_means_the_newest(workspace, key):
 def test_a_signature_counts_from_the_second_of_its_key_to_its_first_end(
     workspace, key, valid_to, revoked, counts
 ):
-    """The second in which a key runs out, or is revoked, is no part of its time."""
+    """From its first second until just before it expires or is revoked."""
     ending = key._replace(valid_to=valid_to, revoked=revoked)
     times = [f"2026-01-02T{time}Z" for time in ("11:59:59", "12:00:00")]
     times += [f"2026-01-02T12:00:0{second}Z" for second in (1, 2)]

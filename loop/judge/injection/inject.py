@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError, EngineError
+from loop.core.nouns import counted
 from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import quoted
 from loop.engines.rules.cues import read_cues
@@ -477,8 +478,8 @@ def _known(texts: Mapping[str, str | None] | pd.Series[Any]) -> dict[str, str]:
     }
     if len(known) != len(texts):
         raise DataError(
-            f"{len(texts) - len(known)} of the {len(texts)} reports have an id that "
-            "another one has. Give every report its own."
+            f"ids that another report has: {len(texts) - len(known)} of "
+            f"{counted(len(texts), 'report')}. Give every report a different id."
         )
     return known
 

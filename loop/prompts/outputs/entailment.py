@@ -317,6 +317,8 @@ def _find(raw: Loose, phrases: Sequence[str], verb: str, where: str) -> int:
         same = [n for n, one in enumerate(phrases) if _fold(one) == wanted]
         if len(same) == 1:
             return same[0]
+        if same:
+            raise UnreadableError(f"{where} {verb} a phrase that occurs more than once")
     raise UnreadableError(f"{where} {verb} a phrase that is not there")
 
 

@@ -142,7 +142,11 @@ def cohort_section(facts: ReleaseFacts) -> DocumentSection:
             "SYNTHETIC: made-up texts" if one.synthetic else "",
         ]
         name = told(one.name)
-        source = map(told, (one.source, one.licence, one.citation))
+        source = (
+            told(one.source) or "not recorded",
+            told(one.licence) or "licence not recorded",
+            told(one.citation),
+        )
         lines += [
             FactLine(name, ", ".join(filter(None, facts_of))),
             fact(f"{name}: source", "; ".join(filter(None, source))),
@@ -151,7 +155,9 @@ def cohort_section(facts: ReleaseFacts) -> DocumentSection:
             fact(f"{name}: reference digest", one.reference_digest),
         ]
         if one.not_comparable:
-            lines.append(fact(f"{name}: cannot judge", one.not_comparable))
+            reasons = one.not_comparable.items()
+            cannot = "; ".join(f"{told(label)}: {told(why)}" for label, why in reasons)
+            lines.append(fact(f"{name}: cannot judge", cannot))
     lead = () if lines else ("No cohort is recorded.",)
     return DocumentSection(
         key="cohorts", title="Cohorts", lead=lead, lines=tuple(lines)

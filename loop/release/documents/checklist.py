@@ -362,9 +362,9 @@ def _told_sources(cohorts: Iterable[FrozenCohort]) -> str:
                 None,
                 (
                     f"{told(one.name)} ({told(one.role)})",
-                    told(one.source),
+                    told(one.source) or "source not recorded",
                     counted(one.cases, "case"),
-                    told(one.language),
+                    told(one.language) or "language not recorded",
                     "synthetic" if one.synthetic else "",
                 ),
             )
@@ -467,7 +467,7 @@ def performance(facts: ReleaseFacts) -> Filled:
     for one in facts.evaluations:
         verdicts = describe_verdicts(label.gate.verdict for label in one.labels)
         texts.append(
-            f"{told(one.cohort)}: macro-F1 {rate(one.macro)}, labels {verdicts}"
+            f"{told(one.cohort)}: macro-F1 {rate(one.macro)}, labels: {verdicts}"
         )
     source = "release.json evaluations; evaluation.csv"
     return Filled("; ".join(texts), source)
@@ -542,11 +542,13 @@ def development(facts: ReleaseFacts) -> Filled:
 
 
 def licences(facts: ReleaseFacts) -> Filled:
-    """Return the licence of each cohort that has one."""
+    """Return the licence of each cohort; nothing where none is recorded."""
     texts = [
-        f"{told(one.name)}: {told(one.licence)}" for one in facts.cohorts if one.licence
+        f"{told(one.name)}: {told(one.licence) or 'not recorded'}"
+        for one in facts.cohorts
     ]
-    return Filled("; ".join(texts), "release.json cohorts.licence")
+    recorded = any(one.licence for one in facts.cohorts)
+    return Filled("; ".join(texts) if recorded else "", "release.json cohorts.licence")
 
 
 def tool(facts: ReleaseFacts) -> Filled:

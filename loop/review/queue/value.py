@@ -12,7 +12,7 @@ rare
 near
     One over the number of answers that decide whether the label passes its gate (see
     `measure_nearness`). For a case without an answer: one over the number
-    of such cases above what the gates bear.
+    of such cases above what the gates allow.
 split
     How much versions or readers disagree on this very pair: the chance that two of
     them, drawn at random, differ. The larger of answers and votes counts. The draws of
@@ -388,7 +388,7 @@ def _silent_worth(pairs: AlignedPairs, protocol: Protocol) -> Reasons:
     # As the gates compare: 29 of 100 are a share of 0.29, whose product is below 29.
     silent, borne = cases - answered, int(protocol.max_unanswered * cases + 1e-9)
     many = counted(silent, "case has no", "cases have no")
-    words = f"{many} readable answer; the gates bear {borne}"
+    words = f"{many} readable answer; the gates allow {borne}"
     over = silent - borne
     return Reasons(near=1 / over, words=(words,)) if over > 0 else Reasons()
 

@@ -167,8 +167,8 @@ def remarks(one: MetricAgreement, agreement: RaterAgreement | None = None) -> st
     if agreement is not None and one.is_suspicious(agreement):
         parts.append(
             f"suspicious: mean tau-b {share(one.tau_b_each)} with one rater is above "
-            f"the {share(agreement.tau_b)} of two raters; look for ratings that it was "
-            "made with"
+            f"the {share(agreement.tau_b)} of two raters; check whether it was "
+            "trained on these ratings"
         )
     return "; ".join(part for part in parts if part)
 

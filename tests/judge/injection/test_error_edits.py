@@ -721,7 +721,7 @@ def test_a_size_goes_no_further_where_the_bank_has_no_such_size():
 def test_a_denial_takes_the_place_of_its_only_sentence(before, more, denied):
     """Nothing else in the report may speak of it, and the sentence of nothing else."""
     found = offered("b", f"{before}{SMALL}{more}", negated=True)
-    # Cardiomegaly has a denial, too, but not a sentence of its own.
+    # Cardiomegaly can be denied, too, but shares its sentence with the effusion.
     place = before.count(".")
     wanted = {(f"{before}There is no pleural effusion.{more}", place, "")}
     assert found == (wanted if denied else set())

@@ -124,7 +124,7 @@ def test_a_change_is_made_where_its_words_stand(changed, change, told):
 
 
 def test_changes_are_told_in_the_order_of_the_text():
-    """Whatever their order in the answer; each is an error of its own."""
+    """Whatever their order in the answer; each counts as one error."""
     changed = LARGE.replace("Clear", "Bad")
     candidate, changes, problem = placed(
         changed, (3, "Clear", "Bad"), (1, "small", "large")

@@ -333,7 +333,7 @@ cluster           asserted  hedged  denied  no label          most found
 ----------------  --------  ------  ------  --------  ------------------
 pleural effusion         8       0      22         0  pleural_effusion 8
 """  # noqa: E501
-"""The first so many reports say each; all thirty speak of effusions."""
+"""In how many of the first reports each phrase is; all thirty speak of effusions."""
 
 
 def test_the_verb_prints_tables_and_writes_documents(made, tmp_path):

@@ -255,7 +255,7 @@ def test_a_revised_file_keeps_its_comments_and_its_order():
 
 
 def test_a_label_without_a_list_of_what_counts_gets_one():
-    """There is no place to write it, so the file is written anew."""
+    """Nothing shows where to insert it, so the whole file is written again."""
     before = LAID_OUT.replace("  counts:\n  - lump\n", "")
     text, kept = _revise_text(before, [], {"mass": ["lump"]}, Path("t.yaml"))
     assert not kept

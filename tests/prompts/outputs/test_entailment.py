@@ -247,7 +247,8 @@ def test_a_phrase_in_words_is_the_only_one_of_these_words():
             "candidate_phrases": "[0] enlarged heart\n[1] Enlarged heart.",
         },
     )
-    assert share(said, item=alike) == "entry 1 judges a phrase that is not there"
+    twice = "entry 1 judges a phrase that occurs more than once"
+    assert share(said, item=alike) == twice
 
 
 def make_phrases(draw):

@@ -124,7 +124,7 @@ def test_cases_without_an_answer_are_worth_what_blocks_the_gates():
     rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
     reasons = explained(outcomes, rows)
     assert reasons == Reasons(
-        near=1.0, words=("2 cases have no readable answer; the gates bear 1",)
+        near=1.0, words=("2 cases have no readable answer; the gates allow 1",)
     )
     few = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 100)]]
     assert explained(few, rows).value == 0
@@ -230,7 +230,7 @@ def test_silent_cases_are_worth_less_the_more_there_are_too_many(silence, near):
     rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
     outcomes = [silent(f"c{n}") for n in range(silence)]
     outcomes += [outcome(f"c{n}", {}) for n in range(silence, 100)]
-    words = f"{silence} cases have no readable answer; the gates bear 1"
+    words = f"{silence} cases have no readable answer; the gates allow 1"
     assert explained(outcomes, rows) == Reasons(near=near, words=(words,))
 
 
@@ -238,7 +238,7 @@ def test_one_silent_case_of_few_blocks_every_gate():
     """Of ten cases none may be silent."""
     rows = {f"c{n}": {"no_finding": 1} for n in range(10)}
     outcomes = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 10)]]
-    words = "1 case has no readable answer; the gates bear 0"
+    words = "1 case has no readable answer; the gates allow 0"
     assert explained(outcomes, rows) == Reasons(near=1.0, words=(words,))
 
 

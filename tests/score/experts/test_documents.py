@@ -474,7 +474,7 @@ def test_remarks_name_what_is_odd_of_a_metric_and_nothing_else():
     low = result_of(tau=0.549).agreement
     assert words.remarks(plain, low) == (
         "suspicious: mean tau-b 0.550 with one rater is above the 0.549 of two raters; "
-        "look for ratings that it was made with"
+        "check whether it was trained on these ratings"
     )
     assert words.direction(odd.metric) == "lower is better, negated"
     assert words.direction(plain.metric) == "higher is better"

@@ -79,10 +79,14 @@ def test_one_chinese_side_is_enough_to_read_both_by_characters():
 
 
 def test_a_text_too_short_for_an_order_has_none_and_costs_a_corpus_all():
-    """As sacrebleu does: the score of one case leaves orders out, that of all none."""
+    """Like sacrebleu: only the score of one case leaves such orders out.
+
+    A corpus without any run of four words scores 0.
+    """
     told = METRICS["bleu_4"].score(make_side(["No mass"], ["No mass"]), ALONE)
     assert (told.per_case.tolist(), told.value) == ([1.0], 0.0)
     assert told.combine(told.parts).tolist() == [0.0]
+    assert BLEU(lowercase=True).corpus_score(["No mass"], [["No mass"]]).score == 0
     two = METRICS["bleu_2"].score(make_side(["No mass"], ["No mass"]), ALONE)
     assert (two.per_case.tolist(), two.value) == ([1.0], 1.0)
     assert two.signature.startswith(
