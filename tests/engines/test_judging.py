@@ -18,6 +18,7 @@ from loop.engines.rules.weights import read_judging
 from loop.labels.error_categories import read_errors
 from loop.prompts.catalog import read_version
 from tests.bench.measure_judge import candidates, measure
+from tests.engines.reading import exemplar, guide
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -49,6 +50,23 @@ def errors(reference: str, candidate: str) -> list[tuple[str, bool]]:
     """Return the letter and the significance of every error of a pair."""
     found = judge(reference, candidate).errors
     return [(LETTERS[one.category], one.significant) for one in found]
+
+
+def test_an_exemplar_of_absent_is_no_exclusion_where_it_is_a_denial() -> None:
+    """A "skin fold" is something else than the finding; "no effusion" denies it."""
+    denials = exemplar("No effusion", "absent"), exemplar("skin fold", "absent")
+    wet = guide("wet", "effusion", "fold", exemplars=denials)
+    reader = FindingReader([wet], CUES, read_judging())
+    for text, stated, denied in (
+        ("No effusion.", [], {"wet"}),
+        ("Effusion.", ["wet"], set()),
+        ("A fold on the left.", ["wet"], set()),
+        ("No fold.", [], {"wet"}),
+        ("No skin fold.", [], set()),
+    ):
+        found = reader.read(text)
+        assert [one.key for one in found.findings if one.key == "wet"] == stated
+        assert {key for key in found.denied if key == "wet"} == denied, text
 
 
 def test_the_categories_are_those_of_the_file() -> None:

@@ -271,6 +271,34 @@ def test_a_capital_may_begin_a_sentence_whose_full_stop_is_lost(text, nodule):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No Pleural Effusion.", "absent"),
+        ("No New Large Effusion.", "absent"),
+        ("No Nodule or Pleural Effusion.", "absent"),
+        ("No focal Effusion.", "absent"),
+        ("Lungs are clear without Effusion.", "absent"),
+        ("No calcified Nodule or loculated Effusion.", "absent"),
+        ("The lungs are dense Effusion on the left.", "present"),
+        # What was denied is something else, or nothing is denied any more.
+        ("No Acute Process. Pleural Effusion.", "present"),
+        ("No Nodule, but Pleural Effusion.", "present"),
+        ("No nodule Effusion on the left.", "present"),
+        ("No Nodule Large effusion.", "present"),
+        ("No acute process Large effusion.", "present"),
+        # What nobody knows may be a finding of its own.
+        ("No acute abnormality Effusion on the left.", "present"),
+        ("No focal infiltrates Effusion on the left.", "present"),
+        ("Pleural Effusion.", "present"),
+    ],
+)
+def test_a_capital_of_a_title_begins_no_sentence(text, expected):
+    """Some reports give every finding a capital: a denial reaches it all the same."""
+    got = answers(text, [guide("e", "effusion"), guide("n", "nodule")])
+    assert got["e"]["value"] == expected
+
+
+@pytest.mark.parametrize(
     ("denied", "expected"),
     [
         ("No effusion.", "absent"),

@@ -42,7 +42,7 @@ from loop.engines.rules.vocabulary import (
 )
 from loop.engines.rules.weights import JUDGING, read_judging
 
-REVISION = 5
+REVISION = 6
 """Raised whenever the same guides and cues may give another answer."""
 
 _BINARY = frozenset({Value.PRESENT.value, Value.ABSENT.value})

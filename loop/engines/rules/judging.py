@@ -50,7 +50,7 @@ _ALIKE = 0.5
 """Least share of content words (Dice) at which two unexplained sentences match."""
 
 
-JUDGING_REVISION = 3
+JUDGING_REVISION = 4
 """Raised whenever the same guides, cues and weights may judge otherwise."""
 
 _NO_RULINGS = Rulings()

@@ -7,7 +7,7 @@ sentence that says something abnormal and holds no known finding is one by its w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -30,7 +30,12 @@ from loop.engines.rules.sentence import (
     Stance,
 )
 from loop.engines.rules.spelling import Speller
-from loop.engines.rules.vocabulary import build_vocabulary, fold, has_cjk
+from loop.engines.rules.vocabulary import (
+    build_vocabulary,
+    fold,
+    guide_wordings,
+    has_cjk,
+)
 from loop.engines.rules.weights import JudgingData
 
 _ANAPHORS = frozenset({"it", "this", "these", "they", "its"})
@@ -159,10 +164,18 @@ class FindingReader:
         self._label = {label: label for label in labels}
         if data.devices in labels:
             self._label |= dict.fromkeys(data.device_findings, data.devices)
-        vocabulary = build_vocabulary((*map(_without_absent, guides), *named), own)
+        grammar = Grammar(own)
+        plain = [_without_absent(guide) for guide in guides]
+        vocabulary = build_vocabulary(plain, own)
+        reader = SentenceReader(vocabulary, grammar, Speller(vocabulary, own), memo=0)
+        told = [
+            _excluding(guide, _absent(guides[place]), place, reader)
+            for place, guide in enumerate(plain)
+        ]
+        vocabulary = build_vocabulary((*told, *named), own)
         self._sections = SectionFinder(own)
         self._sentences = SentenceReader(
-            vocabulary, Grammar(own), Speller(vocabulary, own), memo=0
+            vocabulary, grammar, Speller(vocabulary, own), memo=0
         )
         self._attributes = AttributeReader(data)
         self._memo: dict[str, _ReadSentence] = {}
@@ -399,33 +412,42 @@ def _moved(span: Span, offset: int) -> Span:
 
 
 def _without_absent(guide: Guide) -> Guide:
-    """Return a guide whose wordings for "absent" only overrule others.
-
-    They say that a wording is not the finding, and not that a report denies it.
-    """
-    wrong = [one.evidence for one in guide.exemplars if one.value is Value.ABSENT]
-    lexicon = tuple(
-        replace(
-            part,
-            exclusions=(*part.exclusions, *_absent(part)),
-            clarifications=_others(part),
-        )
-        for part in guide.lexicon
-    )
+    """Return a guide without its wordings for "absent"."""
     return replace(
         guide,
-        exclusions=(*guide.exclusions, *_absent(guide), *wrong),
         clarifications=_others(guide),
         exemplars=tuple(
             one for one in guide.exemplars if one.value is not Value.ABSENT
         ),
-        lexicon=lexicon,
+        lexicon=tuple(
+            replace(part, clarifications=_others(part)) for part in guide.lexicon
+        ),
     )
-
-
-def _absent(part: Guide | Lexicon) -> list[str]:
-    return [one.phrase for one in part.clarifications if one.value is Value.ABSENT]
 
 
 def _others(part: Guide | Lexicon) -> tuple[Clarification, ...]:
     return tuple(one for one in part.clarifications if one.value is not Value.ABSENT)
+
+
+def _absent(guide: Guide) -> Iterator[str]:
+    for wording, value, _ in guide_wordings(guide):
+        if value is Value.ABSENT:
+            yield wording
+
+
+def _excluding(
+    guide: Guide, wordings: Iterable[str], target: int, reader: SentenceReader
+) -> Guide:
+    """Return a guide that excludes wordings, but for those that deny its finding.
+
+    "Skin fold" says that a wording is not the finding; "no effusion" denies it.
+    """
+    wrong = [
+        wording
+        for wording in wordings
+        if not any(
+            hit.target == target and hit.stance is Stance.NEGATED
+            for hit in reader.read(wording)
+        )
+    ]
+    return replace(guide, exclusions=(*guide.exclusions, *wrong))

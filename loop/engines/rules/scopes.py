@@ -171,6 +171,12 @@ class Grammar:
         last = max(before, key=lambda cue: cue[0], default=None)
         return last is not None and not last[2].roles & _TERMINATING
 
+    def awaits_finding(self, found: Sequence[Found], place: int) -> bool:
+        """Whether a denial, or an adjective of what is denied, ends at `place`."""
+        partial = _DENYING | 1 << CueRole.QUALIFIER
+        last = any(end == place and kinds.roles & partial for _, end, kinds in found)
+        return last and self.is_denied(found, place)
+
     @staticmethod
     def narrows(
         text: str, mention: tuple[int, int], scope: Scope, beside: Sequence[Found]

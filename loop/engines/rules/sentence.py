@@ -296,7 +296,7 @@ class SentenceReader:
         cues, ends = parsed.cues, frozenset([mention.end for mention in mentions])
         if self._grammar.lost_stop.search(sentence):
             # Where it is lost depends on where the mentions begin.
-            cues = [*cues, *self._lost_stops(sentence, parsed.text, mentions)]
+            cues = [*cues, *self._lost_stops(sentence, parsed.text, mentions, cues)]
             return cues, self._grammar.scopes(parsed.text, cues, ends)
         if ends not in parsed.scopes:
             parsed.scopes[ends] = self._grammar.scopes(parsed.text, cues, ends)
@@ -362,15 +362,31 @@ class SentenceReader:
         return judged
 
     def _lost_stops(
-        self, sentence: str, text: str, mentions: Sequence[Mention]
+        self,
+        sentence: str,
+        text: str,
+        mentions: Sequence[Mention],
+        cues: Sequence[Found],
     ) -> Iterator[Found]:
-        """Yield the spaces at which a sentence ended although its full stop is lost."""
+        """Yield the spaces at which a sentence ended although its full stop is lost.
+
+        None is where every word has a capital ("No Pleural Effusion"), and none where a
+        denial still needs its finding ("No focal Consolidation").
+        """
         if len(sentence) != len(text):
             return
         for opener in self._grammar.lost_stop.finditer(sentence):
-            end = opener.start() + 1
-            if opener[1] or any(mention.start == end for mention in mentions):
-                yield end - 1, end, LOST_STOP
+            place = opener.start()
+            named = any(mention.start == place + 1 for mention in mentions)
+            if not opener[1] and not named:
+                continue
+            before = sentence.rfind(" ", 0, place) + 1
+            if all(mention.end != place for mention in mentions):
+                if before and sentence[before].isupper():
+                    continue
+                if not opener[1] and self._grammar.awaits_finding(cues, place):
+                    continue
+            yield place, place + 1, LOST_STOP
 
     def _without_alternatives(
         self,
