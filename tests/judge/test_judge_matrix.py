@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, EngineError
 from loop.core.ledger import read_ledger
 from loop.core.records import Completion, Status
 from loop.evaluate.matrix.runs import MatrixRequest
 from loop.judge import judge_matrix
 from loop.judge.judge_matrix import JudgeColumn, JudgeRun, sweep_thinking
+from loop.run.manifest import list_runs
+from loop.run.store import open_store
 from loop.stats.dependent import compare_metrics
 from loop.stats.intervals import Interval
-from tests.judge.scenes import POINTS, TEXTS, call, errors, rate, tell
+from tests.judge.scenes import POINTS, TEXTS, as_pool, call, errors, rate, tell
 
 
 @pytest.fixture
@@ -269,6 +271,48 @@ def test_finished_runs_are_taken_by_name(rated):
     assert "has other pairs" in str(mixed.exception)
     twice = call(rated, "matrix", "--run", "latest:mine", "--run", "latest:mine")
     assert "fills two columns" in str(twice.exception)
+
+
+def test_runs_that_cannot_stand_side_by_side_are_refused(rated, tmp_path):
+    """Of other pairs, of a part of them, of judges beside extractors, or none."""
+    call(rated, "run", "mine", "--cohort", "rp")
+    call(rated, "run", "mine", "--cohort", "rp", "--limit", "5")
+    as_pool(rated, tmp_path, "more", "dev")
+    call(rated, "run", "listed", "--cohort", "more")
+    texts = tmp_path / "texts.csv"
+    texts.write_text("id,report\n1,No effusion.\n")
+    call(rated, "cohort", "import", str(texts), "--name", "dev", "--role", "dev")
+    call(rated, "run", "extractor", "--cohort", "dev")
+    with open_store(rated) as store:
+        found = list_runs(rated, store)
+    runs = {
+        (one.spec.prompt.partition("@")[0], one.part is None): one.id for one in found
+    }
+    whole, part = runs["mine", True], runs["mine", False]
+    more, other = runs["listed", True], runs["extractor", True]
+    done = call(rated, "matrix", "--run", whole, "--run", part)
+    assert str(done.exception).startswith(
+        f"Run {part} asked the first 5 cases of rp only;"
+    )
+    done = call(rated, "matrix", "--run", whole, "--run", more)
+    assert str(done.exception) == (
+        f"runs {whole} (rp) and {more} (more) have different pairs. Compare runs of "
+        "one cohort, all of it or the same part."
+    )
+    done = call(rated, "matrix", "--run", whole, "--run", other)
+    assert str(done.exception) == (
+        "some of the runs are of judges and some of extractors. Compare them "
+        "separately."
+    )
+    missing = [
+        JudgeRun(prompt=f"{name}@v1", engine="told", run=None, failure=f"{name} broke")
+        for name in ("mine", "listed")
+    ]
+    with pytest.raises(EngineError) as failed:
+        judge_matrix.read_judge_matrix(rated, missing)
+    assert str(failed.value) == (
+        "no judge has a run. mine@v1, told: mine broke; listed@v1, told: listed broke"
+    )
 
 
 def test_only_the_protocol_goes_into_the_ledger(rated):
