@@ -74,7 +74,7 @@ from loop.release.keys import (
     signer_for,
 )
 from loop.release.label import label
-from loop.release.load import find_request, verify_release
+from loop.release.load import find_holder, find_request, verify_release
 from loop.release.state import StatePart, list_removable, remove
 from loop.release.verify import Verification, verify_folder
 from loop.review.prompt_page import PromptPage, open_prompt_page
@@ -1185,7 +1185,8 @@ class Workspace:
         Parameters
         ----------
         release
-            Name of a release, or a folder: a folder comes first.
+            Name of a release, of the workspace or else of those that ship with
+            ranloop, or a folder: a folder comes first.
         keys
             Files of public keys, for a folder; a name is checked with the keys that
             the workspace recorded.
@@ -1207,7 +1208,8 @@ class Workspace:
                     "workspace recorded its keys; name its folder to check it with "
                     "keys of your own"
                 )
-            return verify_release(self.paths, str(release))
+            name = str(release)
+            return verify_release(find_holder(self.paths, name), name)
         trusted = [read_public_key(Path(one)) for one in files]
         by_id = {one.keyid: one for one in trusted}
         return verify_folder(Path(release), by_id, expect=expect)

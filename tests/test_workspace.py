@@ -180,6 +180,7 @@ def test_from_a_verdict_to_a_release(tmp_path):
     with pytest.raises(DataError, match="no verdict on extractor is open"):
         study.revise("extractor", "dev")
     assert study.verify("extractor-v2").holds
+    assert study.verify("extractor-v7").holds, "a shipped one"
     assert study.audit().holds
     assert study.history("extractor")["ref"].tolist()[-1] == "extractor@v2"
     newest = study.runs().iloc[0]

@@ -12,19 +12,20 @@ from loop.cli.console import (
     JsonOption,
     ProgressBar,
     WorkspaceOption,
-    open_workspace,
+    find_place,
     print_json,
     say,
 )
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.nouns import counted
+from loop.core.paths import bundled, material
 from loop.release.documents.card_sections import left_out_sentences
 from loop.release.documents.parts import rate, told
 from loop.release.folder import RELEASE_NAME, ROWS, shown
 from loop.release.judge_facts import JudgeReleaseFacts
 from loop.release.keys import PublicKey, read_public_key
-from loop.release.load import verify_release
+from loop.release.load import find_holder, verify_release
 from loop.release.release_json import AnyFacts
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
@@ -38,7 +39,10 @@ def register(app: typer.Typer) -> None:
 def verify(
     release: Annotated[
         str,
-        typer.Argument(help="Release folder, or name of one of the workspace."),
+        typer.Argument(
+            help="Release folder, or name of one of the workspace or one that ships "
+            "with ranloop."
+        ),
     ],
     key: Annotated[
         list[Path] | None,
@@ -61,7 +65,8 @@ def verify(
     The first line says which release it is. A folder is checked offline, with the keys
     that you give; one that is called like a release must hold that release, or the one
     that you expect. A name is looked up in the workspace, with the keys, the entry and
-    any withdrawal in its ledger. The exit code is 0 only if everything holds and
+    any withdrawal in its ledger; one that it does not have is looked up among the
+    releases that ship with ranloop. The exit code is 0 only if everything holds and
     somebody you trust signed it; otherwise 100.
     """
     if expect is not None and RELEASE_NAME.fullmatch(expect) is None:
@@ -71,14 +76,20 @@ def verify(
         )
     trusted = _read_keys(key or [], keys)
     with ProgressBar(f"verify {release}", quiet=as_json).shown():
+        place = None
         if _is_name(release):
-            found = _verify_named(release, trusted, workspace, expect)
+            _check_named(release, trusted, expect)
+            place = find_holder(material(find_place(workspace)), release)
+            found = verify_release(place, release)
         else:
             found = verify_folder(Path(release), trusted, expect=expect)
+    shipped = place is not None and place.root == bundled()
     if as_json:
-        print_json(_data(release, found))
+        print_json({**_data(release, found), "shipped": shipped})
     else:
         _show(release, found)
+        if shipped:
+            say("  from     ranloop, by the keys that it ships")
     if not found.holds:
         raise typer.Exit(GATE_EXIT)
 
@@ -98,12 +109,8 @@ def _read_keys(files: list[Path], folder: Path | None) -> dict[str, PublicKey]:
     return {one.keyid: one for one in map(read_public_key, files)}
 
 
-def _verify_named(
-    name: str,
-    trusted: dict[str, PublicKey],
-    workspace: Path | None,
-    expect: str | None,
-) -> Verification:
+def _check_named(name: str, trusted: dict[str, PublicKey], expect: str | None) -> None:
+    """Refuse options that only the check of a folder has."""
     if expect not in (None, name):
         raise typer.BadParameter(
             f"you name {name} and expect {expect}; a name says already which release "
@@ -114,7 +121,6 @@ def _verify_named(
             "a name is checked with the keys that the workspace recorded; name the "
             "folder to check it with keys of your own"
         )
-    return verify_release(open_workspace(workspace), name)
 
 
 def _show(release: str, found: Verification) -> None:

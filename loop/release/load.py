@@ -187,7 +187,7 @@ def find_request(
     if release is None:
         return RunRequest(prompt or "", engine or ENGINE, parameters)
 
-    found = load_release(_find_holder(place, release), release)
+    found = load_release(find_holder(place, release), release)
     frozen = found.facts.engine
     version = with_finders(place, found.version)
     known: dict[str, Any] = {
@@ -207,7 +207,7 @@ def find_request(
     )
 
 
-def _find_holder(here: WorkspacePaths, release: str) -> WorkspacePaths:
+def find_holder(here: WorkspacePaths, release: str) -> WorkspacePaths:
     """Return where a release is: here, or else among those that ship with ranloop."""
     if release_folder(here, release).is_dir() or find_release(here, release):
         return here

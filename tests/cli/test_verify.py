@@ -73,6 +73,24 @@ def test_a_changed_release_does_not_hold(frozen, tmp_path):
     assert not data["not_vouched_for"]
 
 
+def test_a_release_that_ships_is_verified_by_its_name(frozen, tmp_path, monkeypatch):
+    """Anywhere, as `score` finds it; one of the workspace goes before."""
+    monkeypatch.chdir(tmp_path)
+    elsewhere = ask("extractor-v7")
+    assert elsewhere.exit_code == 0
+    assert elsewhere.stdout.endswith("  from     ranloop, by the keys that it ships\n")
+    inside = json.loads(ask("extractor-v7", "-w", frozen.root, "--json").stdout)
+    assert inside["holds"] and inside["shipped"]
+    own = ask(NAME, "-w", frozen.root)
+    assert own.exit_code == 0 and "from     ranloop" not in own.stdout
+    assert not json.loads(ask(NAME, "-w", frozen.root, "--json").stdout)["shipped"]
+    unknown = ask("extractor-v999")
+    assert str(unknown.exception).startswith(
+        "there is no release extractor-v999 (known: extractor-v7, extractor-v10, "
+        "extractor-v11)."
+    )
+
+
 def test_a_name_is_looked_up_in_the_workspace(frozen):
     """With the keys, the entry and the withdrawal that its ledger holds."""
     data = json.loads(ask(NAME, "-w", frozen.root, "--json").stdout)
