@@ -46,7 +46,10 @@ WANTED = {
 """Keys, or places, whose values may differ from what the version before said, and
 why."""
 
-REWORDED = {"made again from their counts": "recomputed from their counts"}
+REWORDED = {
+    "made again from their counts": "recomputed from their counts",
+    "chosen positives and ": "chosen positives, ",
+}
 """What is said in plainer words since."""
 
 

@@ -22,6 +22,7 @@ from loop.cli.console import (
 from loop.core.files import write_atomic
 from loop.core.ledger import LedgerEntry
 from loop.evaluate.score_history import VersionScore, history_table, read_scores
+from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 
 _WORDS = {
@@ -155,9 +156,9 @@ def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[Version
 
 
 def _tried(drafts: Sequence[VersionScore]) -> str:
-    """Return ``drafts tried: 3 (2 rejected, 1 draft)``."""
-    counts = Counter(one.status.value for one in drafts)
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    """Return ``drafts tried: 3 (1 draft, 2 rejected)``."""
+    counts = Counter(one.status for one in drafts)
+    told = ", ".join(f"{counts[one]} {one}" for one in WordingStatus if counts[one])
     return f"drafts tried: {len(drafts)} ({told})"
 
 

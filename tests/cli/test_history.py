@@ -48,7 +48,7 @@ def test_scores_stand_beside_labels_passed_and_drafts(trials):
     told = call(trials)
     how = "rules, uncertain answers wrong, reference 1, 20 cases"
     assert f"macro-F1: dev 0.6667 ({how}; 0 of 21 labels pass)" in told
-    assert "drafts tried: 2 (1 rejected, 1 draft)" in told
+    assert "drafts tried: 2 (1 draft, 1 rejected)" in told
     assert told.index("drafts tried") < told.index("v2")
     assert "not comparable" not in told
 
@@ -188,7 +188,7 @@ def test_a_version_is_described_line_by_line(trials):
         f"    macro-F1: dev 0.6667 ({how}; 0 of 21 labels pass)",
         "    tau-b with readers: rp errors 0.512 (rules; rp:ratings1; gate PASS)",
         "    tau-b with readers: rp no ratings (rules; rp:ratings1)",
-        "    drafts tried: 2 (1 rejected, 1 draft)",
+        "    drafts tried: 2 (1 draft, 1 rejected)",
         "    ! a file was changed",
     ]
     events = [
