@@ -386,6 +386,13 @@ def test_exclusion_removes_the_term_it_contains():
     assert value_of("Severe emphysema.", "emphysema", **more) == "present"
 
 
+def test_of_clarifications_that_overlap_the_longer_decides():
+    """Equal ones both count, and present outranks uncertain."""
+    for phrase, expected in (("line thin", "present"), ("line thin film", "uncertain")):
+        rules = (rule("thin line", "present"), rule(phrase, "uncertain"))
+        assert value_of("A thin line thin film.", clarifications=rules) == expected
+
+
 def test_clarification_outranks_the_term_inside_it():
     """A rule for a longer wording decides over the plain term."""
     more = {"clarifications": (rule("borderline heart size", "uncertain"),)}
