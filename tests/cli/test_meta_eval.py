@@ -301,6 +301,43 @@ def test_texts_of_radpref_are_scored_and_kept(radpref, folder):
     assert "effusion" not in result.output + (folder / "per_case.csv").read_text()
 
 
+def test_formulas_on_the_raters_own_counts_are_shown_with_their_pairs(folder):
+    """Of four pairs they order two rightly and one wrongly, and tie one."""
+    texts = {"ground_truth_report": "a b", "C1_report": "a b", "C2_report": "b"}
+    names = ("one", "two", "three", "four")
+    cases = [{**case(name, n), **texts} for n, name in enumerate(names, 1)]
+    points = {"one": (5, 1), "two": (4, 2), "three": (1, 5), "four": (5, 3)}
+    rated = {
+        name: {
+            "C1": candidate(first),
+            "C2": candidate(second, missing={} if name == "four" else {0: "urgent"}),
+        }
+        for name, (first, second) in points.items()
+    }
+    write_folder(folder / "radpref", cases, {"1": rated, "2": rated})
+    done = meta_eval("--radpref", "radpref", "--metric", "rouge_l", *QUICK)
+    assert done.exit_code == 0, done.output
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    begin = said.index(
+        "from the raters' own counts: tau-b with the same rater's points; right and "
+        "tied of the 4 unanimous pairs"
+    )
+    # tau-b by scipy; the second rater says what the first does.
+    green, errors = "0.337 n 8 0.337 n 8 0.337 2 1", "0.211 n 8 0.211 n 8 0.211 2 1"
+    ways = (
+        *(f"GREEN: M / (M + S) {empty} {green}" for empty in ("0", "1", "skip")),
+        *(
+            f"Formula: M / (M + 2S + 0.5I) {empty} {green}"
+            for empty in ("0", "1", "skip")
+        ),
+        f"significant errors: -S {errors}",
+        f"all errors: -(S + I) {errors}",
+        f"weighted errors: -(S + 0.5I) {errors}",
+    )
+    assert said[begin + 1] == "formula empty rater 1 rater 2 mean right tied"
+    assert said[begin + 3 : begin + 13] == [*ways, ""]
+
+
 def test_the_first_of_few_candidates_shows_where_it_loses(folder):
     """A metric that is blank where it would be wrong is first and worse at once."""
     rated, scored = ["id,system,rater,score"], ["id,system,whole,blank"]

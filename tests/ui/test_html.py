@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.html import notice, plain, show
+from loop.ui.html import notice, panel, plain, show
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -36,3 +36,10 @@ def test_a_time_says_when_it_was_everywhere(time):
     assert "<script" not in html
     if time[0] == "2":
         assert f'<time datetime="{time}">2026-01-05 09:07 UTC</time>' in html
+
+
+def test_only_a_panel_that_shall_takes_the_focus():
+    """Others change without moving whoever reads elsewhere."""
+    script = "window.ranloopSaid("
+    assert script in panel(elem_id="said", focused=True).js_on_load
+    assert script not in panel(elem_id="list").js_on_load

@@ -522,6 +522,7 @@ SMALL = "Small left pleural effusion."
         ("d", "Edema is mild.", []),
         ("d", "Mild edema accentuated by technique.", []),
         ("d", "Mild edema and mild cardiomegaly.", []),
+        ("d", "Mild edema and huge cardiomegaly.", []),
         ("d", "Small left effusion. Mild left effusion.", []),
         ("d", "Small left effusion. Left effusion.",
          [("Large left effusion. Left effusion.", 0)]),
