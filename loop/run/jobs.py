@@ -100,7 +100,7 @@ class JobRequest:
 
     def __post_init__(self) -> None:
         needed, allowed = _PARTS[self.kind]
-        given = {name for name, value in self.data.items() if value}
+        given = set(self.data)
         for name in (one for one in needed if one not in given):
             raise DataError(f"a job of kind {self.kind} needs {name}. Name it.")
         for name in sorted(given - {*needed, *allowed}):
@@ -149,7 +149,7 @@ class JobRequest:
         return {
             name: value
             for name, value in given.items()
-            if name != "kind" and value not in ("", [], None, False)
+            if name != "kind" and value not in ("", [], None) and value is not False
         }
 
     @property

@@ -101,6 +101,7 @@ def test_each_part_of_a_job_has_its_bounds(name, allowed, refused):
     [
         (JobKind.RUN, ASKED, {"limit": 1, "draws": 2, "seed": 1, "max_tokens": 9}),
         (JobKind.RUN, ASKED, {"temperature": 1.0, "thinking": "low"}),
+        (JobKind.RUN, ASKED, {"temperature": 0.0, "seed": 0}),
         (JobKind.EVALUATION, {"run": "latest"}, {"reference": 2}),
         (JobKind.MATRIX, ASKED, {"limit": 1, "allow_unconstrained": True}),
         (
@@ -127,6 +128,7 @@ def test_each_kind_of_job_takes_its_own_parts(kind, needed, extra):
         (JobKind.EVALUATION, {"run": "latest", "limit": 1}),
         (JobKind.MATRIX, {**ASKED, "draws": 2}),
         (JobKind.MATRIX, {**ASKED, "seed": 2}),
+        (JobKind.MATRIX, {**ASKED, "seed": 0}),
         (JobKind.MATRIX, {**ASKED, "thinking": "low"}),
         (JobKind.CHECK, {"draft": "d", "engines": ("rules",), "temperature": 1.0}),
         (JobKind.RUN, {**ASKED, "max_draws": 2}),
