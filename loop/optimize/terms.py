@@ -54,7 +54,7 @@ from loop.prompts.version import PromptVersion
 from loop.review.verdict import Judgement
 from loop.stats.paired import holm
 
-REVISION: Final = 2
+REVISION: Final = 3
 """Raised whenever the same cases may give other proposals."""
 
 MIN_SUPPORT: Final = 3
@@ -339,13 +339,14 @@ class TermMiner:
             tp, fp, fn = self._count(now, truth)
             open_now = now < Stance.PRESENT
             hits = _in_each(stated, open_now & positive)
-            if self._spares_hedges:
+            if self._condemns_hedges:
+                misses = _in_each(told_of, negative & (now < Stance.UNCERTAIN))
+            else:
                 misses = _in_each(stated, open_now & negative)
+            settled = hits
+            if self._spares_hedges:
                 silent = open_now & (now != Stance.UNCERTAIN) & positive
                 settled = _in_each(told_of, silent)
-            else:
-                misses = _in_each(told_of, negative & (now < Stance.UNCERTAIN))
-                settled = hits
             both = hits + misses
             sure = np.minimum(hits, both * precision)
             after = _f1(
@@ -376,7 +377,7 @@ class TermMiner:
     ) -> NDArray[np.bool_]:
         """Return where wordings make an answer wrong that is to be absent."""
         found = self._stated[np.ix_(wordings, rows)]
-        if not self._spares_hedges:
+        if self._condemns_hedges:
             found = found | self._hedged[np.ix_(wordings, rows)]
         return np.asarray(found & negative)
 
@@ -387,6 +388,12 @@ class TermMiner:
         if any(_holds(text, known) for known in self._known[column]):
             return False
         return f"{label}:{ProposalKind.TERM}:{text}" not in self._refused
+
+    @property
+    def _condemns_hedges(self) -> bool:
+        """Whether an uncertain answer is wrong where the label is absent."""
+        policy = self._ground.protocol.policy
+        return policy in {UncertainAnswers.WRONG, UncertainAnswers.PRESENT}
 
     @property
     def _spares_hedges(self) -> bool:
