@@ -315,6 +315,14 @@ def test_a_score_is_its_own_and_a_formula_is_computed():
     assert "rules_score" not in own and "rules_score" not in counted
     normal = "Clear lungs. Normal heart."
     assert said("formula", normal, normal)["formula_score"] == 1
+    # Two matched, one significant error and one other: 2 / (2 + 2 + 0.5).
+    wet = "Left pleural effusion."
+    worse = said(
+        "formula",
+        f"{wet} Mild cardiomegaly. Large pneumothorax.",
+        f"{wet} Moderate cardiomegaly.",
+    )
+    assert worse["formula_score"] == 0.4444
 
 
 def test_counts_are_those_of_the_lists():
