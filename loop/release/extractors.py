@@ -27,6 +27,7 @@ from loop.release.load import (
     RunRequest,
     engine_remark,
     find_request,
+    name_engine,
 )
 from loop.release.released import list_releases
 from loop.run.asking import EngineOptions
@@ -378,10 +379,12 @@ def _of_release(release: Release, facts: ExtractorFacts) -> MeasuredErrors:
         )
     engine = release.facts.engine
     if engine.digest != facts.identity:
+        asked = json.loads(facts.asked or "{}").get("identity", {})
         raise DataError(
-            f"{release.name} was measured with {engine.name}, and labels are read "
-            f"by {facts.engine}: its errors are others, or its settings are. Name a "
-            "run of this one with --bias RUN."
+            f"{release.name} was measured with "
+            f"{name_engine(engine.name, engine.identity)}, and labels are read by "
+            f"{name_engine(facts.engine, asked)}: its errors are others, or its "
+            "settings are. Name a run of this one with --bias RUN."
         )
     for evaluation in release.facts.evaluations:
         if evaluation.role == _ROLE:

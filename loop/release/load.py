@@ -223,8 +223,15 @@ def is_released_engine(place: WorkspacePaths, release: Release, run_id: str) -> 
 
 def engine_remark(release: Release) -> str:
     """Return that a release was asked of another engine than it was measured with."""
+    frozen = release.facts.engine
     return (
         f"This is not the engine that {release.name} was released with "
-        f"({release.facts.engine.name}, or its settings): what the release says "
-        "of its answers does not hold for these."
+        f"({name_engine(frozen.name, frozen.identity)}, or its settings): what the "
+        "release says of its answers does not hold for these."
     )
+
+
+def name_engine(name: str, identity: Mapping[str, Any]) -> str:
+    """Return an engine's name, with its revision where it has one."""
+    revision = identity.get("revision")
+    return name if revision is None else f"{name}, revision {revision}"

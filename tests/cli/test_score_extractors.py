@@ -12,6 +12,7 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.engines.rules.engine import REVISION
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -173,8 +174,8 @@ def test_a_release_does_not_correct_what_another_engine_read(released):
     with Extractor.open(released, wanted.prompt) as extractor:
         facts = extractor.facts
     assert read_errors(released, wanted, facts, "auto").by_label
-    other = replace(facts, engine="openai:qwen", identity="0" * 64)
-    with pytest.raises(DataError, match="measured with rules, and labels are read by"):
+    other = replace(facts, engine="openai:qwen", identity="0" * 64, asked="")
+    with pytest.raises(DataError, match=r", and labels are read by openai:qwen: its"):
         read_errors(released, wanted, other, "auto")
 
 
@@ -182,10 +183,17 @@ def test_a_later_rules_corrects_nothing_with_the_errors_of_an_earlier_one(releas
     """It reads more, so it makes other errors; the document says so."""
     wanted = find_request(released, release="extractor-v7")
     with Extractor.open(released, wanted.prompt) as extractor:
-        with pytest.raises(DataError, match="its errors are others"):
+        with pytest.raises(DataError) as refused:
             read_errors(released, wanted, extractor.facts, "auto")
         (told,) = engine_remarks(wanted, extractor)
-    assert told.startswith("This is not the engine that extractor-v7 was released with")
+    assert str(refused.value).startswith(
+        "extractor-v7 was measured with rules, revision 3, and labels are read by "
+        f"rules, revision {REVISION}: its errors are others"
+    )
+    assert told.startswith(
+        "This is not the engine that extractor-v7 was released with (rules, "
+        "revision 3, or its settings):"
+    )
 
 
 @pytest.mark.usefixtures("as_released")
