@@ -19,10 +19,12 @@ import typer
 from loop import __version__
 from loop.cli.main import app
 from loop.core.records import ValueCode
+from loop.documents.charts import CurvePoint, ShareBar, bars_svg, curve_svg
 from loop.evaluate.compare import compare_inputs
 from loop.evaluate.documents import render_csv, render_markdown
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.evaluation_json import comparison_data, evaluation_data
+from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.matrix.documents import (
     matrix_data,
     render_matrix_csv,
@@ -38,13 +40,18 @@ from loop.evaluate.plan_text import (
     plan_notes,
     render_plan_csv,
 )
+from loop.evaluate.tried import WordingStatus
 from loop.release.documents.documents import render_documents
+from loop.score.documents.figures import figure_files
 from loop.score.documents.score_files import render_files
 from loop.score.experts.documents import (
+    agreement_svg,
     meta_data,
     render_meta_html,
     render_meta_markdown,
 )
+from tests.documents import figures_scenes as scenes
+from tests.documents.test_figures import every_figure
 from tests.evaluate import test_plan_text as plans
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.evaluate.scenes import inputs, random_run
@@ -154,6 +161,43 @@ def meta() -> Documents:
     }
 
 
+def figures() -> Documents:
+    """Return what is drawn, element by element."""
+    fails = {"labels_failed": 21, "labels_passed": 0, "labels_insufficient": 0}
+    draft = {"ref": "made@draft:a", "status": WordingStatus.REJECTED, "parent": "2"}
+    versions = [
+        scenes.score(1),
+        scenes.score(2, **fails, low=None, high=None),
+        scenes.score(0, **draft, labels_passed=None),
+        scenes.score(3, comparable=False, labels_insufficient=0),
+        scenes.score(4, macro_f1=None),
+    ]
+    history = scenes.lineage(
+        4, drafts=(1, 1, 3), aliases={4: ("production", "best")}, far=((1, 3),)
+    )
+    curve = [
+        CurvePoint(1, 0.25, 0.125, 0.5, "a"),
+        CurvePoint(2, 0.5, None, None, "b"),
+        CurvePoint(4, 0.75, 0.5, 0.875, "c"),
+    ]
+    bars = [ShareBar("one", 0.5, "half"), ShareBar("another", 0.25, "less")]
+    drawn = {
+        "versions": version_chart(versions),
+        "lineage": lineage_svg(history),
+        "readers": every_figure()[2],
+        "curve": curve_svg("T", curve, ("from", "to")),
+        "bars": bars_svg("T", bars, "cases"),
+        "agreement": agreement_svg(experts.make().result),
+        **figure_files(document_of("template", "drops sentences")),
+    }
+    # Of the three grids of labels one is enough.
+    kept = {name: one for name, one in drawn.items() if "d_by_label" not in name}
+    return {
+        f"{name.partition('.')[0]}.txt": re.sub(r">\n?", ">\n", one)
+        for name, one in kept.items()
+    }
+
+
 def commands() -> Documents:
     """Return what each verb of the command line takes, with bounds and defaults."""
     told = ("min", "max", "default", "required", "is_flag", "multiple", "hide_input")
@@ -189,6 +233,7 @@ EXAMPLES: tuple[Callable[[], Documents], ...] = (
     plan,
     score,
     meta,
+    figures,
     commands,
 )
 

@@ -110,9 +110,10 @@ class VersionScore:
             return ""
         served = f" {self.engine_digest[:6]}" if self.engine_digest else ""
         cases = [part[2:] for part in self.signature.split("|") if part[:2] == "n:"]
+        reference = "not recorded" if self.reference is None else self.reference
         return (
             f"{self.engine or 'engine not recorded'}{served}, uncertain answers "
-            f"{self.policy.value}, reference {self.reference}"
+            f"{self.policy.value}, reference {reference}"
             + "".join(f", {number} cases" for number in cases)
         )
 
