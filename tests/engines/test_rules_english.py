@@ -386,6 +386,20 @@ def test_exclusion_removes_the_term_it_contains():
     assert value_of("Severe emphysema.", "emphysema", **more) == "present"
 
 
+@pytest.mark.parametrize(
+    ("text", "nodule", "effusion"),
+    [
+        ("Nodule less likely but an effusion is seen.", "absent", "present"),
+        ("Nodule ruled out there is an effusion.", "absent", "present"),
+        ("A nodule, less likely an effusion.", "present", "absent"),
+    ],
+)
+def test_a_cue_of_both_ways_looks_back_where_its_statement_ends(text, nodule, effusion):
+    """A word such as "but" begins another; else it speaks of what follows."""
+    got = answers(text, [guide("n", "nodule"), guide("e", "effusion")])
+    assert (got["n"]["value"], got["e"]["value"]) == (nodule, effusion)
+
+
 def test_of_clarifications_that_overlap_the_longer_decides():
     """Equal ones both count, and present outranks uncertain."""
     for phrase, expected in (("line thin", "present"), ("line thin film", "uncertain")):
