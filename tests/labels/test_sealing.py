@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import re
+import shutil
 import stat
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from loop.labels.reference import (
 from loop.labels.sealing import (
     Opening,
     WordSeal,
+    open_key,
     remove_file,
     sealed_path,
     unseal,
@@ -100,7 +102,11 @@ def test_an_imported_holdout_has_no_plain_label(workspace, held):
 def test_the_key_is_for_its_owner_alone(workspace, held):
     """Whoever can read the key can read the labels."""
     assert stat.S_IMODE(vault_key(workspace).stat().st_mode) == 0o600
-    assert stat.S_IMODE(vault_key(workspace).parent.stat().st_mode) & 0o077 == 0
+    assert stat.S_IMODE(workspace.keys.stat().st_mode) == 0o700
+    shutil.rmtree(workspace.keys)
+    open_key(workspace)
+    assert stat.S_IMODE(vault_key(workspace).stat().st_mode) == 0o600
+    assert stat.S_IMODE(workspace.keys.stat().st_mode) == 0o700
 
 
 def test_a_key_that_others_may_read_opens_nothing(workspace, held):
