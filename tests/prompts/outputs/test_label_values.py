@@ -48,6 +48,35 @@ def test_the_strict_form_is_read_without_repairs():
     assert (reading.repairs, reading.problem) == ((), "")
 
 
+@pytest.mark.parametrize(
+    ("fields", "answer", "taken"),
+    [
+        (FIELDS[:1], {"value": "absent"}, True),
+        (FIELDS[:1], {"Value": "absent", "span": [10, 18]}, True),
+        (FIELDS[:1], entry("absent", evidence="No edema", span=[10, 18]), True),
+        (FIELDS[:1], {"value": "absent", "why": "clear"}, False),
+        (FIELDS[:1], {"evidence": "No edema"}, False),
+        (FIELDS[:2], {"value": "absent"}, False),
+    ],
+)
+def test_an_entry_alone_is_that_of_the_only_label_asked(fields, answer, taken):
+    """With any of its parts, and with nothing else beside them."""
+    reading = read(answer, fields)
+    assert (reading.problem == "") is taken
+    assert (
+        "answer without its label taken for the only one asked" in reading.repairs
+    ) is taken
+    if taken:
+        assert reading.fields["edema"].value is Value.ABSENT
+
+
+def test_a_label_that_is_called_as_a_part_is_no_entry_alone():
+    """Its own name comes first."""
+    reading = read({"value": "present"}, ("value",))
+    assert reading.fields == {"value": Field(Value.PRESENT)}
+    assert "taken for the only one" not in "".join(reading.repairs)
+
+
 @pytest.mark.parametrize("quote", ["FINDINGS", "small left"])
 def test_of_a_quote_that_occurs_twice_the_first_is_taken(quote):
     """And it is said, also where the text begins with it."""
