@@ -287,15 +287,15 @@ def test_a_labeller_just_better_than_chance_is_corrected():
 
 def test_rates_are_drawn_from_their_posterior_where_it_is_better_than_chance():
     """Jeffreys' prior adds half to each cell; a draw below 0.1 is drawn again."""
-    errors = [Confusion(6, 5, 4, 5), None, Confusion(9, 1, 2, 30)]
+    errors = [Confusion(6, 4, 5, 5), None, Confusion(9, 1, 2, 30)]
     labeller = _Labeller.of(errors, 3)
     found = np.stack(labeller.draw(400, np.random.default_rng(2)))
     assert found.shape == (2, 400, 3) and (found[:, :, 1] == 1).all()
     rng, known = np.random.default_rng(2), [0, 2]
     first = np.stack(
         [
-            rng.beta([6.5, 9.5], [4.5, 2.5], (400, 2)),
-            rng.beta([5.5, 30.5], [5.5, 1.5], (400, 2)),
+            rng.beta([6.5, 9.5], [5.5, 2.5], (400, 2)),
+            rng.beta([5.5, 30.5], [4.5, 1.5], (400, 2)),
         ]
     )
     kept = first.sum(axis=0) - 1 >= 0.1
@@ -304,8 +304,8 @@ def test_rates_are_drawn_from_their_posterior_where_it_is_better_than_chance():
     assert (found.sum(axis=0) - 1 >= 0.1).all()
     # Of the same label, each rate from its own cells.
     label = np.nonzero(~kept)[1]
-    right, missed = np.array([6.5, 9.5])[label], np.array([4.5, 2.5])[label]
-    clear, invented = np.array([5.5, 30.5])[label], np.array([5.5, 1.5])[label]
+    right, missed = np.array([6.5, 9.5])[label], np.array([5.5, 2.5])[label]
+    clear, invented = np.array([5.5, 30.5])[label], np.array([4.5, 1.5])[label]
     again = np.stack([rng.beta(right, missed), rng.beta(clear, invented)])
     enough = again.sum(axis=0) - 1 >= 0.1
     redrawn = found[:, :, known][:, ~kept]
