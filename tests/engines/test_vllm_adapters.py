@@ -250,16 +250,22 @@ def test_a_header_of_weights_is_not_read_without_end(model, adapter, size, said)
 def test_what_a_header_says_beside_weights_has_no_shape(model, adapter):
     """Notes of who saved them, numbers, and what is no list."""
     folder = adapter()
-    header = {
-        "__metadata__": {"format": "pt"},
-        "scale": {"shape": []},
-        "odd": {"shape": "x"},
-        "none": 3,
-        f"{LAYER}.q_proj.lora_A.weight": {"shape": [4, 65]},
-    }
-    raw = json.dumps(header).encode()
     path = folder / "adapter_model.safetensors"
-    path.write_bytes(struct.pack("<Q", len(raw)) + raw)
+
+    def write(width):
+        header = {
+            "__metadata__": {"format": "pt"},
+            "none": 3,
+            f"{LAYER}.k_proj.lora_A.weight": {"shape": []},
+            f"{LAYER}.v_proj.lora_A.weight": {"shape": "x"},
+            f"{LAYER}.q_proj.lora_A.weight": {"shape": [4, width]},
+        }
+        raw = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(raw)) + raw)
+
+    write(64)
+    assert "--enable-lora" in arguments(model, folder)
+    write(65)
     with pytest.raises(EngineError, match="hidden states of 65, and those of the mod"):
         arguments(model, folder)
 
