@@ -299,12 +299,15 @@ def test_names_are_names_and_no_patterns(mine):
 
 
 def test_a_star_in_a_name_stands_for_itself(mine):
-    """Also inside of a path."""
+    """Also where no file has that name any more."""
     odd = write(mine.root / "o*", "a")
-    write(mine.root / "other", "a")
-    assert commit_paths(mine.root, [odd], "one", "Dr A")
+    other = write(mine.root / "other", "a")
+    assert commit_paths(mine.root, [odd, other], "one", "Dr A")
+    odd.unlink()
+    write(other, "b")
+    assert commit_paths(mine.root, [odd], "two", "Dr A")
     assert files_of(mine) == {"o*"}
-    assert mine("status", "--porcelain") == "?? other"
+    assert mine("status", "--porcelain") == "M other"
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ def test_a_broken_ledger_can_be_asked_too(place):
     [
         *("", "{", "[]", "7", '{"seq": "2"}', '{"lost": 1}'),
         *('{"seq": "2", "hash": "a"}', '{"seq": true, "hash": "a"}'),
+        *('{"seq": 9, "hash": 7}', "[" * 100_000),
     ],
 )
 def test_what_was_garbled_is_nothing_remembered(place, tmp_path, content):
@@ -236,3 +237,21 @@ def test_garbled_rows_of_lost_heads_are_left_out(place, tmp_path):
     rows = [7, {"seq": "9", "hash": "a"}, {"seq": 5, "hash": "b"}, {"seq": 6}, {}]
     record(tmp_path).write_text(json.dumps({**kept, "lost": rows}))
     assert find_rollback(place)[:3] == (5, "b", "")
+
+
+def test_a_lost_head_may_be_newer_than_the_one_remembered_last(place, tmp_path):
+    """The highest line is named, wherever it stands."""
+    heads = [{"seq": seq, "hash": f"{seq}", "time": f"at {seq}"} for seq in (9, 12, 10)]
+    record(tmp_path).write_text(json.dumps({**heads[0], "lost": heads[1:]}))
+    assert find_rollback(place)[:4] == (12, "12", "at 12", 2)
+
+
+def test_a_record_that_cannot_be_read_keeps_nobody_from_acting(place, tmp_path):
+    """It is a second look, and not the record."""
+    path = record(tmp_path)
+    path.unlink()
+    path.mkdir()
+    append(place)
+    assert len(place.ledger.read_bytes().splitlines()) == 3
+    assert find_rollback(place) is None
+    assert head_record(place) is None
