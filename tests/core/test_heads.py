@@ -4,12 +4,20 @@ import json
 import os
 import shutil
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from loop.core.heads import find_rollback, head_record
-from loop.core.ledger import Actor, Event, append_event, append_events
+from loop.core.ledger import (
+    Actor,
+    Event,
+    append_event,
+    append_events,
+    quarantine_torn_line,
+    record_wrong_clock,
+)
 from loop.core.paths import WorkspacePaths
 
 ACTOR = Actor(name="Dr A")
@@ -255,3 +263,28 @@ def test_a_record_that_cannot_be_read_keeps_nobody_from_acting(place, tmp_path):
     assert len(place.ledger.read_bytes().splitlines()) == 3
     assert find_rollback(place) is None
     assert head_record(place) is None
+
+
+def test_a_repair_is_a_head_as_every_entry_is(place, tmp_path):
+    """Whoever rolls back to before it is noticed."""
+    before = place.ledger.read_bytes()
+    with place.ledger.open("ab") as stream:
+        stream.write(b"{")
+    torn = quarantine_torn_line(place.ledger, ACTOR, now=lambda: NOON)
+    assert json.loads(record(tmp_path).read_text())["hash"] == torn.hash
+    earlier = NOON - timedelta(hours=1)
+    clock = record_wrong_clock(place.ledger, ACTOR, now=lambda: earlier)
+    assert json.loads(record(tmp_path).read_text())["hash"] == clock.hash
+    assert find_rollback(place) is None
+    place.ledger.write_bytes(before)
+    assert find_rollback(place).seq == clock.seq == 4
+
+
+def test_a_ledger_named_from_beside_it_is_that_of_its_workspace(
+    place, tmp_path, monkeypatch
+):
+    """The head is remembered for the folder above."""
+    monkeypatch.chdir(place.prompts)
+    event = Event(action="evaluated", subject="x@v1", reason="r")
+    last = append_event(Path("ledger.jsonl"), event, ACTOR, now=lambda: NOON)
+    assert json.loads(record(tmp_path).read_text())["hash"] == last.hash
