@@ -61,6 +61,14 @@ def identity(script, **options):
         return engine.identity()
 
 
+def test_what_its_owner_says_of_the_model_is_part_of_the_identity():
+    """The revision, in any words, and every further field of a request."""
+    plain = identity(Scripted())
+    told = identity(Scripted(), revision="of March", extra_body={"top_k": 1})
+    assert (plain["revision"], plain["extra_body"]) == (None, {})
+    assert (told["revision"], told["extra_body"]) == ("of March", {"top_k": 1})
+
+
 def test_a_server_that_enforces_the_schema_is_constrained():
     """The answer contradicts the prompt, so the schema made it."""
     script = Scripted()
