@@ -4,8 +4,15 @@ import re
 import shutil
 
 import pytest
+from pydantic import ValidationError
 
-from loop.core.config import Config, ModelPrice, read_config
+from loop.core.config import (
+    Config,
+    ModelPrice,
+    VllmSettings,
+    read_config,
+    with_changes,
+)
 from loop.core.errors import DataError
 
 
@@ -79,6 +86,60 @@ def test_names_and_addresses_are_hosts(workspace, host):
     """In every spelling that is compared later."""
     write(workspace, f'hosts: ["{host}"]\n')
     assert read_config(workspace).hosts == (host,)
+
+
+def test_what_no_file_says_is_as_documented():
+    """The limits that a run on a new machine has, whole: some are in its cache keys."""
+    serving = {
+        "url": "http://127.0.0.1:8000/v1",
+        "key_env": "RANLOOP_API_KEY",
+        "concurrency": "adaptive",
+        "max_concurrency": 256,
+        "timeout_s": 300.0,
+        "deadline_s": None,
+        "retries": 6,
+        "retry_unreadable": 2,
+        "patience_s": 60.0,
+        "revision": None,
+        "extra_body": {},
+    }
+    vllm = {
+        "python": None,
+        "enable_thinking": None,
+        "tensor_parallel_size": None,
+        "data_parallel_size": None,
+        "quantization": None,
+        "dtype": None,
+        "max_model_len": None,
+        "gpu_memory_utilization": None,
+        "enable_prefix_caching": None,
+        "enforce_eager": None,
+        "seed": 0,
+        "batch_invariant": False,
+        "lora": {},
+        "extra_args": (),
+        "environment": {},
+        "start_timeout_s": 900.0,
+    }
+    assert Config().model_dump() == {
+        "hosts": (),
+        "git": "on",
+        "engines": {"openai": serving, "vllm": serving | vllm},
+        "prices": {},
+    }
+
+
+def test_a_change_is_made_to_the_settings_of_the_file_and_checked_like_it():
+    """What is not changed stays as the file has it."""
+    settings = VllmSettings(seed=3, retries=1, lora={"a": "/adapters/a"})
+    changed = with_changes(settings, {"seed": 4, "dtype": "float16"})
+    assert changed == VllmSettings(
+        seed=4, retries=1, lora={"a": "/adapters/a"}, dtype="float16"
+    )
+    assert with_changes(settings, {}) == settings
+    for wrong in ({"retries": -1}, {"sede": 4}):
+        with pytest.raises(ValidationError, match=next(iter(wrong))):
+            with_changes(settings, wrong)
 
 
 @pytest.mark.parametrize("text", ["", "# hosts: [gpu]\n"])

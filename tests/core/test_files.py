@@ -151,6 +151,22 @@ def test_a_power_failure_leaves_the_old_file_or_the_new(tmp_path, monkeypatch):
     assert synced == [(5, "old"), ("", "newer")]
 
 
+@pytest.mark.parametrize(
+    "move", [lambda *paths: move_folder(*paths, taken="taken"), replace_folder]
+)
+def test_a_folder_that_was_moved_outlasts_a_power_failure(tmp_path, monkeypatch, move):
+    """What holds it is on the disk with its new name."""
+    (tmp_path / "new").mkdir()
+    synced = []
+
+    def sync(handle):
+        synced.append((os.fstat(handle).st_ino, (tmp_path / "made").is_dir()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    move(tmp_path / "new", tmp_path / "made")
+    assert synced == [(tmp_path.stat().st_ino, True)]
+
+
 def test_private_mode_is_kept(tmp_path):
     """A key file is readable by its owner only from its first byte."""
     path = tmp_path / "key"

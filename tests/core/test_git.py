@@ -4,6 +4,7 @@ import logging
 import os
 import stat
 import subprocess
+import sys
 
 import pytest
 
@@ -237,9 +238,12 @@ def test_an_editor_is_never_asked(mine):
     assert commit_paths(mine.root, [file], "one", "Dr A")
 
 
-def test_whoever_goes_by_the_settings_of_git_is_told_that_they_name_nobody(git, caplog):
+@pytest.mark.parametrize("word", ["true", "yes", "1"])
+def test_whoever_goes_by_the_settings_of_git_is_told_that_they_name_nobody(
+    git, caplog, word
+):
     """`user.useConfigOnly`: no commit under a name that was made up."""
-    git("config", "user.useConfigOnly", "true")
+    git("config", "user.useConfigOnly", word)
     file = write(git.root / "ledger", "a")
     assert commit_paths(git.root, [file], "one", "Dr A") is None
     assert "git commit failed" in caplog.text
@@ -292,6 +296,111 @@ def test_names_are_names_and_no_patterns(mine):
     write(mine.root / "other", "a")
     assert commit_paths(mine.root, [odd], "one", "Dr A")
     assert files_of(mine) == {":(glob)*"}
+
+
+def test_a_star_in_a_name_stands_for_itself(mine):
+    """Also where no file has that name any more."""
+    odd = write(mine.root / "o*", "a")
+    other = write(mine.root / "other", "a")
+    assert commit_paths(mine.root, [odd, other], "one", "Dr A")
+    odd.unlink()
+    write(other, "b")
+    assert commit_paths(mine.root, [odd], "two", "Dr A")
+    assert files_of(mine) == {"o*"}
+    assert mine("status", "--porcelain") == "M other"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+        *("GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"),
+    ],
+)
+def test_nothing_that_git_says_of_itself_moves_a_commit(
+    mine, tmp_path, monkeypatch, name
+):
+    """Each of these alone would put it, or a part of it, elsewhere."""
+    monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    file = write(mine.root / "ledger", "a")
+    commit = commit_paths(mine.root, [file], "one", "Dr A")
+    monkeypatch.undo()
+    assert mine("log", "-1", "--format=%H %s") == f"{commit} one"
+    assert files_of(mine) == {"ledger"}
+    assert mine("status", "--porcelain") == ""
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_watcher_of_files_is_not_asked(mine, tmp_path):
+    """It may not answer, and may go on in the background."""
+    seen = tmp_path / "seen"
+    watcher = write(tmp_path / "watcher", f"#!/bin/sh\necho $1 >> '{seen}'\n")
+    watcher.chmod(0o755)
+    mine("config", "core.fsmonitor", str(watcher))
+    mine("status")
+    assert seen.exists()
+    seen.unlink()
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A")
+    assert read_git(mine.root).dirty is False
+    assert not seen.exists()
+
+
+def test_hooks_and_whoever_signs_may_take_longer_than_git(mine, monkeypatch):
+    """Two minutes instead of ten seconds: where a commit or a tag is made."""
+    real, noted = module._wait, {}
+
+    def wait(git, patience_s):
+        """Note the command and for how long it is waited."""
+        command = git.args[len(module._QUIET) + 3]
+        noted.setdefault(patience_s, set()).add(command)
+        return real(git, patience_s)
+
+    monkeypatch.setattr(module, "_wait", wait)
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A")
+    assert tag(mine.root, "v1", "one")
+    assert noted.pop(120.0) == {"commit", "tag"}
+    assert {*noted} == {10.0}
+
+
+def test_a_keystroke_that_ends_us_does_not_end_a_git(mine, tmp_path):
+    """It has a session of its own: half a commit would leave a lock behind."""
+    hook(
+        mine,
+        "pre-commit",
+        f"'{sys.executable}' -c 'import os; print(os.getsid(0))' > '{tmp_path}/sid'",
+    )
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A")
+    assert int((tmp_path / "sid").read_text()) != os.getsid(0)
+
+
+def test_a_line_of_the_reason_is_no_remark_of_git(mine):
+    """Whatever the person has set up for messages that they type."""
+    mine("config", "commit.cleanup", "strip")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "p@v2\n\n# 3 of 4 are fixed", "Dr A")
+    assert mine("log", "-1", "--format=%B") == "p@v2\n\n# 3 of 4 are fixed"
+
+
+def test_a_ledger_that_grows_meanwhile_was_changed_by_nobody(mine, caplog):
+    """Others go on acting while the hooks run."""
+    ledger = write(mine.root / "prompts" / "ledger.jsonl", "1\n")
+    hook(mine, "pre-commit", f"echo 2 >> '{ledger}'")
+    commit = commit_paths(mine.root, [ledger], "one", "Dr A")
+    assert commit == mine("rev-parse", "HEAD")
+    assert not caplog.records
+    assert ledger.read_text("utf-8") == "1\n2\n"
+
+
+def test_a_ledger_that_a_hook_rewrites_is_told_and_never_written_back(mine, caplog):
+    """What somebody else added to it meanwhile would be lost."""
+    ledger = write(mine.root / "prompts" / "ledger.jsonl", "1\n")
+    hook(mine, "pre-commit", f"echo 3 > '{ledger}'")
+    assert commit_paths(mine.root, [ledger], "one", "Dr A") is None
+    assert "ledger.jsonl, of which the ledger has the digest" in caplog.text
+    assert ledger.read_text("utf-8") == "3\n"
 
 
 def test_a_git_that_runs_us_does_not_name_our_repository(mine, tmp_path, monkeypatch):

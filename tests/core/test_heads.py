@@ -4,12 +4,20 @@ import json
 import os
 import shutil
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from loop.core.heads import find_rollback, head_record
-from loop.core.ledger import Actor, Event, append_event, append_events
+from loop.core.ledger import (
+    Actor,
+    Event,
+    append_event,
+    append_events,
+    quarantine_torn_line,
+    record_wrong_clock,
+)
 from loop.core.paths import WorkspacePaths
 
 ACTOR = Actor(name="Dr A")
@@ -124,6 +132,7 @@ def test_a_broken_ledger_can_be_asked_too(place):
     [
         *("", "{", "[]", "7", '{"seq": "2"}', '{"lost": 1}'),
         *('{"seq": "2", "hash": "a"}', '{"seq": true, "hash": "a"}'),
+        *('{"seq": 9, "hash": 7}', "[" * 100_000),
     ],
 )
 def test_what_was_garbled_is_nothing_remembered(place, tmp_path, content):
@@ -236,3 +245,46 @@ def test_garbled_rows_of_lost_heads_are_left_out(place, tmp_path):
     rows = [7, {"seq": "9", "hash": "a"}, {"seq": 5, "hash": "b"}, {"seq": 6}, {}]
     record(tmp_path).write_text(json.dumps({**kept, "lost": rows}))
     assert find_rollback(place)[:3] == (5, "b", "")
+
+
+def test_a_lost_head_may_be_newer_than_the_one_remembered_last(place, tmp_path):
+    """The highest line is named, wherever it stands."""
+    heads = [{"seq": seq, "hash": f"{seq}", "time": f"at {seq}"} for seq in (9, 12, 10)]
+    record(tmp_path).write_text(json.dumps({**heads[0], "lost": heads[1:]}))
+    assert find_rollback(place)[:4] == (12, "12", "at 12", 2)
+
+
+def test_a_record_that_cannot_be_read_keeps_nobody_from_acting(place, tmp_path):
+    """It is a second look, and not the record."""
+    path = record(tmp_path)
+    path.unlink()
+    path.mkdir()
+    append(place)
+    assert len(place.ledger.read_bytes().splitlines()) == 3
+    assert find_rollback(place) is None
+    assert head_record(place) is None
+
+
+def test_a_repair_is_a_head_as_every_entry_is(place, tmp_path):
+    """Whoever rolls back to before it is noticed."""
+    before = place.ledger.read_bytes()
+    with place.ledger.open("ab") as stream:
+        stream.write(b"{")
+    torn = quarantine_torn_line(place.ledger, ACTOR, now=lambda: NOON)
+    assert json.loads(record(tmp_path).read_text())["hash"] == torn.hash
+    earlier = NOON - timedelta(hours=1)
+    clock = record_wrong_clock(place.ledger, ACTOR, now=lambda: earlier)
+    assert json.loads(record(tmp_path).read_text())["hash"] == clock.hash
+    assert find_rollback(place) is None
+    place.ledger.write_bytes(before)
+    assert find_rollback(place).seq == clock.seq == 4
+
+
+def test_a_ledger_named_from_beside_it_is_that_of_its_workspace(
+    place, tmp_path, monkeypatch
+):
+    """The head is remembered for the folder above."""
+    monkeypatch.chdir(place.prompts)
+    event = Event(action="evaluated", subject="x@v1", reason="r")
+    last = append_event(Path("ledger.jsonl"), event, ACTOR, now=lambda: NOON)
+    assert json.loads(record(tmp_path).read_text())["hash"] == last.hash

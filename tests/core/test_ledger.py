@@ -161,6 +161,16 @@ def test_missing_line_end_after_a_whole_entry_is_no_damage(tmp_path):
     assert [entry.seq for entry in read_ledger(path)] == [1, 2]
 
 
+def test_a_line_end_that_comes_back_after_it_was_read_is_no_damage(tmp_path):
+    """What was read is remembered up to its last whole line, and no further."""
+    path = tmp_path / "ledger.jsonl"
+    append_events(path, [event(), event("extractor@v2")], ACTOR)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert [entry.seq for entry in read_ledger(path)] == [1, 2]
+    append_event(path, event("extractor@v3"), ACTOR)
+    assert [entry.seq for entry in read_ledger(path)] == [1, 2, 3]
+
+
 def _append_many(path, name):
     for number in range(10):
         append_event(path, event(f"{name}@v{number}"), Actor(name=name))
@@ -321,6 +331,7 @@ def test_an_actor_is_the_same_person_with_and_without_a_key():
         {"signature": "A" * 85 + "B=="},
         {"keyid": None},
         {"keyid": ""},
+        {"keyid": "", "signature": ""},
         {"keyid": "F" * 64},
         {"keyid": 64},
         {"seq": True},

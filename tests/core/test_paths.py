@@ -3,6 +3,7 @@
 import re
 import sys
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -81,6 +82,10 @@ def test_a_new_workspace_says_what_an_uncertain_answer_counts_as(tmp_path):
         ),
         ('{"url": "file:///srv/ranloop", "dir_info": {}}', "'/srv/ranloop[plot]'"),
         (
+            '{"url": "file:///srv/ranloop", "dir_info": {"editable": false}}',
+            "'/srv/ranloop[plot]'",
+        ),
+        (
             '{"url": "file:///srv/r-1-py3-none-any.whl", "archive_info": {}}',
             "'/srv/r-1-py3-none-any.whl[plot]'",
         ),
@@ -101,6 +106,24 @@ def test_a_source_tree_that_is_not_installed_names_the_package(monkeypatch):
 
     monkeypatch.setattr(paths, "distribution", missing)
     assert install_command("plot").endswith(" -m pip install 'ranloop[plot]'")
+
+
+def test_a_workspace_behind_a_link_keeps_its_files_too(tmp_path):
+    """Whichever of the two names the document is given by."""
+    (tmp_path / "ws" / "prompts").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "ws")
+    for root in ("ws", "link"):
+        for named in ("ws", "link"):
+            with pytest.raises(DataError, match="lies in prompts/"):
+                WorkspacePaths(tmp_path / root).require_outside(
+                    tmp_path / named / "prompts" / "x.md"
+                )
+
+
+def test_a_workspace_is_the_same_from_wherever_it_was_made(tmp_path, monkeypatch):
+    """Its paths stay right when the process goes elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    assert init_workspace(Path("ws")).root == tmp_path.resolve() / "ws"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """CheXbert: what a plain forward pass says, for the labels it knows and no others."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import Item, Prompt, PromptFrame, PromptTask, Value
 from loop.engines.base import Settings
-from loop.engines.chexbert import HEADS
+from loop.engines.chexbert import HEADS, LONGEST, CheXbertEngine, _answer
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_known
 from loop.prompts.outputs.base import get_contract
@@ -164,3 +166,104 @@ def test_without_torch_it_is_said_what_to_install(monkeypatch, tmp_path):
     refused = pytest.raises(EngineError, match=r"torch and transformers.*\[chexbert\]")
     with refused, opened(load_engine(f"chexbert:{tmp_path}", settings)):
         pass
+
+
+def frame(*fields, contract="label_values"):
+    """Return the frame of a call about these fields."""
+    schema = get_contract(contract).schema(fields)
+    return PromptFrame(call="joint", messages=(), fields=fields, schema=schema)
+
+
+VALUES = {"edema": Value.PRESENT, "fracture": Value.ABSENT, "mass": Value.UNCERTAIN}
+
+
+@pytest.mark.parametrize(
+    ("contract", "cut", "said"),
+    [
+        (
+            "label_values",
+            False,
+            {
+                "mass": {"value": "uncertain"},
+                "edema": {"value": "present"},
+                "fracture": "absent",
+            },
+        ),
+        (
+            "binary",
+            False,
+            {"mass": "absent", "edema": {"value": "present"}, "fracture": "absent"},
+        ),
+        (
+            "binary",
+            True,
+            {
+                "mass": {"value": "absent", "notes": ["cut"]},
+                "edema": {"value": "present", "notes": ["cut"]},
+                "fracture": {"value": "absent", "notes": ["cut"]},
+            },
+        ),
+    ],
+)
+def test_an_answer_has_the_fields_that_are_asked_for(contract, cut, said):
+    """In their order; uncertain is absent where a version knows no uncertain."""
+    asked = frame("mass", "edema", "fracture", contract=contract)
+    found = _answer(asked, VALUES, cut=cut)
+    assert json.loads(found) == said and list(json.loads(found)) == list(said)
+    with pytest.raises(EngineError, match="chexbert does not know a_label"):
+        _answer(frame("edema", "b_label", "a_label"), VALUES, cut=cut)
+
+
+def test_each_prompt_is_answered_in_its_place(tmp_path):
+    """Thirty-two at a time; a text in another language is none, nor is it cut."""
+    told, read = [], []
+    engine = CheXbertEngine(tmp_path, Settings(labels=tmp_path, tell=told.append))
+
+    def look(texts):
+        read.append(len(texts))
+        return [({"edema": Value.PRESENT}, int(text)) for text in texts]
+
+    engine._read = look
+    asked = frame("edema")
+    lengths = [*range(LONGEST - 1, LONGEST + 22), *[3] * 42]
+    items = [
+        Item(
+            id=f"t{n}",
+            variables={"text": str(length)},
+            language="de" if n == 2 else "en",
+        )
+        for n, length in enumerate(lengths)
+    ]
+    prompts = (Prompt(frame=asked, tail="", item=item) for item in items)
+    found = list(engine.complete(prompts))
+    assert [index for index, _ in found] == list(range(65))
+    assert read == [32, 32, 1]
+    cut = [n for n, length in enumerate(lengths) if length > LONGEST and n != 2]
+    for (index, one), length in zip(found, lengths, strict=True):
+        if index == 2:
+            assert one.error.startswith("chexbert reads English") and one.text == ""
+            continue
+        assert ("notes" in one.text) is (index in cut)
+        assert (one.prompt_tokens, one.completion_tokens) == (min(length, 512), 0)
+    assert engine.account() == {"cut": [f"t{n}" for n in cut]}
+    assert len(cut) == 20
+    engine._cut["t99"] = None
+    engine.__exit__(None, None, None)
+    assert told == [
+        "21 texts are longer than 512 tokens, and their ends were not read: "
+        + ", ".join(f"t{n}" for n in cut)
+    ]
+
+
+def test_without_weights_it_says_nothing(tmp_path):
+    """Nor is it told that nothing was cut; it reads reports, in English."""
+    told = []
+    engine = CheXbertEngine(tmp_path, Settings(labels=tmp_path, tell=told.append))
+    engine.__exit__(None, None, None)
+    assert told == [] and list(engine.languages) == ["en"]
+    with pytest.raises(EngineError, match=r"chexbert is not open\. Use it in a `with`"):
+        engine.identity()
+    assert engine.for_task(PromptTask.EXTRACT) is engine
+    for task in (PromptTask.JUDGE, PromptTask.REWRITE):
+        with pytest.raises(EngineError, match="reads labels out of reports and does"):
+            engine.for_task(task)

@@ -512,3 +512,35 @@ def test_connections_are_opened_before_they_are_used():
 
     with pytest.raises(ValueError, match="the connections are not open"):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize("key", [None, "sk-1"])
+def test_a_request_says_no_more_of_the_client_than_it_must(key):
+    """No cookie goes back, no password file is read, and the key only where one is."""
+    script = Scripted(pages={"/v1/models": (200, b"{}", {"Set-Cookie": "a=b"})})
+
+    async def ask(url):
+        endpoint = Endpoint(url=url, model="m", serving=ServingSettings(), key=key)
+        one = EndpointClient(endpoint, ())
+        await one.open()
+        try:
+            await one.get(f"{url}/models")
+            for fresh in (False, True):
+                await one.ask(b'{"messages": [{"content": ""}]}', fresh=fresh)
+        finally:
+            await one.close()
+
+    with serving(script) as url:
+        asyncio.run(ask(url))
+    for headers, _ in script.seen:
+        assert {**headers, "Host": ""} == {
+            "Host": "",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "ranloop",
+            "Content-Length": "31",
+            **({"Authorization": f"Bearer {key}"} if key else {}),
+            **({"Connection": "close"} if "Connection" in headers else {}),
+        }
+    assert ["Connection" in headers for headers, _ in script.seen] == [False, True]

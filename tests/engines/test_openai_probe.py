@@ -15,7 +15,7 @@ import pytest
 
 from loop.core.config import Config, ServingSettings
 from loop.core.digests import digest_text
-from loop.core.errors import EngineError
+from loop.core.errors import EngineError, NoEffectError
 from loop.engines.base import Settings, get_engine
 from loop.engines.openai import ChatEngine, Endpoint
 from loop.engines.openai.client import LinkError, RefusedError, Reply
@@ -59,6 +59,14 @@ def identity(script, **options):
     """Return the identity of an engine."""
     with serving(script) as url, make_engine(url, **options) as engine:
         return engine.identity()
+
+
+def test_what_its_owner_says_of_the_model_is_part_of_the_identity():
+    """The revision, in any words, and every further field of a request."""
+    plain = identity(Scripted())
+    told = identity(Scripted(), revision="of March", extra_body={"top_k": 1})
+    assert (plain["revision"], plain["extra_body"]) == (None, {})
+    assert (told["revision"], told["extra_body"]) == ("of March", {"top_k": 1})
 
 
 def test_a_server_that_enforces_the_schema_is_constrained():
@@ -563,8 +571,11 @@ def test_an_answer_as_long_as_the_context_leaves_no_room():
         (503, "was busy or broken for 0.001 s (HTTP 503)"),
         (301, "answers with a redirect (HTTP 301)"),
         (401, "does not accept the API key (HTTP 401)"),
+        (300, "answers with a redirect (HTTP 300)"),
+        (399, "answers with a redirect (HTTP 399)"),
         (404, None),
         (405, None),
+        (500, None),
     ],
 )
 def test_a_list_of_models_may_be_missing_but_not_refused(status, said):
@@ -612,6 +623,118 @@ def test_a_list_that_is_no_plain_data_is_none(body):
     """It could not be part of a cache key."""
     assert find_model(Reply(200, {}, body), ENDPOINT).facts == {}
     assert find_model(Reply(404, {}, listing({"id": "x"}).body), ENDPOINT).facts == {}
+
+
+def thought(text="10", finish="stop", prompt_tokens=10, **more):
+    """Return an answer to the puzzle, as a reply."""
+    said = chat(text, finish, **more)
+    said["usage"]["prompt_tokens"] = prompt_tokens
+    return Reply(200, {}, json.dumps(said).encode())
+
+
+def check_thinking(answers, **settings):
+    """Check a level of thinking against these answers; return the probe and client."""
+    client = Told(answers=answers)
+    one = probe(client, **{"thinking": "low", **settings})
+    asyncio.run(one._check_thinking(None))
+    return one, client
+
+
+@pytest.mark.parametrize(
+    ("most", "room", "extra", "tokens"),
+    [
+        (2048, None, {}, [160, 2048]),
+        (4096, None, {}, [160, 2048]),
+        (500, None, {}, [160, 500]),
+        (160, None, {}, [160]),
+        (161, None, {}, [160, 161]),
+        (9, None, {}, [160]),
+        (2048, 1000, {}, [160, 840]),
+        (2048, 321, {}, [160, 161]),
+        (2048, 320, {}, [160]),
+        (500, 4096, {}, [160, 500]),
+        (2048, None, {"max_tokens": None, "max_completion_tokens": 300}, [160, 300]),
+        (2048, None, {"max_tokens": None}, [160, 2048]),
+    ],
+)
+def test_thoughts_that_are_cut_off_get_what_room_a_run_has(most, room, extra, tokens):
+    """Never more than its answers have, or than the model reads beside a prompt."""
+    client = Told(answers=[thought("", "length", reasoning="so so")] * 4)
+    endpoint = replace(ENDPOINT, extra_body=extra)
+    made = make_settings(thinking="low", max_tokens=most)
+    with pytest.raises(NoEffectError, match="thinking low has no effect on chest at"):
+        asyncio.run(Probe(client, endpoint, made, Random(1))._check_thinking(room))
+    name = "max_completion_tokens" if "max_completion_tokens" in extra else "max_tokens"
+    asked = [(one[name], one.get("reasoning_effort")) for one in client.asked]
+    assert asked == [(n, level) for n in tokens for level in (None, "low")]
+
+
+@pytest.mark.parametrize(
+    ("level", "tried"), [("1000", 8), ("9", 8), ("8", 8), ("3", 3)]
+)
+def test_a_budget_is_tried_as_one_that_a_thought_exceeds(level, tried):
+    """A larger one might not be used up by a puzzle."""
+    plain, asked = thought(reasoning="so so"), thought(reasoning="so")
+    _, client = check_thinking([plain, asked, plain], thinking=level)
+    budgets = [one.get("thinking_token_budget") for one in client.asked]
+    assert budgets == [None, tried, None]
+
+
+@pytest.mark.parametrize(
+    ("plain", "asked", "again", "sure", "thinks"),
+    [
+        (thought("10"), thought("Ten"), [thought("10")], True, False),
+        (thought("10"), thought("Ten"), [thought("X")], False, False),
+        (thought("10"), thought("X", prompt_tokens=12), [], True, False),
+        (thought("10"), thought("10", reasoning="hm"), [], True, True),
+        (thought("10"), thought(" <think>hm</think>10"), [], True, True),
+        (thought("10", reasoning="hm"), thought("Ten"), [], True, False),
+        (
+            thought("10", reasoning="hm"),
+            thought("10", reasoning="so"),
+            [thought("10", reasoning="hm")],
+            True,
+            True,
+        ),
+    ],
+)
+def test_an_answer_that_differs_is_an_effect_unless_it_is_chance(
+    plain, asked, again, sure, thinks
+):
+    """A third answer tells, where neither tokens nor thoughts do."""
+    told = []
+    one, client = check_thinking([plain, asked, *again], tell=told.append)
+    assert client.answers == []
+    assert one._thinks is thinks
+    said = (
+        "chest answers a test question differently each time, so it cannot be told "
+        "whether thinking low changes anything: a difference between levels may be "
+        "chance"
+    )
+    assert told == ([] if sure else [said])
+
+
+REFUSED = "http://127.0.0.1/v1 refuses thinking low (HTTP {}); it says: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (400, b'{"error": "no sk-very-secret"}', REFUSED.format(400, "no ***")),
+        (404, b"{}", REFUSED.format(404, "nothing else")),
+        (422, b"{}", REFUSED.format(422, "nothing else")),
+        (299, b"{}", REFUSED.format(299, "nothing else")),
+        (300, b"{}", "http://127.0.0.1/v1 answers with a redirect (HTTP 300)"),
+        (401, b"{}", "http://127.0.0.1/v1 does not accept the API key (HTTP 401)"),
+        (403, b"{}", "http://127.0.0.1/v1 does not accept the API key (HTTP 403)"),
+        (503, b"{}", "http://127.0.0.1/v1 was busy or broken for 0.001 s (HTTP 503)"),
+    ],
+)
+def test_a_level_is_refused_only_where_the_server_says_no_to_it(status, body, said):
+    """What else may be wrong is told as what it is."""
+    with pytest.raises(EngineError) as caught:
+        check_thinking([thought(), Reply(status, {}, body)])
+    assert str(caught.value).startswith(said)
 
 
 KNOWN = {"root": "/a", "version": "1", "system_fingerprint": "f"}

@@ -201,7 +201,17 @@ def test_a_line_end_that_is_cut_in_two_ends_one_line():
     assert answer.reply(HEAD).status == 503
 
 
-@pytest.mark.parametrize("code", ["server_error", None, 200, 7, True, {}])
+@pytest.mark.parametrize("code", [400, 599])
+def test_an_error_has_the_status_of_a_failure(code):
+    """From the first to the last there is."""
+    answer = StreamedAnswer()
+    assert answer.take(BEGUN + event({"error": {"code": code}}))
+    assert answer.reply(HEAD).status == code
+
+
+@pytest.mark.parametrize(
+    "code", ["server_error", None, 200, 399, 600, 7, True, {}, 503.0]
+)
 def test_an_error_without_a_status_breaks_the_answer_off(code):
     """What it says is not repeated: it may quote the case."""
     with pytest.raises(HalfError, match=r"^error in mid-answer$"):

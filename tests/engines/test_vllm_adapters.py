@@ -7,7 +7,12 @@ import pytest
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
-from loop.engines.vllm.adapters import RANKS, adapter_arguments
+from loop.engines.vllm.adapters import (
+    RANKS,
+    adapter_arguments,
+    check_adapter,
+    digest_adapters,
+)
 from loop.engines.vllm.environment import Installed, batch_command, serve_command
 
 GPU = Installed("/env/python", "vllm", "0.33.0")
@@ -101,6 +106,14 @@ def test_the_largest_of_several_counts_and_the_config_has_the_last_word(model, a
     for own in (["--max-lora-rank", "32"], ["--max_lora_rank=8"]):
         with pytest.raises(EngineError, match=r"no room for an adapter of rank 64"):
             arguments(model, *both, extra_args=own)
+    # Of several the last one counts; what is no number is left to vLLM.
+    for own in (
+        ["--max-lora-rank", "8", "--max-lora-rank", "64"],
+        ["--max-lora-rank", "auto"],
+        ["--max-lora-rank=auto"],
+        ["--max-lora-rank"],
+    ):
+        assert "--max-lora-rank" not in arguments(model, *both, extra_args=own)
     settings = VllmSettings(lora={"one": str(both[1])})
     for made in (
         serve_command(GPU, str(model), settings, 8123),
@@ -203,3 +216,69 @@ def test_an_adapter_without_its_scale_is_refused(model, adapter):
     path.write_text("[" * 100_000)
     with pytest.raises(EngineError, match=r"no readable adapter_config\.json"):
         arguments(model, folder)
+
+
+def test_a_model_of_several_kinds_is_known_by_its_part_that_reads_text(model, adapter):
+    """What it does not say of itself is not compared."""
+    path = model / "config.json"
+    inner = {"hidden_size": 64, "num_hidden_layers": 2}
+    path.write_text(json.dumps({"hidden_size": 1, "text_config": inner}))
+    assert "--enable-lora" in arguments(model, adapter("fits"))
+    with pytest.raises(EngineError, match="and those of the model have 64"):
+        arguments(model, adapter("wide", hidden=128))
+    with pytest.raises(EngineError, match="for a model of more than 2 layers"):
+        arguments(model, adapter("deep", layer=LAYER.replace("layers.1", "layers.2")))
+    for told in ({}, {"hidden_size": "64"}, {"text_config": 7, "hidden_size": True}):
+        path.write_text(json.dumps(told))
+        for name in ("wide", "deep"):
+            assert "--enable-lora" in arguments(model, model.parent / name)
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, None), (1, "has no header")])
+def test_a_header_of_weights_is_not_read_without_end(model, adapter, size, said):
+    """Sixty-four megabytes of it, and none of a file that is something else."""
+    folder = adapter()
+    raw = struct.pack("<Q", 64 * 2**20 + size) + b"{}"
+    (folder / "adapter_model.safetensors").write_bytes(raw)
+    if said is None:
+        assert "--enable-lora" in arguments(model, folder)
+        return
+    with pytest.raises(EngineError, match=said):
+        arguments(model, folder)
+
+
+def test_what_a_header_says_beside_weights_has_no_shape(model, adapter):
+    """Notes of who saved them, numbers, and what is no list."""
+    folder = adapter()
+    path = folder / "adapter_model.safetensors"
+
+    def write(width):
+        header = {
+            "__metadata__": {"format": "pt"},
+            "none": 3,
+            f"{LAYER}.k_proj.lora_A.weight": {"shape": []},
+            f"{LAYER}.v_proj.lora_A.weight": {"shape": "x"},
+            f"{LAYER}.q_proj.lora_A.weight": {"shape": [4, width]},
+        }
+        raw = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(raw)) + raw)
+
+    write(64)
+    assert "--enable-lora" in arguments(model, folder)
+    write(65)
+    with pytest.raises(EngineError, match="hidden states of 65, and those of the mod"):
+        arguments(model, folder)
+
+
+def test_an_adapter_that_is_not_here_is_known_by_its_name(adapter):
+    """Nothing else is known of its weights."""
+    mine = adapter()
+    settings = VllmSettings(lora={"chest": str(mine), "spine": "org/spine"})
+    found = digest_adapters(settings)
+    assert found["spine"] == "org/spine" and len(found["chest"]) == 64
+    for name in (None, "chest", "spine"):
+        check_adapter(name, settings)
+    with pytest.raises(
+        EngineError, match=r"no adapter 'x' is configured \(known: none"
+    ):
+        check_adapter("x", VllmSettings())

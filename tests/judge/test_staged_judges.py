@@ -181,21 +181,35 @@ def test_a_run_in_stages_is_evaluated_shown_and_replayed(workspace, tmp_path, ju
     assert requests == 8 * len(calls)
 
 
-def test_a_trace_ends_where_a_first_stage_was_cut_off(workspace, tmp_path, monkeypatch):
-    """What it wrote may look whole; the run asked nothing about it."""
-    cut = StagedAnswers({"reference_phrases": Completion(take_apart("a."), "length")})
+@pytest.mark.parametrize(
+    ("answer", "ended"),
+    [
+        (Completion(take_apart("a."), "length"), "unparsed"),
+        (Completion("I cannot.", "stop"), "unparsed"),
+        (Completion("", "error", "no route"), "failed"),
+    ],
+)
+def test_a_trace_ends_where_a_first_stage_has_no_answer(
+    workspace, tmp_path, monkeypatch, answer, ended
+):
+    """One that was cut off may look whole; the run asked nothing about it."""
+    cut = StagedAnswers({"reference_phrases": answer})
     monkeypatch.setitem(base._FACTORIES, "cut", lambda *_: cut)
     rate(workspace, tmp_path)
     made = call(workspace, "prompt", "new", "radfact", "--from", "radfact@v1")
     assert made.exit_code == 0, made.output
     done = call(workspace, "run", "radfact", "--cohort", "rp", "-e", "cut", "--json")
     run = json.loads(done.stdout)
-    assert run["unparsed"] == 8
+    assert run[ended] == 8
     shown = call(workspace, "show", run["run_id"], "p1", "--json")
     trace = json.loads(shown.stdout)
-    assert [one["call"] for one in trace["calls"]] == [
-        "reference_phrases",
-        "candidate_phrases",
+    assert [(one["call"], one["failure"]) for one in trace["calls"]] == [
+        ("reference_phrases", "reference_phrases: no route" * (ended == "failed")),
+        ("candidate_phrases", ""),
+    ]
+    assert [len(one["attempts"]) for one in trace["calls"]] == [
+        int(ended != "failed"),
+        1,
     ]
     assert not trace["remarks"]
 

@@ -16,7 +16,7 @@ from loop.engines.chexbert import HEADS
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.version import CallPlan, PromptVersion
-from loop.run.aside import ask_version
+from loop.run.aside import Heard, ask_version
 from loop.run.asking import (
     ChosenEngine,
     EngineOptions,
@@ -432,3 +432,42 @@ def test_an_engine_that_repeats_itself_is_not_asked_in_draws(workspace, store):
     assert set(found.rules) == {"edema", "fracture", "mass"}
     assert (none.draws, none.rules) == (((),), {})
     assert store.count_completions() == 0
+
+
+class Writing(Thoughtful):
+    """Writes its answers bit by bit, as a server sends them; the last prompt first."""
+
+    bits = ("<", "<think", "<think>hm</think>", "so", "so", "sofa", "s", "")
+
+    def stream(self, prompts, tell):
+        """Tell the bits of every answer, then answer."""
+        asked = [*prompts]
+        for index in reversed(range(len(asked))):
+            for bit in self.bits:
+                tell(index, bit)
+        yield from self.complete(asked)
+
+
+def test_what_is_written_aside_is_heard_with_the_call_that_it_answers(
+    workspace, store, monkeypatch
+):
+    """Of every case and label; what is thought, or was told just now, is not told."""
+    engine = Writing()
+    monkeypatch.setitem(base._FACTORIES, "openai", lambda name, settings: engine)
+    heard = []
+    with hold_engine(workspace, "openai:m") as held_engine:
+        ask_version(
+            workspace,
+            store,
+            SPACED,
+            items("a", "b"),
+            held_engine,
+            draws=2,
+            heard=heard.append,
+        )
+    assert heard == [
+        Heard("tiny@v1", draw, call, 6, text)
+        for draw in (1, 2)
+        for call in (6, 5, 4, 3, 2, 1)
+        for text in ("so", "sofa", "s", "")
+    ]

@@ -1,21 +1,32 @@
 """Stored prompts asked again: the same model, another one, and one that wavers."""
 
+import json
 import random
 from dataclasses import replace
 
 import pytest
 
 from loop.core.errors import EngineError
-from loop.core.ledger import read_ledger
-from loop.core.records import Completion
-from loop.prompts.catalog import write_version
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import WorkspacePaths, bundled
+from loop.core.records import Completion, Item
+from loop.engines import base
+from loop.prompts.catalog import read_version, write_version
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.render import plan_prompts
+from loop.prompts.version import CallPlan
 from loop.run import canary
 from loop.run.asking import EngineOptions, hold_engine
-from loop.run.canary import ALPHA, Canary, _count_odd, require_same_model
+from loop.run.canary import ALPHA, Canary, _count_odd, _reader, require_same_model
+from loop.run.store import open_store
 from loop.run.task import prepare_run, run_prompt, run_task
+from tests.judge.scenes import rate
+from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
 from tests.review.revise.conftest import wavering as wavering
+from tests.review.revise.stepping import Wavering
+from tests.run.staged_judge import ENTAILED, StagedAnswers, take_apart
 
 
 def ask(setting, store, draws=(1,), engine="wavering"):
@@ -133,6 +144,93 @@ def test_the_odd_one_of_three_answers_is_counted(three, stored, new):
     twice = [(None, answers)] * 2
     assert _count_odd(twice, lambda _, one: one.text) == (2 * stored, 2 * new)
     assert _count_odd(twice, lambda *_: "same") == (0, 0)
+
+
+def test_values_are_compared_and_not_where_they_were_found():
+    """Other evidence is other words; what cannot be read is a value of its own."""
+    plan = plan_prompts(TINY, lambda fields: {})
+    (prompt,) = plan(Item(id="a", variables={"text": "Small effusion, no change."}))
+    read = _reader(get_contract("label_values"), plan)
+
+    def said(effusion):
+        """Return the values of an answer."""
+        answer = {"pleural_effusion": effusion, "cardiomegaly": "absent"}
+        return read(prompt, Completion(json.dumps(answer)))
+
+    short, long = (
+        said({"value": "present", "evidence": words})
+        for words in ("effusion", "Small effusion")
+    )
+    assert short == long
+    assert short == {"pleural_effusion": "present", "cardiomegaly": "absent"}
+    assert said("uncertain") not in (short, said("absent"))
+    assert read(prompt, Completion("No answer.")) == {}
+
+
+def test_an_answer_of_a_stage_is_read_as_that_stage_is():
+    """What the prompt itself answers has another form."""
+    plan = plan_prompts(ENTAILED, lambda fields: {})
+    item = Item(id="a", variables={"reference": "cat. dog.", "candidate": "ox."})
+    read = _reader(get_contract(ENTAILED.contract), plan)
+    for stage in plan.stages:
+        prompt = stage.prompt(item)
+        one = read(prompt, Completion(take_apart("cat. dog.")))
+        assert one and one != read(prompt, Completion(take_apart("cat. bat. dog.")))
+
+
+def test_every_call_about_a_case_may_be_asked_again(setting, store, monkeypatch):
+    """Of a prompt of a call a label each is as good as the first."""
+    fields = []
+
+    class Noting(Wavering):
+        """Notes what each prompt asks for."""
+
+        def redraw(self, draw):
+            """Return the engine with another seed."""
+            return Noting("", self.settings, draw)
+
+        def complete(self, prompts):
+            """Note the labels, and answer."""
+            prompts = list(prompts)
+            fields.append([one.frame.fields for one in prompts])
+            yield from super().complete(prompts)
+
+    monkeypatch.setitem(base._FACTORIES, "wavering", Noting)
+    parted = replace(setting.tiny, plan=CallPlan.PER_LABEL, name="parted", parent=None)
+    write_version(setting.workspace, parted)
+    apart = replace(setting, tiny=parted)
+    run_prompt(setting.workspace, "parted", "dev", engine="wavering", draw=1)
+    del fields[:]
+    assert ask(apart, store).prompts == 20
+    first, second = fields
+    assert first == second
+    assert {*first} == {("pleural_effusion",), ("cardiomegaly",)}
+
+
+@pytest.mark.slow
+def test_of_a_judge_in_stages_the_first_stage_is_asked_again(
+    workspace, tmp_path, monkeypatch
+):
+    """What it asks later depends on that answer."""
+    engine = StagedAnswers()
+    monkeypatch.setitem(base._FACTORIES, "staged", lambda name, settings: engine)
+    rate(workspace, tmp_path)
+    shipped = read_version(WorkspacePaths(bundled()), "radfact@v1")
+    radfact = replace(shipped, name="mine", number=2, parent=None)
+    write_version(workspace, radfact)
+    run = run_prompt(workspace, "mine@v2", "rp", engine="staged")
+    del engine.asked[:]
+    with (
+        open_store(workspace) as opened,
+        hold_engine(workspace, "staged") as held,
+    ):
+        found = require_same_model(
+            workspace, opened, radfact, "rp", held, (0,), Actor(name="t")
+        )
+    assert found == Canary(run.run_id, 8, words=(0, 0), values=(0, 0))
+    again = [call for call, _ in engine.asked]
+    assert len(again) == 16 and again[:8] == again[8:]
+    assert {*again} <= {"reference_phrases", "candidate_phrases"}
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,7 @@ def test_without_a_reference_the_assumption_is_stated(place):
     expected = expect_findings(place, "bare", ("edema", "fracture"))
     assert "no reference; assumed: 2.1 labels found, " in expected.basis
     assert sum(expected.found.values()) == pytest.approx(2.1)
+    assert expected.negated == pytest.approx(1.3)
 
 
 @pytest.mark.parametrize("contract", ["label_values", "findings"])

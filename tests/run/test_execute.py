@@ -792,3 +792,25 @@ def test_the_engine_is_told_which_answer_it_gave_twice(store, kit):
         "the engine answered prompt 2, which is not open: asked 2 so far. The engine "
         "is at fault; what it answered before is kept."
     )
+
+
+def test_a_second_round_counts_its_prompts_from_nought(store, kit):
+    """What was asked before is no part of what the engine was asked by then."""
+
+    class Odd(kit.TableEngine):
+        """Answers with prose; then a prompt that nobody asked."""
+
+        rounds = 0
+
+        def complete(self, prompts):
+            """Yield prose to each, in the second round the fourth of three."""
+            self.rounds += 1
+            asked = list(super().complete(prompts))
+            yield from [(3, Completion(""))] if self.rounds > 1 else asked
+
+    work = Work(
+        items=kit.make_items(*"abc"), plan=kit.JOINT, contract=LabelValues(), retries=1
+    )
+    engine = Odd(dict.fromkeys("abc", "perhaps"))
+    with pytest.raises(EngineError, match="prompt 3, which is not open: asked 3 so"):
+        ask_aside(kit.make_spec(), work, engine, store, keep=False)

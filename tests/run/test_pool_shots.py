@@ -229,7 +229,50 @@ def test_a_nearly_equal_reference_is_found():
     shown = add_shots(None, green, request_shots("random:15"))
     near = pair.reference + " End."
     found = find_shared(None, shown, [PairToJudge("a", near), PairToJudge("b", "Ok.")])
-    assert found.references == {"a"}
+    assert (found.ids, found.references) == ({"a"}, {"a"})
+    # No pair of what is shipped is of a patient whom anybody could have.
+    assert found.patients_compared
+
+
+def test_a_pool_that_names_no_patient_leaves_patients_unknown(pooled, tmp_path):
+    """Whoever has no patient is not the same as whoever has none either."""
+    bare = table(
+        tmp_path / "bare.csv",
+        ("id", "reference", "candidate"),
+        [("q1", "Zebra nodule on the left.", "No nodule.")],
+    )
+    points = table(
+        tmp_path / "bare-ratings.csv",
+        ("case_id", "rater", "dimension", "points", "scale"),
+        [("q1", "r1", "overall", 3, "1-5")],
+    )
+    options = ("--role", "shots", "--source", "made up", "--licence", "none")
+    done = call(
+        pooled,
+        *("cohort", "import", bare, "--name", "bare", *options, "--ratings", points),
+    )
+    assert done.exit_code == 0, done.output
+    key = read_pool(pooled, "bare").pseudonym_key
+    shown, _ = judge_with(pooled, "random:1", "bare", score=ShotScore.RATING)
+    for patient in ("", "f" * 16):
+        pairs = [PairToJudge("e1", "Free of it.", patient)]
+        found = find_shared(pooled, shown, pairs, pseudonym_key=key)
+        assert found.patients == frozenset()
+        assert not found.patients_compared
+
+
+def test_a_pair_that_lost_its_counts_shows_nothing(pooled, tmp_path):
+    """It cannot be made as it was, and the way out is that of one that is gone."""
+    _, pinned = judge_with(pooled, "random:2", score=ShotScore.LINEAR)
+    done = call(
+        pooled,
+        *("cohort", "import", tmp_path / "pool.csv", "--name", "pool", "--replace"),
+        *("--role", "shots", "--source", "made up", "--licence", "none"),
+        *("--ratings", tmp_path / "pool-ratings.csv"),
+    )
+    assert done.exit_code == 0, done.output
+    said = refused(pooled, pinned)
+    assert f"{pinned.ref}: shot 1 of 2, from the pool pool, is gone:" in said
 
 
 def test_the_refusal_counts_and_names_nobody(pooled):

@@ -238,6 +238,7 @@ def test_only_answers_stay_and_only_in_the_folder_of_the_caller(workspace):
     assert (workspace.private / "judge" / "store.db").exists()
     assert not (workspace.private / "score").exists()
     assert not (workspace.private / "runs").exists()
+    assert list((workspace.private / "judge" / "runs").iterdir()) == []
     assert prune_completions(workspace).answers == 40
     with open_judge(workspace, "pairs:a") as runner:
         assert ask(runner, PAIRS).asked == 40
@@ -556,3 +557,30 @@ def test_a_runner_beside_another_asks_the_same_engine(workspace):
         beside.close()
         assert ask(runner, PAIRS[:2]).asked == 0
         assert beside.engine == runner.engine == "pairs:a"
+
+
+def test_every_call_of_a_remembered_item_was_there_already(workspace):
+    """Three calls a pair: what is told adds up over what is remembered and new."""
+    version = make_judge(plan=CallPlan.PER_LABEL)
+    with open_judge(workspace, "pairs:a", version=version) as runner:
+        first = ask(runner, [pair("A.", "b"), pair("A.", "c")])
+        again = ask(runner, [pair("A.", "b"), pair("A.", "c"), pair("A.", "d")])
+        whole = ask(runner, [pair("A.", "d"), pair("A.", "b")])
+    assert [(one.asked, one.cached, one.answered) for one in (first, again, whole)] == [
+        *((6, 0, 2), (3, 6, 3), (0, 6, 2)),
+    ]
+
+
+@pytest.mark.parametrize(("retries", "asks"), [(None, 3), (0, 1), (1, 2)])
+def test_an_unreadable_answer_is_asked_for_again_as_often_as_is_said(
+    workspace, monkeypatch, retries, asks
+):
+    """By who opens the runner, else by the engine's settings."""
+
+    class Stubborn(PairEngine):
+        retry_unreadable = 2
+
+    monkeypatch.setitem(base._FACTORIES, "pairs", Stubborn)
+    with open_judge(workspace, "pairs:a", retries=retries) as runner:
+        found = ask(runner, [pair("A.", "odd")])
+    assert (found.asked, found.unparsed) == (asks, 1)

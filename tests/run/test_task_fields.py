@@ -12,6 +12,7 @@ from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.prompts.version import PromptVersion
 from loop.run.task_fields import (
     is_judge_run,
+    lint_prompt,
     read_task_fields,
     require_fields,
     task_of,
@@ -101,3 +102,19 @@ def test_a_version_of_which_nothing_could_be_scored_is_refused(contract, labels,
     """Before a model is asked, and paid."""
     with pytest.raises(DataError, match=said):
         require_fields(SHIPPED, asking(contract, *labels))
+
+
+def test_lint_holds_a_version_against_the_files_of_its_workspace():
+    """What labels mean there, how reports are read, and its own frozen blocks."""
+    rules = len(read_taxonomy(SHIPPED.labels).reading)
+    version = asking("label_values", "edema")
+    frozen = "{# frozen: kept #}\nKeep.\n{# end frozen #}\n"
+    parent = replace(version, system=version.system + frozen)
+    found = {
+        one.what.partition(": ")[0] for one in lint_prompt(SHIPPED, version, parent)
+    }
+    assert found >= {
+        "the taxonomy defines otherwise",
+        f"leaves out {rules} of the {rules} rules of reading of the taxonomy",
+        "frozen block 'kept' was removed; restore it from the parent",
+    }

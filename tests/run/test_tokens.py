@@ -86,6 +86,14 @@ def test_the_tokenizer_in_the_local_cache_is_used(tmp_path, revision):
     assert counter.count("one two") == 2
 
 
+@pytest.mark.parametrize("revision", ["../../../other", ".", "..", "a/b", "a b", "\n"])
+def test_a_revision_is_the_name_of_a_folder_and_no_path(tmp_path, revision):
+    """Whatever lies where it would lead to: it comes from a file of settings."""
+    environment = cache(tmp_path / "hub", "org/model")
+    save_tokenizer(tmp_path / "hub" / "models--org--model" / "snapshots" / revision)
+    assert find_tokenizer("org/model", revision, environment) is None
+
+
 def test_a_snapshot_without_a_name_is_found(tmp_path):
     """Caches made by commit have no refs."""
     environment = cache(tmp_path, "org/model", main=False)

@@ -19,6 +19,7 @@ from loop.prompts.version import CallPlan
 from loop.run import trace as module
 from loop.run.asking import ChosenEngine, HeldEngine
 from loop.run.execute import next_key
+from loop.run.manifest import find_run
 from loop.run.prune import prune_completions
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_prompt, run_task
@@ -230,8 +231,8 @@ def test_one_call_a_label(workspace, cohort):
     assert "gone" in calls["edema"].failure and not calls["edema"].attempts
     assert len(calls["fracture"].attempts) == 2
     assert len(calls["pneumonia"].attempts) == 1 and not calls["pneumonia"].failure
-    (only,) = read_trace(workspace, run, "clear", label="fracture").calls
-    assert only.call == "fracture"
+    alone = read_trace(workspace, run, "clear", label="fracture")
+    assert [one.call for one in alone.calls] == ["fracture"] and alone.remarks == ()
     with pytest.raises(DataError, match="asks nothing about"):
         read_trace(workspace, run, "clear", label="nothing")
 
@@ -625,3 +626,89 @@ def test_causes_are_listed_by_how_many_cases_they_have(workspace, cohort):
     ]
     assert (found.run.id, found.cases) == (run, 5)
     assert read_unanswered(workspace, run) == found
+
+
+def test_a_call_that_failed_at_a_later_attempt_shows_the_earlier_ones(
+    workspace, cohort
+):
+    """What came back before is there; what never came is no answer that was removed."""
+    gone = Completion("", "error", "gone")
+    run = ask(workspace, cohort(), {"clear": ["what?", gone], "half": [gone]})
+    (call,) = read_trace(workspace, run, "clear").calls
+    assert [one.completion.text for one in call.attempts] == ["what?"]
+    assert (call.failure, call.as_sent) == ("gone", True)
+    # Where the messages are not those that were sent, all the same.
+    change(workspace, "UPDATE runs SET spec = json_set(spec, '$.parameters.seed', 9)")
+    (call,) = read_trace(workspace, run, "half").calls
+    assert (call.attempts, call.failure, call.as_sent) == ((), "gone", False)
+
+
+def test_an_answer_that_is_gone_is_held_against_nothing(workspace, cohort):
+    """Not stored any more, it says nothing of the outcome that is."""
+    run = ask(workspace, cohort(), {})
+    change(workspace, "DELETE FROM completions")
+    found = read_trace(workspace, run, "clear")
+    (call,) = found.calls
+    gone = "not stored any more: `ranloop clean` removed it"
+    assert [*call.attempts] == [CallAnswer(None, "", (None, (), gone), None)]
+    assert (call.failure, found.remarks) == ("", ())
+
+
+def test_a_run_over_a_holdout_is_shown_to_nobody(workspace, cohort):
+    """Its cases are as they were recorded, and that is why."""
+    record = find_run(workspace, ask(workspace, cohort()))
+    module.require_open(workspace, record)
+    spec = replace(record.spec, cohort=cohort("held", "holdout"))
+    with pytest.raises(DataError, match="cohort held is a holdout: what was asked abo"):
+        module.require_open(workspace, replace(record, spec=spec))
+
+
+def test_rules_explain_nothing_without_their_prompt(workspace, cohort):
+    """Nor is it said that they changed."""
+    run = run_prompt(workspace, "extractor", cohort()).run_id
+    version = read_version(workspace, "extractor")
+    folder = workspace.prompts / "extractor" / f"v{version.number}"
+    folder.rename(workspace.root / "elsewhere")
+    found = read_trace(workspace, run, "clear")
+    (call,), (remark,) = found.calls, found.remarks
+    assert call.rules is None and remark.startswith(f"{version.ref} cannot be read any")
+
+
+@pytest.mark.parametrize(
+    ("answer", "thinking", "problem"),
+    [
+        (
+            Completion("<think>Hm.</think>{}", "length"),
+            "Hm.",
+            "the answer was cut off: raise max_tokens",
+        ),
+        (
+            Completion("<think>Hm.</think>{}", "refusal", thinking="Own."),
+            "Own.",
+            "the model refused to answer",
+        ),
+    ],
+)
+def test_an_answer_that_the_server_ended_is_not_read(
+    workspace, cohort, answer, thinking, problem
+):
+    """Whatever it looks like; what the model thought is told."""
+    run = ask(workspace, cohort(), {"clear": [answer]})
+    (call,) = read_trace(workspace, run, "clear").calls
+    (attempt,) = call.attempts
+    assert (attempt.thinking, attempt.reading) == (thinking, (None, (), problem))
+
+
+def test_what_was_thought_before_a_readable_answer_is_told(workspace, cohort):
+    """It was taken out of the answer, which is a repair of it."""
+    plain = json.dumps(
+        dict.fromkeys(read_version(workspace, "extractor").labels, "absent")
+    )
+    run = ask(workspace, cohort(), {"clear": [f"<think>Easy.</think>{plain}"]})
+    found = read_trace(workspace, run, "clear")
+    (attempt,) = found.calls[0].attempts
+    assert (attempt.thinking, attempt.reading.repairs) == (
+        "Easy.",
+        ("thinking removed",),
+    )
+    assert found.outcome.status is Status.ANSWERED and found.remarks == ()

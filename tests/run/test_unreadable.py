@@ -126,6 +126,18 @@ def test_asking_again_asks_at_least_once(kit, ask):
     assert (second.asked, outcome.status) == (1, Status.ANSWERED)
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_asking_again_asks_as_often_as_the_retries_and_once_without(kit, ask, retries):
+    """Told once, a model that stays unreadable is not asked over and over."""
+    engine = Stutterer(kit, {"never": 99})
+    ask(engine, "never", retries=retries)
+    second, (outcome,) = ask(engine, "never", retries=retries, again=True)
+    assert (second.asked, second.retried, second.cached) == (1, 1, 1 + retries)
+    assert outcome.problem == (
+        f"there is no JSON object in the answer; asked {2 + retries} times"
+    )
+
+
 def test_equal_texts_are_asked_again_once(kit, ask):
     """One answer serves them all, at every attempt."""
     engine = Stutterer(kit, {"same": 1})

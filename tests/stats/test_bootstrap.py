@@ -455,3 +455,48 @@ def test_right_and_wrong_alike_in_every_case_has_no_exact_limits():
     predicted = np.repeat([[1, 1], [0, 0]], 5, axis=0).astype(np.int8)
     found = bootstrap_f1(reference, predicted, average="micro")
     assert found[:3] == (pytest.approx(2 / 3), None, None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rest"), [("skip", None), ("zero", 0.0), ("one", 1.0)]
+)
+def test_a_label_without_a_positive_takes_its_part_of_the_exact_limits(policy, rest):
+    """Four of four right, a third label that nobody has: by hand, at 90 %."""
+    reference = np.array([[1, 1, 0]] * 4, dtype=np.int8)
+    found = bootstrap_f1(reference, reference, zero_division=policy, confidence=0.9)
+    # Two labels share the error of a tenth, on one side of two.
+    share = (0.1 / 2 / 2) ** (1 / 4)
+    low, high = 2 * share / (1 + share), 1.0
+    if rest is not None:
+        low, high = (2 * low + rest) / 3, (2 * high + rest) / 3
+    value = high
+    assert found[:3] == pytest.approx((value, low, high))
+
+
+def test_kappa_of_sides_that_never_agree_has_exact_limits_over_units():
+    """None of three patients of whom something is known, at 80 %; chance is a half."""
+    reference = np.array([[1], [0], [1], [0], [1], [0], [-1]], dtype=np.int8)
+    predicted = np.where(reference < 0, 1, 1 - reference).astype(np.int8)
+    units = np.array([0, 0, 1, 1, 2, 2, 3])
+    [kappa] = bootstrap_kappa(reference, predicted, units=units, confidence=0.8)
+    limit = 1 - 0.1 ** (1 / 3)
+    assert kappa == (
+        pytest.approx(-1),
+        -1,
+        pytest.approx((limit - 0.5) / 0.5),
+        "exact limits: no resample differs",
+    )
+
+
+def test_kappa_of_patients_who_are_each_half_right_has_no_exact_limits():
+    """No resample differs, and yet none of them is right or wrong without exception."""
+    reference = np.tile(np.array([[1], [0], [1], [0]], dtype=np.int8), (3, 1))
+    predicted = np.tile(np.array([[1], [0], [0], [1]], dtype=np.int8), (3, 1))
+    units = np.repeat(np.arange(3), 4)
+    [kappa] = bootstrap_kappa(reference, predicted, units=units, resamples=50)
+    assert kappa == (
+        0.0,
+        None,
+        None,
+        "interval not estimable: every resample gives the same value",
+    )

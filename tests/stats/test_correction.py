@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from loop.stats.bootstrap import bootstrap_f1
 from loop.stats.confusion import Confusion, count_confusions
-from loop.stats.correction import corrected_macro_f1, rogan_gladen_f1
+from loop.stats.correction import (
+    _Labeller,
+    _with_note,
+    corrected_macro_f1,
+    rogan_gladen_f1,
+)
+from loop.stats.intervals import Estimate
 
 PERFECT = Confusion(100, 0, 0, 100)
 
@@ -277,3 +283,50 @@ def test_a_labeller_just_better_than_chance_is_corrected():
     assert found.labels[0] == pytest.approx(alone.f1)
     assert found.clipped == alone.clipped
     assert found.estimate.value == pytest.approx((alone.f1 + observed) / 2)
+
+
+def test_rates_are_drawn_from_their_posterior_where_it_is_better_than_chance():
+    """Jeffreys' prior adds half to each cell; a draw below 0.1 is drawn again."""
+    errors = [Confusion(6, 4, 5, 5), None, Confusion(9, 1, 2, 30)]
+    labeller = _Labeller.of(errors, 3)
+    found = np.stack(labeller.draw(400, np.random.default_rng(2)))
+    assert found.shape == (2, 400, 3) and (found[:, :, 1] == 1).all()
+    rng, known = np.random.default_rng(2), [0, 2]
+    first = np.stack(
+        [
+            rng.beta([6.5, 9.5], [5.5, 2.5], (400, 2)),
+            rng.beta([5.5, 30.5], [4.5, 1.5], (400, 2)),
+        ]
+    )
+    kept = first.sum(axis=0) - 1 >= 0.1
+    assert np.array_equal(found[:, :, known][:, kept], first[:, kept])
+    assert 0.1 < (~kept[:, 0]).mean() < 0.6
+    assert (found.sum(axis=0) - 1 >= 0.1).all()
+    # Of the same label, each rate from its own cells.
+    label = np.nonzero(~kept)[1]
+    right, missed = np.array([6.5, 9.5])[label], np.array([5.5, 2.5])[label]
+    clear, invented = np.array([5.5, 30.5])[label], np.array([4.5, 1.5])[label]
+    again = np.stack([rng.beta(right, missed), rng.beta(clear, invented)])
+    enough = again.sum(axis=0) - 1 >= 0.1
+    redrawn = found[:, :, known][:, ~kept]
+    assert np.array_equal(redrawn[:, enough], again[:, enough])
+    assert not enough.all()
+
+
+OUTSIDE = "outside its interval: the labeller was measured on few cases"
+
+
+@pytest.mark.parametrize(
+    ("estimate", "note"),
+    [
+        ((0.5, 0.5, 0.6, ""), ""),
+        ((0.6, 0.5, 0.6, "x"), "x"),
+        ((0.4, 0.5, 0.6, ""), OUTSIDE),
+        ((0.7, 0.5, 0.6, "x"), f"x; {OUTSIDE}"),
+        ((0.7, None, None, "x"), "x"),
+        ((None, None, None, "x"), "x"),
+    ],
+)
+def test_only_an_estimate_beyond_a_limit_is_outside(estimate, note):
+    """What was known before stands before it."""
+    assert _with_note(Estimate(*estimate)) == (*estimate[:3], note)

@@ -91,12 +91,13 @@ def test_a_large_case_drawn_often_is_still_exact():
     drawn = np.concatenate(list(draw_units(101, 3, np.random.default_rng(0))))
     values = [
         library(*(side[np.concatenate([np.flatnonzero(units == u) for u in names])]
-                  for side in (x, y)))[0]
+                  for side in (x, y)))
         for names in np.unique(units)[drawn]
     ]  # fmt: skip
     found = correlate(x, y, units, resamples=3)
-    low, high = np.quantile(values, [0.025, 0.975])
-    assert found.tau_b[1:3] == pytest.approx((low, high), abs=1e-12)
+    limits = np.quantile(values, [0.025, 0.975], axis=0).T
+    for one, (low, high) in zip(found[:3], limits, strict=True):
+        assert (one.low, one.high) == pytest.approx((low, high), abs=1e-12)
 
 
 def test_missing_values_are_left_out_and_counted():
@@ -334,6 +335,8 @@ def test_partial_tau_is_undefined_where_nothing_is_left():
     assert (flat.scores.value, flat.partial.value) == (None, None)
     nobody = partial_tau(x, y, np.full(60, np.nan))
     assert nobody.n == 0 and nobody.scores.note.startswith("not estimable: 0 cand")
+    alone = partial_tau(x[:1], y[:1], y[:1])
+    assert alone.partial.note == "not estimable: 1 candidates with all three"
 
 
 def test_the_test_of_kendall_is_exact_where_it_can_be():

@@ -145,6 +145,13 @@ def test_sums_are_exact_up_to_what_a_float_can_hold():
     assert exact_float(most) is np.float32
     assert exact_float(most + 1) is np.float64
     assert exact_float(most / 1) is np.float64
+    # A resample may hold the largest of them over and over again.
+    assert exact_float(np.full((4096, 1), 4095)) is np.float32
+    for largest in (4096, -4096):
+        columns = np.zeros((4096, 2), dtype=np.int16)
+        columns[7, 1] = largest
+        assert exact_float(columns) is np.float64
+    assert exact_float(np.ones((0, 1), dtype=np.uint8)) is np.float32
 
 
 def test_f1_of_no_label_may_be_anything():

@@ -381,3 +381,16 @@ def test_pairs_of_readers_have_the_confidence_that_is_asked_for():
         ratio = float(ndtri(0.9) / ndtri(0.975))
         reach = wide.kappa.high - wide.kappa.value
         assert narrow.kappa.high - narrow.kappa.value == pytest.approx(ratio * reach)
+
+
+def test_readers_who_are_right_in_part_in_every_case_have_no_exact_limits():
+    """Three of four agree in each case: no resample differs, and nobody never errs."""
+    ratings = np.array([[1, 1, 1, 0], [0, 0, 0, 1]] * 4, dtype=np.int8)
+    found = leave_one_out(ratings, **FEW)
+    assert [reader.accuracy.value for reader in found.readers] == [1, 1, 1, 0]
+    assert found.accuracy == (
+        0.75,
+        None,
+        None,
+        "interval not estimable: every resample gives the same value",
+    )

@@ -51,7 +51,14 @@ def test_mcnemar_agrees_with_statsmodels(lost, gained):
 
 @pytest.mark.parametrize(
     ("discordant", "alpha", "able"),
-    [(0, 0.05, False), (5, 0.05, False), (6, 0.05, True), (6, 0.05 / 21, False)],
+    [
+        (0, 0.05, False),
+        (5, 0.05, False),
+        (6, 0.05, True),
+        (6, 0.05 / 21, False),
+        (6, 2 / 2**6, True),
+        (5, 2 / 2**6, False),
+    ],
 )
 def test_too_few_discordant_cases_can_never_be_significant(discordant, alpha, able):
     """Below six at 0.05 the test says nothing, so nothing must be claimed."""

@@ -126,7 +126,7 @@ def test_a_width_that_cannot_be_reached_has_no_number(wanted):
 def test_rare_labels_need_many_cases():
     """At 2 % prevalence, 29 positives are about 1,450 random cases."""
     assert cases_for_positives(29, 6, 300) == 1450
-    assert cases_for_positives(0, 6, 300) == 0
+    assert cases_for_positives(0, 6, 300) == cases_for_positives(-3, 6, 300) == 0
     assert cases_for_positives(5, 0, 300) is None
 
 

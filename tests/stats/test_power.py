@@ -207,3 +207,10 @@ def test_least_cases_are_complete_up_to_the_largest_number(bar, most):
     """Also where it is a power of two: as many errors as that number bears."""
     bearable = max_errors(most, *bar)
     assert len(least_cases(bar, most)) == (0 if bearable is None else bearable + 1)
+
+
+def test_several_draws_of_a_case_are_one_trial_of_the_test():
+    """27 of 30 answers of ten cases are 9 of 10."""
+    assert exact_p(27, 30, 0.8, draws=3) == exact_p(9, 10, 0.8)
+    assert exact_p(28, 30, 0.8, draws=3) < exact_p(9, 10, 0.8)
+    assert exact_p(0, 30, 0.8, draws=3) == 1.0

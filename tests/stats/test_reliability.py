@@ -156,3 +156,19 @@ def test_up_to_64_different_points_have_an_ordinal_alpha(different, told):
     found = ordinal_alpha(np.stack([points, points], axis=1), resamples=2)
     assert (found.value == 1) == told
     assert (found.note == "not estimable: over 64 different points") != told
+
+
+@pytest.mark.parametrize("raters", [2, 5])
+def test_an_icc_is_made_of_its_three_mean_squares(raters):
+    """Between cases, between raters and what is left, each over its freedom."""
+    points = np.random.default_rng(raters).normal(3, 1, (7, raters)).round(2)
+    points += np.arange(7.0)[:, None]
+    n, mean = len(points), points.mean()
+    cases = raters * ((points.mean(axis=1) - mean) ** 2).sum() / (n - 1)
+    judges = n * ((points.mean(axis=0) - mean) ** 2).sum() / (raters - 1)
+    rest = points - points.mean(axis=1, keepdims=True) - points.mean(axis=0) + mean
+    error = (rest**2).sum() / ((n - 1) * (raters - 1))
+    expected = (cases - error) / (
+        cases + (raters - 1) * error + raters * (judges - error) / n
+    )
+    assert icc_agreement(points, resamples=5).value == pytest.approx(expected)

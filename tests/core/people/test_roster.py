@@ -420,3 +420,22 @@ def test_a_refused_change_leaves_the_user_as_it_was(workspace, act, why):
     with pytest.raises(DataError, match=why):
         act(workspace)
     assert users_path(workspace).read_bytes() == before
+
+
+def test_a_link_to_nowhere_is_not_taken_for_no_users(workspace):
+    """Where there are none, whoever is at the machine may do everything."""
+    users_path(workspace).symlink_to(workspace.private / "elsewhere.yaml")
+    with pytest.raises(DataError, match="does not exist"):
+        read_users(workspace)
+
+
+def test_a_file_that_was_edited_in_place_is_read_again(workspace):
+    """Also where it has as many bytes as before."""
+    path, served = users_path(workspace), Roster(workspace)
+    write(workspace, row("Ann"), row("Eve"))
+    assert served.find("Eve")
+    size = path.stat().st_size
+    write(workspace, row("Ann"), row("Bob"))
+    os.utime(path, ns=(1, 1))
+    assert path.stat().st_size == size
+    assert [user.name for user in served.users()] == ["Ann", "Bob"]

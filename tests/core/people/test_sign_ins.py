@@ -2,12 +2,14 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
 
 from loop.core.errors import WriteError
 from loop.core.people.sign_ins import (
+    LONGEST,
     Attempts,
     SignIn,
     SignInResult,
@@ -33,6 +35,21 @@ def attempts(time):
 def fail(attempts, count, name="ann", address="1.1.1.1"):
     """Try so often in vain and return what each try was told."""
     return [attempts.begin(name, address) for _ in range(count)]
+
+
+def test_what_a_machine_bears_that_is_told_nothing_else():
+    """Two logs of this size stay under 2 MiB; ten thousand names fit in memory."""
+    assert asdict(SignInThrottle()) == {
+        "by_name": 5,
+        "by_address": 20,
+        "window_s": 900.0,
+        "first_s": 30.0,
+        "longest_s": 900.0,
+        "longest_address_s": 120.0,
+        "welcome_s": 30 * 24 * 3600.0,
+        "most": 10_000,
+    }
+    assert LONGEST == 1024 * 1024
 
 
 def test_the_sixth_try_waits(attempts):
