@@ -17,11 +17,15 @@ from loop.core.digests import digest_bytes, digest_json, digest_texts
 from loop.core.errors import ConflictError, DataError, WriteError
 from loop.core.files import folder_beside, move_folder
 from loop.core.ledger import read_ledger
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item
 from loop.labels.cohort import CohortCase, cases_digest
+from loop.labels.shot_pool import SYNTHETIC
+from loop.prompts.catalog import read_version
+from loop.prompts.shot_records import ShotKind, ShotPin, Shots, ShotScore
 from loop.release.export import load_export
 from loop.release.export import requests as requests_module
-from loop.release.export.export import write_export
+from loop.release.export.export import _refuse_private_shots, build, write_export
 from loop.release.export.records import CaseSource, ExportTarget
 from loop.release.export.requests import RequestFiles
 from tests.release.export.scenes import (
@@ -31,6 +35,7 @@ from tests.release.export.scenes import (
     TEXTS,
     VERSION,
     exported,
+    origin,
     spec,
 )
 
@@ -446,3 +451,53 @@ def test_a_release_without_a_model_of_its_own_asks_for_none(workspace, tmp_path)
         "tiny-v1 was released with rules, and every request of a batch names the model "
         "to ask. Name it with --model."
     )
+
+
+@pytest.mark.parametrize(
+    ("pool", "kind", "refused"),
+    [
+        (SYNTHETIC, ShotKind.RANDOM, False),
+        (SYNTHETIC, ShotKind.INJECTED, True),
+        ("ours", ShotKind.RANDOM, True),
+    ],
+)
+def test_examples_that_are_texts_of_the_workspace_stay_there(pool, kind, refused):
+    """Of the pool that ships, injected ones are made from texts of a run."""
+    shots = Shots(
+        pool=pool,
+        kind=kind,
+        n=1,
+        seed=0,
+        score=ShotScore.LINEAR,
+        pins=(ShotPin("a", "0" * 64),),
+    )
+    version = replace(VERSION, shots=shots)
+    if not refused:
+        _refuse_private_shots(version)
+        return
+    with pytest.raises(DataError) as caught:
+        build(origin(version), ExportTarget.JINJA, with_cases=False)
+    assert str(caught.value) == (
+        f"tiny@v1 shows examples of the pool '{pool}' to the model, and an export "
+        "would carry their texts out of the private part of the workspace. Export a "
+        "version without them (`ranloop prompt shots tiny none`) or with those of the "
+        "pool synthetic, or ask by `ranloop run`."
+    )
+
+
+def test_what_is_asked_in_stages_is_exported_as_templates_alone():
+    """Its last question holds answers that nobody has yet."""
+    version = read_version(WorkspacePaths(bundled()), "two_pass@v1")
+    staged = origin(version)
+    made = build(staged, ExportTarget.JINJA, with_cases=False)
+    assert made.form is None
+    assert sorted(made.files) == ["schema.json", "system.jinja", "user.jinja"]
+    for target in (ExportTarget.VLLM_BATCH, ExportTarget.DSPY):
+        with pytest.raises(DataError) as refused:
+            build(staged, target, with_cases=False)
+        first = version.stages[0].ref
+        assert str(refused.value) == (
+            "two_pass@v1 asks in stages: what is asked last holds what was answered "
+            "first (listed_errors), so its requests cannot be written beforehand. "
+            f"Export it to jinja, and {first} too."
+        )
