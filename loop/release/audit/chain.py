@@ -74,9 +74,12 @@ class Ledger(NamedTuple):
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """What can be read, in file order; a line that stands there twice, once."""
-        found = {one.entry.hash: one.entry for one in reversed(self.lines) if one.entry}
-        return tuple(reversed(found.values()))
+        """What can be read, in file order; of a line that stands there twice, the first."""
+        found: dict[str, LedgerEntry] = {}
+        for one in self.lines:
+            if one.entry:
+                found.setdefault(one.entry.hash, one.entry)
+        return tuple(found.values())
 
     @property
     def last(self) -> LedgerEntry | None:
