@@ -15,7 +15,13 @@ from loop.core.records import Mark
 from loop.labels.ballots import read_cohort_votes, read_turnout, votes_path
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.dry_run import VotesFile, dry_run_votes
-from loop.labels.holdout import retire_holdout, seal_holdout
+from loop.labels.holdout import (
+    Retirement,
+    label_files,
+    replaced_files,
+    retire_holdout,
+    seal_holdout,
+)
 from loop.labels.reference import (
     correct_reference,
     edited_references,
@@ -27,6 +33,7 @@ from loop.labels.reference import (
 from loop.labels.sealing import (
     Opening,
     WordSeal,
+    label_digest,
     remove_file,
     sealed_path,
     unseal,
@@ -511,4 +518,116 @@ def test_a_word_sealed_elsewhere_or_changed_is_not_opened(key, place, edit):
     assert str(told.value) == (
         "an answer on a holdout cannot be opened: it was changed, or sealed with "
         "another key. Restore the store or .ranloop/keys/vault.key from a backup."
+    )
+
+
+def labels_of(held, vote):
+    """Add votes twice, so that there are a reference, votes, and votes before them."""
+    vote(*ballots("A", "present"))
+    vote(*ballots("A", "absent"), do=replace_votes)
+    return held
+
+
+def test_a_retirement_is_recorded_in_full(workspace, held, vote):
+    """How often it was open, and each file by its digest sealed and in plain."""
+    labels_of(held, vote)
+    opened(workspace)
+    opened(workspace, candidate="m" * 64)
+    sealed = {path: unseal(workspace, path) for path in label_files(workspace, "held")}
+    assert len(sealed) == 5
+    made = retire_holdout(workspace, "held", ACTOR, "  used up ")
+    places = tuple(path.relative_to(workspace.root).as_posix() for path in sealed)
+    assert made == Retirement(cohort="held", openings=2, files=places)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject, entry.reason, entry.actor) == (
+        *("holdout_retired", "held", "used up", "Dr. Example"),
+    )
+    assert entry.payload == {
+        "cohort": "held",
+        "cohort_digest": held.digest,
+        "role": "dev",
+        "openings": 2,
+        "digests": {
+            label_digest(workspace, raw, sealed=True): digest_bytes(raw)
+            for raw in sealed.values()
+        },
+    }
+    for path, raw in sealed.items():
+        assert path.read_bytes() == raw
+    with pytest.raises(DataError, match="'held' is no holdout: its role is dev"):
+        retire_holdout(workspace, "held", ACTOR, "again")
+
+
+@pytest.mark.parametrize("left", ["file", "role"])
+def test_a_retirement_of_which_one_thing_is_left_can_be_ended(workspace, held, left):
+    """Killed before the last file was opened, or before the role was written."""
+    path = reference_path(workspace, "held", 1)
+    about = path.parents[1] / "cohort.yaml"
+    kept, text = sealed_path(path).read_bytes(), about.read_bytes()
+    retire_holdout(workspace, "held", ACTOR, "used up")
+    plain, entries = path.read_bytes(), len(read_ledger(workspace.ledger))
+    if left == "file":
+        sealed_path(path).write_bytes(kept)
+    else:
+        about.write_bytes(text)
+    made = retire_holdout(workspace, "held", ACTOR, "used up")
+    assert made.files == (
+        (path.relative_to(workspace.root).as_posix(),) if left == "file" else ()
+    )
+    assert path.read_bytes() == plain and not sealed_path(path).exists()
+    assert read_cohort(workspace, "held").role == "dev"
+    assert len(read_ledger(workspace.ledger)) == entries
+
+
+def test_files_that_are_sealed_and_plain_must_say_the_same(workspace, held):
+    """Which of the two is right is for a person to say; neither goes."""
+    path = reference_path(workspace, "held", 1)
+    raw = unseal(workspace, path)
+    write_labels(workspace, path, raw + b"x", sealed=True)
+    path.write_bytes(raw)
+    entries = len(read_ledger(workspace.ledger))
+    with pytest.raises(DataError) as refused:
+        seal_holdout(workspace, "held", ACTOR, "why")
+    assert str(refused.value) == (
+        f"{path} and v1.csv.sealed beside it differ. Move away the one that is not as "
+        "recorded, and seal then."
+    )
+    assert path.is_file() and sealed_path(path).is_file()
+    assert len(read_ledger(workspace.ledger)) == entries
+
+
+def test_only_files_of_labels_are_labels(workspace, held, vote):
+    """Of this cohort, by their names; what lies beside them is nobody's to seal."""
+    labels_of(held, vote)
+    folder = reference_path(workspace, "held", 1).parents[1]
+    attic = workspace.private / "replaced"
+    before = label_files(workspace, "held")
+    moved = next(path.name for path in before if path.parent == attic)
+    for path in (
+        folder / "reference" / "v1.csv.bak",
+        folder / "reference" / "notes.csv",
+        folder / "votes.csv.old",
+        attic / moved.replace("held-", "unheld-", 1),
+        attic / moved.replace("held-", "held-more-", 1),
+        attic / "held-votes-0123.csv",
+    ):
+        path.write_text("present")
+    assert label_files(workspace, "held") == before
+    (folder / "reference" / "v9.csv").write_text("present")
+    assert folder / "reference" / "v9.csv" in label_files(workspace, "held")
+
+
+def test_what_a_holdout_replaced_is_known_by_its_name_and_time(workspace, held):
+    """Labels, and words of findings; of no other cohort, and no folder by hand."""
+    attic = workspace.private / "replaced"
+    mine = attic / "held-20260102T030405Z-abc"
+    names = ("cohort/reference/v1.csv", "cohort/votes.csv.sealed", "held-1.jsonl")
+    for folder in (mine, attic / "held-more-20260102T030405Z-abc", attic / "held-x"):
+        for name in (*names, "texts.jsonl", "cohort/cases.csv", "other-1.jsonl"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("present")
+    assert replaced_files(workspace, "held") == (
+        mine / "cohort" / "reference" / "v1.csv",
+        mine / "cohort" / "votes.csv",
+        mine / "held-1.jsonl",
     )

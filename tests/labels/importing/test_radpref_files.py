@@ -341,6 +341,20 @@ def test_patients_are_known_only_where_every_id_names_one(
     assert find_patients([Case(**CASE | {"id": one}) for one in ids]) == patients
 
 
+def test_cases_of_named_patients_name_them(tmp_path: Path) -> None:
+    """Both candidates of a case are of one."""
+    folder = _folder(tmp_path, ("gpt", "gemma"), ("gpt", "gemma"))
+    path = folder / "cases.json"
+    path.write_text(path.read_text().replace('"zz"', '"pGRDX_aB_s1"'))
+    found = [(one.case_id, one.patient) for one in open_radpref(folder).cases]
+    assert found == [
+        (f"{PATIENT}-C1", "pGRDN7"),
+        (f"{PATIENT}-C2", "pGRDN7"),
+        ("pGRDX_aB_s1-C1", "pGRDX"),
+        ("pGRDX_aB_s1-C2", "pGRDX"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("age", "told"),
     [
