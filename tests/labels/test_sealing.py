@@ -1,14 +1,18 @@
 """Labels of a holdout lie encrypted, and every way to them asks for an opening."""
 
+import base64
 import dataclasses
 import errno
+import hashlib
+import hmac
 import re
 import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from loop.core.digests import digest_bytes
+from loop.core.digests import digest_bytes, framed
 from loop.core.errors import DataError, SealedError, StoreError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
@@ -33,7 +37,10 @@ from loop.labels.reference import (
 from loop.labels.sealing import (
     Opening,
     WordSeal,
+    is_digest_of,
     label_digest,
+    list_openings,
+    open_key,
     remove_file,
     sealed_path,
     unseal,
@@ -631,3 +638,85 @@ def test_what_a_holdout_replaced_is_known_by_its_name_and_time(workspace, held):
         mine / "cohort" / "votes.csv",
         mine / "held-1.jsonl",
     )
+
+
+@pytest.mark.parametrize(
+    ("length", "room"), [(0, 4096), (4088, 4096), (4089, 8192), (8185, 16384)]
+)
+def test_a_sealed_file_has_the_form_that_a_backup_holds(workspace, length, room):
+    """Files of today must open with every later release; their room is a power of 2."""
+    path = reference_path(workspace, "held", 1)
+    raw = b"x" * length
+    write_labels(workspace, path, raw, sealed=True)
+    key, data = open_key(workspace), sealed_path(path).read_bytes()
+    mark = hashlib.sha256(b"ranloop vault key" + key).hexdigest()[:16]
+    head = f"ranloop-sealed/1 {mark}\n".encode()
+    assert data.startswith(head)
+    nonce, text = data[len(head) : len(head) + 12], data[len(head) + 12 :]
+    place = path.relative_to(workspace.root).as_posix().encode()
+    padded = AESGCM(key).decrypt(nonce, text, head + place)
+    assert padded == (length.to_bytes(8, "big") + raw).ljust(room, b"\0")
+    assert unseal(workspace, path) == raw
+
+
+def test_a_sealed_word_has_the_form_that_the_store_holds():
+    """A nonce, then the word in sixteen bytes, for one place."""
+    place = ("held", "c1", "edema")
+    kept = WordSeal(b"k" * 32).close("absent", place)
+    data = base64.b64decode(kept.removeprefix("sealed:"), validate=True)
+    assert AESGCM(b"k" * 32).decrypt(data[:12], data[12:], framed(place)) == (
+        b"absent          "
+    )
+
+
+def test_a_digest_of_sealed_labels_is_made_with_the_key(workspace):
+    """Ledgers hold it for years: it must come out the same."""
+    key = open_key(workspace)
+    keyed = hmac.new(key, b"ranloop labels/1 c,e", "sha256").hexdigest()
+    plain = hashlib.sha256(b"c,e").hexdigest()
+    assert label_digest(workspace, b"c,e", sealed=True) == keyed
+    assert label_digest(workspace, b"c,e", sealed=False) == plain
+    told = [is_digest_of(workspace, one, b"c,e") for one in (keyed, plain, "f", None)]
+    assert told == [True, True, False, False]
+    vault_key(workspace).unlink()
+    told = [is_digest_of(workspace, one, b"c,e") for one in (keyed, plain)]
+    assert told == [False, True]
+
+
+def test_a_file_that_is_no_sealed_one_is_edited_and_no_other_key_is_asked_for(
+    workspace, held
+):
+    """Something else, or a file cut off in its head: no key would open it."""
+    path = reference_path(workspace, "held", 1)
+    raw = sealed_path(path).read_bytes()
+    head = len(b"ranloop-sealed/1 ") + 16 + 1
+    for content in (b"", raw[:20], raw[:head], raw[: head + 12], b"words" * 99):
+        sealed_path(path).write_bytes(content)
+        with pytest.raises(DataError) as told:
+            unseal(workspace, path)
+        assert str(told.value) == (
+            f"{sealed_path(path)} was edited, or belongs to another place: its seal "
+            "does not hold. Restore it from version control or a backup."
+        )
+
+
+def test_openings_are_those_of_a_cohort_and_of_the_same_cases(workspace, held):
+    """Cases that were imported under another name were opened all the same."""
+    cases = read_record(workspace, "held").added["cohort_digest"]
+    other = "0" * 64
+    wanted = [
+        opened(workspace).seq,
+        opened(workspace, cohort_digest=other).seq,
+        opened(workspace, cohort="again").seq,
+    ]
+    opened(workspace, cohort="again", cohort_digest=other)
+    event = Event(
+        action="holdout_sealed",
+        subject="held",
+        reason="a test",
+        payload={"cohort": "held", "cohort_digest": cases, "opening": wanted[0]},
+    )
+    append_event(workspace.ledger, event, ACTOR)
+    entries = read_ledger(workspace.ledger)
+    assert [one.seq for one in list_openings(entries, "held", cases)] == wanted
+    assert list_openings(entries, "none", "1" * 64) == ()
