@@ -1,5 +1,7 @@
 """A cohort is pinned by digest; its texts stay private and are checked when read."""
 
+import hashlib
+import json
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from loop.core.digests import digest_json, digest_text
+from loop.core.digests import digest_json, digest_text, digest_texts
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import WorkspacePaths
@@ -16,16 +18,24 @@ from loop.core.records import Item
 from loop.core.safe_text import quoted
 from loop.labels.cohort import (
     Cohort,
+    CohortCase,
+    CohortFile,
     CohortRecord,
+    as_recorded,
     case_line,
+    cases_digest,
+    check_name,
     cohort_folder,
     find_item,
     find_record,
+    format_cohort_file,
     iter_items,
     list_cohorts,
     read_cohort,
     read_cohort_file,
     read_record,
+    recorded_fields,
+    report_texts,
     require_recorded,
     texts_path,
 )
@@ -509,3 +519,245 @@ def test_a_list_of_cases_that_is_torn_is_refused_with_its_line(
             read_cohort(workspace, "mine")
         assert str(path) in str(told.value)
         assert "Restore the file" in str(told.value)
+
+
+def test_what_is_drawn_is_the_patient_or_else_the_reference() -> None:
+    """Candidates of one reference are no independent cases, nor are two exams."""
+    cells = {"case_id": "a", "sha256": "d", "system": "s"}
+    for patient, reference, unit in (
+        ("p1", "r1", "p1"),
+        ("p1", "", "p1"),
+        ("", "r1", "reference r1"),
+        ("", "", ""),
+    ):
+        case = CohortCase(patient=patient, reference_id=reference, **cells)
+        assert case.unit == unit
+
+
+def test_patients_are_known_where_every_case_names_one(make_cohort: Maker) -> None:
+    """One unknown patient is enough to draw cases, and of no case nothing is known."""
+    cohort = make_cohort(ROWS)
+    known, other = cohort.cases
+    unknown = other._replace(patient="")
+    for cases, told in (
+        ((known, other), True),
+        ((known, unknown), False),
+        ((unknown, unknown), False),
+        ((), False),
+    ):
+        assert replace(cohort, cases=cases).patients_known is told
+    assert cohort.case_ids == ("a1", "a2")
+
+
+def test_a_source_says_in_any_case_that_its_texts_are_made_up(
+    make_cohort: Maker,
+) -> None:
+    """A claim on such texts must say so, however the source is spelled."""
+    cohort = make_cohort(ROWS)
+    for source, told in (
+        ("Synthetic reports", True),
+        ("made up, SYNTHETIC", True),
+        ("A hospital", False),
+    ):
+        assert replace(cohort, source=source).synthetic is told
+
+
+@pytest.mark.parametrize("name", ["a", "0", "x" * 64, "a.b-c_d", "9-"])
+def test_a_name_may_be_this(name: str) -> None:
+    """The twin of what may not be a name."""
+    assert check_name(name) == name
+
+
+def test_only_folders_that_can_be_cohorts_are_listed(workspace: WorkspacePaths) -> None:
+    """Sorted; one without its file, or with a name that is none, is no cohort."""
+    for name in ("b", "a.1", "a", "Upper"):
+        (workspace.cohorts / name).mkdir(parents=True)
+        (workspace.cohorts / name / "cohort.yaml").write_text("")
+    (workspace.cohorts / "empty").mkdir()
+    assert list_cohorts(workspace) == ("a", "a.1", "b")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("cases: 2", "cases: 1"), ("cases: 2", "cases: 3"), ("digest: ", "digest: f")],
+)
+def test_a_cohort_file_that_does_not_fit_its_cases_says_both(
+    workspace: WorkspacePaths, make_cohort: Maker, old: str, new: str
+) -> None:
+    """Fewer, more, or others: each alone is enough."""
+    cohort = make_cohort(ROWS)
+    folder = cohort_folder(workspace, "mine")
+    path = folder / "cohort.yaml"
+    text = path.read_text()
+    path.write_text(text.replace(old, new))
+    assert path.read_text() != text
+    about = read_cohort_file(workspace, "mine")
+    with pytest.raises(DataError) as told:
+        read_cohort(workspace, "mine")
+    assert str(told.value) == (
+        f"{folder / 'cases.csv'} was changed after the import: 2 cases with digest "
+        f"{cohort.digest[:12]}, cohort.yaml says {about.cases} with "
+        f"{about.digest[:12]}. Restore the file, or import the cohort again under "
+        "another name."
+    )
+
+
+def test_a_digest_that_differs_is_shown_by_its_beginning(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
+    """Twelve characters of each; a number is shown whole."""
+    make_cohort(ROWS)
+    path = cohort_folder(workspace, "mine") / "cohort.yaml"
+    about = read_cohort_file(workspace, "mine")
+    record = read_record(workspace, "mine")
+    for field, found, kept, shown in (
+        ("pseudonym_key", "a" * 16, "b" * 16, ("'aaaaaaaaaaaa'", "'bbbbbbbbbbbb'")),
+        ("cases", 1234567890123, 2, ("1234567890123", "2")),
+    ):
+        told = replace(record, added={**record.added, field: kept})
+        with pytest.raises(DataError) as caught:
+            require_recorded(about.model_copy(update={field: found}), path, told)
+        assert str(caught.value) == (
+            f"{path}, {field}: is {shown[0]} now, but the ledger recorded {shown[1]} "
+            "at the import. Restore the file, or import the cohort again with "
+            "--replace."
+        )
+
+
+ABOUT: dict[str, object] = {
+    "name": "mine",
+    "role": "dev",
+    "source": "s",
+    "licence": "l",
+    "language": "en",
+    "cases": 3,
+    "digest": "c",
+    "pseudonym_key": "k",
+}
+REASONS = {"nodule": "other", "edema": "not coded"}
+
+
+def test_a_cohort_file_is_recorded_with_what_changes_a_claim() -> None:
+    """Inputs and labels that cannot be judged only where there is something to say."""
+    plain = CohortFile.model_validate(ABOUT)
+    least = {
+        "role": "dev",
+        "not_coded": False,
+        "pseudonym_key": "k",
+        "cases": 3,
+        "cohort_digest": "c",
+    }
+    assert recorded_fields(plain) == least
+    more = {"inputs": ["reference", "candidate"], "not_comparable": REASONS}
+    full = CohortFile.model_validate({**ABOUT, **more})
+    assert recorded_fields(full) == {
+        **least,
+        "not_comparable": "edema nodule",
+        "not_comparable_sha256": digest_json(REASONS),
+        "inputs": "reference candidate",
+    }
+    written = format_cohort_file(plain)
+    assert "inputs" not in written and "not_comparable" not in written
+    written = format_cohort_file(full)
+    assert "inputs:" in written and "not_comparable:" in written
+
+
+def test_a_cohort_file_is_as_recorded_in_every_field_or_not_at_all() -> None:
+    """Without a record it never is; reasons count where the import recorded them."""
+    plain = CohortFile.model_validate(ABOUT)
+    full = CohortFile.model_validate({**ABOUT, "not_comparable": REASONS})
+    other = full.model_copy(update={"not_comparable": {**REASONS, "edema": "else"}})
+    pairs = plain.model_copy(update={"inputs": ["reference", "candidate"]})
+
+    def among(added: dict[str, object] | None) -> list[bool]:
+        record = None if added is None else CohortRecord(**_record(added))
+        return [as_recorded(about, record) for about in (plain, full, other, pairs)]
+
+    assert among(None) == [False, False, False, False]
+    assert among(recorded_fields(plain)) == [True, False, False, False]
+    assert among({**recorded_fields(plain), "cases": 4}) == [False] * 4
+    assert among(recorded_fields(full)) == [False, True, False, False]
+    assert among(recorded_fields(pairs)) == [False, False, False, True]
+    listed = {**recorded_fields(plain), "not_comparable": "edema nodule"}
+    assert among(listed) == [False, True, True, False]
+    inputs = {**recorded_fields(plain), "inputs": "text"}
+    assert among(inputs) == [True, False, False, False]
+
+
+def _record(added: dict[str, object]) -> dict[str, object]:
+    """Return what a record of ``mine`` holds without any version."""
+    return {"name": "mine", "added": added, "references": {}}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [[], ["candidate", "reference"], ["reference"], ["text", "context"], ["words"]],
+)
+def test_a_case_holds_a_report_or_a_pair_and_nothing_else(inputs: list[str]) -> None:
+    """In their order, with or without what is known of the patient."""
+    for known in (
+        ["text"],
+        ["reference", "candidate"],
+        ["reference", "candidate", "context"],
+    ):
+        given = {**ABOUT, "inputs": known}
+        assert CohortFile.model_validate(given).inputs == known
+    with pytest.raises(ValueError, match="none of text; reference, candidate"):
+        CohortFile.model_validate({**ABOUT, "inputs": inputs})
+
+
+def test_context_is_no_report() -> None:
+    """Age and indication are not compared with the reports of another cohort."""
+    texts = {"reference": "One.", "candidate": "Two.", "context": "62, cough"}
+    assert report_texts(Item(id="a", variables=texts)) == ("One.", "Two.")
+    assert report_texts(Item(id="a", variables={"text": "One."})) == ("One.",)
+
+
+def test_the_digest_of_cases_tells_ids_texts_and_their_order() -> None:
+    """What runs over from an id to its digest, or from a case to the next, differs."""
+
+    def digest(*cases: tuple[str, str]) -> str:
+        return cases_digest(CohortCase(name, "p", text) for name, text in cases)
+
+    told = [
+        digest(),
+        digest(("a", "b")),
+        digest(("ab", "")),
+        digest(("", "ab")),
+        digest(("a", "b"), ("c", "d")),
+        digest(("c", "d"), ("a", "b")),
+    ]
+    assert len(set(told)) == len(told)
+    assert digest(("é", "f")) == hashlib.sha256("1:éf\n".encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ({"text": ""}, True),
+        ({"texts": {"reference": "One.", "candidate": ""}}, True),
+        ({"texts": {"reference": "One.", "candidate": 2}}, False),
+        ({"texts": {}}, False),
+        ({"texts": "One."}, False),
+        ({"text": 1}, False),
+        ({"text": "One.", "language": 1}, False),
+        ({"texts": {"reference": "One."}, "language": None}, False),
+    ],
+)
+def test_a_line_of_texts_is_a_report_or_texts_by_name(
+    workspace: WorkspacePaths, make_cohort: Maker, line, read
+) -> None:
+    """An empty report is one as well; whatever else stands there is no text."""
+    cohort = make_cohort(ROWS[:1])
+    texts = line.get("texts", {"text": line.get("text")})
+    (case,) = cohort.cases
+    if isinstance(texts, dict) and all(isinstance(t, str) for t in texts.values()):
+        case = case._replace(sha256=digest_texts(texts))
+    whole = {"case_id": "a1", "language": "en", **line}
+    texts_path(workspace, "mine").write_text(json.dumps(whole) + "\n")
+    items = iter_items(workspace, replace(cohort, cases=(case,)))
+    if not read:
+        with pytest.raises(DataError, match=r"line 1: not the text of case 'a1'"):
+            list(items)
+    else:
+        assert [dict(item.variables) for item in items] == [texts]

@@ -6,7 +6,10 @@ import re
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
+from loop.core.records import Mark
+from loop.labels.ballots import votes_path
 from loop.labels.cohort import list_cohorts, read_cohort
 from loop.labels.dry_run import (
     VotesFile,
@@ -16,6 +19,7 @@ from loop.labels.dry_run import (
     trial,
 )
 from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import read_reference
 from tests.labels.conftest import ACTOR
 
 HEADER = ["case_id", "text", "patient"]
@@ -148,8 +152,66 @@ def test_two_trials_at_once_do_not_remove_each_other(workspace, take, write_csv)
         assert read_cohort(first, "mine") == read_cohort(second, "mine")
 
 
-def test_a_trial_is_closed_to_others(workspace):
+def test_a_trial_is_closed_to_others(workspace, take, write_csv):
     """It names cohorts, and links to their texts."""
+    take(write_csv(ROWS))
+    cases = workspace.private / "cases"
+    (cases / ".mine.importing-abc").write_text("x")
+    (cases / "deep").mkdir()
+    (workspace.keys / "other").write_text("x")
+    (workspace.labels / ".hidden").write_text("x")
     with trial(workspace) as copy:
         assert isinstance(copy, WorkspacePaths)
-        assert os.stat(copy.root).st_mode & 0o777 == 0o700
+        for folder in (copy.root, copy.private, copy.keys, copy.private / "cases"):
+            assert os.stat(folder).st_mode & 0o777 == 0o700
+        assert os.stat(copy.root.parent).st_mode & 0o777 == 0o700
+        (text,) = (copy.private / "cases").iterdir()
+        assert (text.name, text.resolve()) == ("mine.jsonl", cases / "mine.jsonl")
+        assert [path.name for path in copy.keys.iterdir()] == ["pseudonym"]
+        assert not (copy.labels / ".hidden").exists()
+        assert copy.ledger.read_bytes() == workspace.ledger.read_bytes()
+        assert list(copy.prompts.iterdir()) == [copy.ledger]
+
+
+def test_votes_are_taken_as_a_file_says(workspace, take, write_csv):
+    """How many must agree, why, and in which words; the next file may be of few."""
+    take(write_csv(ROWS))
+    effusion = "Pleural Effusion"
+    rows = [VOTES[0], ["r1", "a", effusion, "ja"], ["r2", "b", effusion, "ja"]]
+    file = VotesFile(
+        "mine",
+        write_csv(rows, "votes.csv"),
+        need=2,
+        reason="read again",
+        values={"ja": "present"},
+    )
+    take_votes_file(workspace, file, actor=ACTOR)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.reason, entry.payload["need"]) == ("read again", 2)
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a", "pleural_effusion") is Mark.NO_MAJORITY
+    one = write_csv(VOTES[:2], "more.csv")
+    more = VotesFile("mine", one, need=1, replace=True)
+    take_votes_file(workspace, more, actor=ACTOR)
+    assert read_reference(workspace, "mine").mark("a", "pleural_effusion") is (
+        Mark.PRESENT
+    )
+
+
+def test_votes_that_were_edited_are_left_behind_only_by_replacing_them(
+    workspace, take, write_csv
+):
+    """Nobody knows any more what they were."""
+    take(write_csv(ROWS))
+    file = VotesFile("mine", write_csv(VOTES, "votes.csv"))
+    take_votes_file(workspace, file, actor=ACTOR)
+    path = votes_path(workspace, "mine")
+    path.write_text(path.read_text().replace("present", "absent", 1))
+    with pytest.raises(DataError, match="edited"):
+        take_votes_file(workspace, file, actor=ACTOR)
+    again = file._replace(replace=True)
+    assert dry_run_votes(workspace, again, actor=ACTOR).discarded
+    assert take_votes_file(workspace, again, actor=ACTOR).discarded
+    assert read_reference(workspace, "mine").mark("a", "pleural_effusion") is (
+        Mark.PRESENT
+    )

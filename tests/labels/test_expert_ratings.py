@@ -38,6 +38,7 @@ from loop.labels.holdout import (
     retire_holdout,
     seal_holdout,
 )
+from loop.labels.importing import rating_files
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.rating_files import RatingFiles, take_rating_files
 from loop.labels.importing.source import ImportOptions
@@ -336,6 +337,23 @@ ONE = "case_id,rater,points,scale\n"
         ("", f"{ERRORS}p2,B,wrong,significant,\n", "line 6: that category is none of"),
         ("", f"{ERRORS}p2,B,omission,much,\n", "that significance is none of"),
         ("", f"{ERRORS}p1,B,,,\n", "one row says that there is no error"),
+        ("", "", r"no file is named\. Give --ratings FILE, --errors FILE or both"),
+        (f"{ONE},A,2,1-5\n", "", "line 2: no rater or no case id"),
+        (
+            f"case_id,rater,dimension,points,scale\np1,A,{'d' * 201},2,1-5\n",
+            "",
+            "line 2: the dimension has no short name",
+        ),
+        (
+            "case_id,rater,dimension,points,scale\np1,A,a\tb,2,1-5\n",
+            "",
+            "line 2: the dimension has no short name",
+        ),
+        (
+            "",
+            f"{ERRORS}p2,B,omission,much,\n",
+            r"none of significant, insignificant\. Correct it; labels/errors\.yaml",
+        ),
     ],
 )
 def test_a_wrong_row_is_refused_and_nothing_changes(
@@ -364,6 +382,64 @@ def test_a_row_may_name_reference_and_system(
     assert [(one.case_id, one.points) for one in given] == [("p2", 4.0)]
     with pytest.raises(DataError, match="no pair 'r1'"):
         add("id,system,rater,score\nr1,three,A,4\n", scale="0-5")
+
+
+def test_a_reference_with_several_candidates_of_one_system_is_refused(
+    workspace: WorkspacePaths,
+    take: Callable[..., ImportReport],
+    write_csv: Callable[..., Path],
+    add: Taker,
+) -> None:
+    """Which of them was rated is not known; a pair's own id still is one."""
+    rows = [*PAIRS, ["p4", "Small effusion on the left.", "Clear.", "one", "r1"]]
+    take(write_csv(rows, "pairs.csv"), "rp")
+    with pytest.raises(DataError) as refused:
+        add("id,system,rater,score\nr1,one,A,4\n", scale="0-5")
+    assert str(refused.value) == (
+        "ratings.csv, line 2: cohort 'rp' has no pair 'r1', and several of this "
+        "reference and system. Give the id of the pair, or that of its reference and "
+        "the system."
+    )
+    add("id,rater,score\np4,A,4\n", scale="0-5")
+
+
+def test_a_table_is_read_by_its_columns_and_its_words(
+    workspace: WorkspacePaths, pairs: Cohort, add: Taker
+) -> None:
+    """First names of columns, ids and letters alike; a scale of its own goes before."""
+    long = "d" * 200
+    header = "Rater,rating,Score,Case ID,SCALE,criterion\n"
+    add(
+        f"{header}A,1,4,p1,,{long}\nA,1,3,p2,0-5,\n",
+        "reader,model,words,Error-Category,clinical significance,case\n"
+        "A,,gone,B,Insignificant,p1\nA,,,,,p3\n",
+        scale="1-5",
+    )
+    given = read_ratings_of(workspace, "rp", findings=True).given
+    assert given.ratings == (
+        ExpertRating("p1", "A", long, 4.0, PointScale(1, 5)),
+        ExpertRating("p2", "A", "overall", 3.0, PointScale(0, 5)),
+    )
+    assert given.errors == (
+        MarkedError("p1", "A", "omission", "insignificant", "gone"),
+        MarkedError("p3", "A", "", "", ""),
+    )
+
+
+def test_a_finding_is_as_long_as_a_report_at_most(
+    workspace: WorkspacePaths,
+    pairs: Cohort,
+    add: Taker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is longer is no finding, and none of its words is told."""
+    monkeypatch.setattr(rating_files, "MAX_TEXT", 5)
+    with pytest.raises(DataError) as refused:
+        add("", f"{ERRORS.splitlines()[0]}\np1,A,b,insignificant,abcdef\n")
+    assert str(refused.value) == (
+        "errors.csv, line 2: the finding is no finding: it is too long."
+    )
+    add("", f"{ERRORS.splitlines()[0]}\np1,A,b,insignificant,abcde\n")
 
 
 def test_a_cohort_of_reports_takes_no_ratings(

@@ -8,10 +8,13 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
+from loop.core.yaml_files import parse_yaml
+from loop.labels import label_list
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions, SourceCase
 from loop.labels.label_list import (
     MOST_LABELS,
+    READING,
     derive_id,
     pick_listed,
     read_label_list,
@@ -50,6 +53,76 @@ def test_every_column_arrives(tmp_path):
     assert first_guide(label).terms == ("Insult",)
     assert label.counts == ("lacune", "old stroke")
     assert (label.does_not_count, label.uncertain_when) == (("tumour",), ("doubt",))
+
+
+def test_a_list_becomes_a_whole_taxonomy(tmp_path):
+    """What it does not say is what holds of any report; empty rows are none."""
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        f"Label,definition,Aliases,CheXpert,counts\n"
+        f'Old  infarct ,"{MEANS[:20]}\n{MEANS[20:]}",a; b ;;c,Edema,"d\ne"\n'
+        f",,,,\nStroke,{MEANS},,,\n",
+        "utf-8",
+    )
+    assert parse_yaml(read_label_list(path), "x") == {
+        "version": 1,
+        "region": "any",
+        "reading": list(READING),
+        "labels": [
+            {
+                "id": "old_infarct",
+                "group": "findings",
+                "name": "Old infarct",
+                "definition": f"{MEANS[:20].strip()} {MEANS[20:].strip()}",
+                "aliases": ["a", "b", "c"],
+                "chexpert": "Edema",
+                "counts": ["d", "e"],
+            },
+            {
+                "id": "stroke",
+                "group": "findings",
+                "name": "Stroke",
+                "definition": MEANS,
+            },
+        ],
+    }
+
+
+def test_a_definition_says_something_and_a_list_has_an_end(tmp_path, monkeypatch):
+    """Twenty characters are enough, and as many labels as a list may have."""
+    assert listed(tmp_path, f"name,definition\nA,{'d' * 20}\n").ids == ("a",)
+    with pytest.raises(DataError, match="line 2: the definition has fewer than 20 ch"):
+        listed(tmp_path, f"name,definition\nA,{'d' * 19}\n")
+    assert MOST_LABELS == 1_000
+    monkeypatch.setattr(label_list, "MOST_LABELS", 2)
+    two = f"name,definition\nA,{MEANS}\nB,{MEANS}\n"
+    assert listed(tmp_path, two).ids == ("a", "b")
+    with pytest.raises(DataError) as refused:
+        listed(tmp_path, f"{two}C,{MEANS}\n")
+    assert str(refused.value) == (
+        "labels.csv has more than 2 rows, so it is no list of labels. Give a file with "
+        "one label a row: name,definition."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"- name: A\n  definition: {MEANS}\n- just words", "label 2: is no entry"),
+        (
+            f"- name: A\n  label: B\n  definition: {MEANS}",
+            "label 1: has a key that is unknown or given twice",
+        ),
+        (f"- name: [A]\n  definition: {MEANS}", "label 1: has no name"),
+        (f"- name: A\n  definition: {MEANS}\n  id: 7", "label 1: no id can be made"),
+        ("group,aliases\nA,B\n", "no column name and no column definition"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_told_by_its_number(tmp_path, text, said):
+    """Entries of YAML have no line."""
+    name = "labels.csv" if text.startswith("group") else "labels.yaml"
+    with pytest.raises(DataError, match=said):
+        listed(tmp_path, text, name)
 
 
 def test_excel_says_the_same(tmp_path):

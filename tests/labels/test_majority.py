@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from loop.core.errors import LedgerError
+from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
@@ -32,7 +32,9 @@ from loop.labels.majority import (
     majority,
     newest_rule,
     read_newest,
+    read_rule,
     recorded_decisions,
+    recorded_rule,
 )
 from loop.labels.reference import (
     CODES,
@@ -446,3 +448,91 @@ def test_the_newest_version_is_believed_only_as_it_was_recorded(
         stream.write(b"broken\n")
     with pytest.raises(LedgerError):
         read_newest(workspace, cohort)
+
+
+HALF = "over half of the readers who voted on the case and label"
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "facts"),
+    [
+        (MajorityRule(), "", {}),
+        (MajorityRule(need=2), ", at least 2 equal votes", {"need": 2}),
+        (
+            MajorityRule(minimum_readers=2),
+            ", at least 2 readers",
+            {"minimum_readers": 2},
+        ),
+        (
+            MajorityRule(no_finding_read=True),
+            ", No Finding as they said",
+            {"no_finding": "read"},
+        ),
+        (
+            MajorityRule(need=4, minimum_readers=3, no_finding_read=True),
+            ", at least 4 equal votes, at least 3 readers, No Finding as they said",
+            {"need": 4, "minimum_readers": 3, "no_finding": "read"},
+        ),
+    ],
+)
+def test_a_rule_is_recorded_and_read_back(
+    rule: MajorityRule, words: str, facts: dict[str, object]
+) -> None:
+    """What asks for nothing is not said; the words are no part of what is read."""
+    assert rule.words == HALF + words
+    assert rule.facts == {"majority": HALF + words, **facts}
+    assert recorded_rule(facts) == recorded_rule(rule.facts) == rule
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        (None, MajorityRule(need=2)),
+        ("question: x\n", MajorityRule(need=2)),
+        ("minimum_readers: 1\n", MajorityRule(need=2)),
+        ("minimum_readers: 3\n", MajorityRule(need=2, minimum_readers=3)),
+        ("no_finding: derived\n", MajorityRule(need=2)),
+        ("no_finding: read\n", MajorityRule(need=2, no_finding_read=True)),
+        ("minimum_readers: 0\n", None),
+        ("no_finding: asked\n", None),
+    ],
+)
+def test_votes_are_taken_by_what_the_protocol_says_of_readers(
+    workspace: WorkspacePaths, said: str | None, rule: MajorityRule | None
+) -> None:
+    """Without a word of them one is enough; fewer than one are none."""
+    workspace.protocol.unlink(missing_ok=True)
+    if said is not None:
+        workspace.protocol.parent.mkdir(parents=True, exist_ok=True)
+        workspace.protocol.write_text(said)
+    if rule is None:
+        with pytest.raises(DataError, match=said.partition(":")[0] if said else ""):
+            read_rule(workspace, need=2)
+    else:
+        assert read_rule(workspace, need=2) == rule
+        assert read_rule(workspace).need == 1
+
+
+def test_a_majority_is_more_than_half_of_those_who_voted_and_what_was_asked() -> None:
+    """At the limit and one short of it, of six readers and of fewer."""
+    words = ["ppppaa", "pppaaa", "ppp...", "ppa...", "pa....", "p.....", "uuuuaa"]
+    votes = _votes(["edema"], *([word] for word in [*words, "......"]))
+
+    def signs(**asked: int) -> str:
+        return "".join(_signs(majority(votes, MajorityRule(**asked))))
+
+    assert signs() == "p-pp-pu."
+    assert signs(need=2) == "p-pp--u."
+    assert signs(need=3) == "p-p---u."
+    assert signs(need=6) == "-------."
+    assert signs(minimum_readers=3) == "p-pp--u."
+    assert signs(minimum_readers=4) == "p-----u."
+    assert signs(need=3, minimum_readers=3) == "p-p---u."
+    assert "".join(_signs(majority(votes))) == signs()
+    for need in (0, 7):
+        with pytest.raises(DataError) as told:
+            majority(votes, MajorityRule(need=need))
+        assert str(told.value) == (
+            f"{need} equal votes of 6 readers cannot make a majority. Use 1 to 6; 1 "
+            "asks for over half of those who voted and no more."
+        )

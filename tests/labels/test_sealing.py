@@ -1,22 +1,32 @@
 """Labels of a holdout lie encrypted, and every way to them asks for an opening."""
 
+import base64
 import dataclasses
 import errno
+import hashlib
+import hmac
 import re
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from loop.core.digests import digest_bytes
+from loop.core.digests import digest_bytes, framed
 from loop.core.errors import DataError, SealedError, StoreError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
 from loop.labels.ballots import read_cohort_votes, read_turnout, votes_path
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.dry_run import VotesFile, dry_run_votes
-from loop.labels.holdout import retire_holdout, seal_holdout
+from loop.labels.holdout import (
+    Retirement,
+    label_files,
+    replaced_files,
+    retire_holdout,
+    seal_holdout,
+)
 from loop.labels.reference import (
     correct_reference,
     edited_references,
@@ -28,6 +38,9 @@ from loop.labels.reference import (
 from loop.labels.sealing import (
     Opening,
     WordSeal,
+    is_digest_of,
+    label_digest,
+    list_openings,
     open_key,
     remove_file,
     sealed_path,
@@ -518,3 +531,197 @@ def test_a_word_sealed_elsewhere_or_changed_is_not_opened(key, place, edit):
         "an answer on a holdout cannot be opened: it was changed, or sealed with "
         "another key. Restore the store or .ranloop/keys/vault.key from a backup."
     )
+
+
+def labels_of(held, vote):
+    """Add votes twice, so that there are a reference, votes, and votes before them."""
+    vote(*ballots("A", "present"))
+    vote(*ballots("A", "absent"), do=replace_votes)
+    return held
+
+
+def test_a_retirement_is_recorded_in_full(workspace, held, vote):
+    """How often it was open, and each file by its digest sealed and in plain."""
+    labels_of(held, vote)
+    opened(workspace)
+    opened(workspace, candidate="m" * 64)
+    sealed = {path: unseal(workspace, path) for path in label_files(workspace, "held")}
+    assert len(sealed) == 5
+    made = retire_holdout(workspace, "held", ACTOR, "  used up ")
+    places = tuple(path.relative_to(workspace.root).as_posix() for path in sealed)
+    assert made == Retirement(cohort="held", openings=2, files=places)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject, entry.reason, entry.actor) == (
+        *("holdout_retired", "held", "used up", "Dr. Example"),
+    )
+    assert entry.payload == {
+        "cohort": "held",
+        "cohort_digest": held.digest,
+        "role": "dev",
+        "openings": 2,
+        "digests": {
+            label_digest(workspace, raw, sealed=True): digest_bytes(raw)
+            for raw in sealed.values()
+        },
+    }
+    for path, raw in sealed.items():
+        assert path.read_bytes() == raw
+    with pytest.raises(DataError, match="'held' is no holdout: its role is dev"):
+        retire_holdout(workspace, "held", ACTOR, "again")
+
+
+@pytest.mark.parametrize("left", ["file", "role"])
+def test_a_retirement_of_which_one_thing_is_left_can_be_ended(workspace, held, left):
+    """Killed before the last file was opened, or before the role was written."""
+    path = reference_path(workspace, "held", 1)
+    about = path.parents[1] / "cohort.yaml"
+    kept, text = sealed_path(path).read_bytes(), about.read_bytes()
+    retire_holdout(workspace, "held", ACTOR, "used up")
+    plain, entries = path.read_bytes(), len(read_ledger(workspace.ledger))
+    if left == "file":
+        sealed_path(path).write_bytes(kept)
+    else:
+        about.write_bytes(text)
+    made = retire_holdout(workspace, "held", ACTOR, "used up")
+    assert made.files == (
+        (path.relative_to(workspace.root).as_posix(),) if left == "file" else ()
+    )
+    assert path.read_bytes() == plain and not sealed_path(path).exists()
+    assert read_cohort(workspace, "held").role == "dev"
+    assert len(read_ledger(workspace.ledger)) == entries
+
+
+def test_files_that_are_sealed_and_plain_must_say_the_same(workspace, held):
+    """Which of the two is right is for a person to say; neither goes."""
+    path = reference_path(workspace, "held", 1)
+    raw = unseal(workspace, path)
+    write_labels(workspace, path, raw + b"x", sealed=True)
+    path.write_bytes(raw)
+    entries = len(read_ledger(workspace.ledger))
+    with pytest.raises(DataError) as refused:
+        seal_holdout(workspace, "held", ACTOR, "why")
+    assert str(refused.value) == (
+        f"{path} and v1.csv.sealed beside it differ. Move away the one that is not as "
+        "recorded, and seal then."
+    )
+    assert path.is_file() and sealed_path(path).is_file()
+    assert len(read_ledger(workspace.ledger)) == entries
+
+
+def test_only_files_of_labels_are_labels(workspace, held, vote):
+    """Of this cohort, by their names; what lies beside them is nobody's to seal."""
+    labels_of(held, vote)
+    folder = reference_path(workspace, "held", 1).parents[1]
+    attic = workspace.private / "replaced"
+    before = label_files(workspace, "held")
+    moved = next(path.name for path in before if path.parent == attic)
+    for path in (
+        folder / "reference" / "v1.csv.bak",
+        folder / "reference" / "notes.csv",
+        folder / "votes.csv.old",
+        attic / moved.replace("held-", "unheld-", 1),
+        attic / moved.replace("held-", "held-more-", 1),
+        attic / "held-votes-0123.csv",
+    ):
+        path.write_text("present")
+    assert label_files(workspace, "held") == before
+    (folder / "reference" / "v9.csv").write_text("present")
+    assert folder / "reference" / "v9.csv" in label_files(workspace, "held")
+
+
+def test_what_a_holdout_replaced_is_known_by_its_name_and_time(workspace, held):
+    """Labels, and words of findings; of no other cohort, and no folder by hand."""
+    attic = workspace.private / "replaced"
+    mine = attic / "held-20260102T030405Z-abc"
+    names = ("cohort/reference/v1.csv", "cohort/votes.csv.sealed", "held-1.jsonl")
+    for folder in (mine, attic / "held-more-20260102T030405Z-abc", attic / "held-x"):
+        for name in (*names, "texts.jsonl", "cohort/cases.csv", "other-1.jsonl"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("present")
+    assert replaced_files(workspace, "held") == (
+        mine / "cohort" / "reference" / "v1.csv",
+        mine / "cohort" / "votes.csv",
+        mine / "held-1.jsonl",
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "room"), [(0, 4096), (4088, 4096), (4089, 8192), (8185, 16384)]
+)
+def test_a_sealed_file_has_the_form_that_a_backup_holds(workspace, length, room):
+    """Files of today must open with every later release; their room is a power of 2."""
+    path = reference_path(workspace, "held", 1)
+    raw = b"x" * length
+    write_labels(workspace, path, raw, sealed=True)
+    key, data = open_key(workspace), sealed_path(path).read_bytes()
+    mark = hashlib.sha256(b"ranloop vault key" + key).hexdigest()[:16]
+    head = f"ranloop-sealed/1 {mark}\n".encode()
+    assert data.startswith(head)
+    nonce, text = data[len(head) : len(head) + 12], data[len(head) + 12 :]
+    place = path.relative_to(workspace.root).as_posix().encode()
+    padded = AESGCM(key).decrypt(nonce, text, head + place)
+    assert padded == (length.to_bytes(8, "big") + raw).ljust(room, b"\0")
+    assert unseal(workspace, path) == raw
+
+
+def test_a_sealed_word_has_the_form_that_the_store_holds():
+    """A nonce, then the word in sixteen bytes, for one place."""
+    place = ("held", "c1", "edema")
+    kept = WordSeal(b"k" * 32).close("absent", place)
+    data = base64.b64decode(kept.removeprefix("sealed:"), validate=True)
+    assert AESGCM(b"k" * 32).decrypt(data[:12], data[12:], framed(place)) == (
+        b"absent          "
+    )
+
+
+def test_a_digest_of_sealed_labels_is_made_with_the_key(workspace):
+    """Ledgers hold it for years: it must come out the same."""
+    key = open_key(workspace)
+    keyed = hmac.new(key, b"ranloop labels/1 c,e", "sha256").hexdigest()
+    plain = hashlib.sha256(b"c,e").hexdigest()
+    assert label_digest(workspace, b"c,e", sealed=True) == keyed
+    assert label_digest(workspace, b"c,e", sealed=False) == plain
+    told = [is_digest_of(workspace, one, b"c,e") for one in (keyed, plain, "f", None)]
+    assert told == [True, True, False, False]
+    vault_key(workspace).unlink()
+    told = [is_digest_of(workspace, one, b"c,e") for one in (keyed, plain)]
+    assert told == [False, True]
+
+
+def test_a_file_that_is_no_sealed_one_is_edited_and_no_other_key_is_asked_for(
+    workspace, held
+):
+    """Something else, or a file cut off in its head: no key would open it."""
+    path = reference_path(workspace, "held", 1)
+    raw = sealed_path(path).read_bytes()
+    head = len(b"ranloop-sealed/1 ") + 16 + 1
+    for content in (b"", raw[:20], raw[:head], raw[: head + 12], b"words" * 99):
+        sealed_path(path).write_bytes(content)
+        with pytest.raises(DataError) as told:
+            unseal(workspace, path)
+        assert str(told.value) == (
+            f"{sealed_path(path)} was edited, or belongs to another place: its seal "
+            "does not hold. Restore it from version control or a backup."
+        )
+
+
+def test_openings_are_those_of_a_cohort_and_of_the_same_cases(workspace, held):
+    """Cases that were imported under another name were opened all the same."""
+    cases = read_record(workspace, "held").added["cohort_digest"]
+    other = "0" * 64
+    wanted = [
+        opened(workspace).seq,
+        opened(workspace, cohort_digest=other).seq,
+        opened(workspace, cohort="again").seq,
+    ]
+    opened(workspace, cohort="again", cohort_digest=other)
+    event = Event(
+        action="holdout_sealed",
+        subject="held",
+        reason="a test",
+        payload={"cohort": "held", "cohort_digest": cases, "opening": wanted[0]},
+    )
+    append_event(workspace.ledger, event, ACTOR)
+    entries = read_ledger(workspace.ledger)
+    assert [one.seq for one in list_openings(entries, "held", cases)] == wanted
+    assert list_openings(entries, "none", "1" * 64) == ()

@@ -102,6 +102,34 @@ def test_only_what_was_not_edited_is_taken(place, newer):
     assert states(place)["cues/de.yaml"] is CopyState.UPDATE
 
 
+def test_what_another_file_would_change_is_shown_line_by_line(place, newer):
+    """And the ledger has why; without a reason, with which version they ship."""
+    path = place.labels / "cues" / "en.yaml"
+    first = path.read_text("utf-8").splitlines()[-1]
+    add(newer / "cues/en.yaml", "# a new cue\n")
+    rows = {one.name: one for one in compare_labels(place)}
+    changed = rows["cues/en.yaml"]
+    assert changed.taken and not rows["cues/zh.yaml"].taken
+    assert rows["cues/zh.yaml"].diff == ""
+    head, same, at, *lines = changed.diff.split("\n")
+    assert head == "--- labels/cues/en.yaml (here)"
+    assert same == "+++ labels/cues/en.yaml (ranloop 9.9)"
+    assert at.startswith("@@ -") and lines[-2:] == [f" {first}", "+# a new cue"]
+    assert changed.here + "# a new cue\n" == changed.shipped
+    (place.labels / "cues" / "zh.yaml").write_bytes(b"\xff")
+    path.unlink()
+    rows = {one.name: one for one in compare_labels(place)}
+    assert (rows["cues/zh.yaml"].here, rows["cues/en.yaml"].here) == ("\ufffd", "")
+    (newer / "cues/de.yaml").write_text("language: de\n")
+    upgrade_labels(place, WHO, why=" ")
+    entry = read_ledger(place.ledger)[-1]
+    assert (entry.subject, entry.reason) == (
+        "labels",
+        "labels as they ship with ranloop 9.9",
+    )
+    assert entry.payload["labels"] == {"cues/de.yaml": digest_bytes(b"language: de\n")}
+
+
 def test_an_upgrade_that_was_killed_is_recorded_by_the_next(place, newer):
     """Written and not recorded, a file would pass for edited for ever."""
     add(newer / "cues/en.yaml")

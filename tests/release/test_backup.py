@@ -1,7 +1,9 @@
 """A workspace in one encrypted file, and back on an empty machine."""
 
+import hashlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import sqlite3
@@ -12,6 +14,7 @@ import threading
 import time
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from typer.testing import CliRunner
 
 from loop.cli.main import app
@@ -26,13 +29,14 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.sealing import open_key
 from loop.release import backup
 from loop.release.audit.audit import audit_workspace
-from loop.release.backup import restore_backup, write_backup
+from loop.release.backup import BackedUp, restore_backup, write_backup
 from loop.release.keys import make_key, signer_for
 from loop.review.start import start_workspace
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 
 WORDS = "five quiet wards at night"
+COST = backup._COST
 WHO = Actor(name="Dr A")
 
 
@@ -99,6 +103,9 @@ def test_what_is_private_stays_private(file, tmp_path):
     for path in (file, private, *private.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode == (0o600 if path.is_file() else 0o700), path
+    for name, expected in (("v1", 0o777), ("v1/prompt.yaml", 0o666)):
+        path = tmp_path / "ws" / "prompts" / "extractor" / name
+        assert stat.S_IMODE(path.stat().st_mode) == expected
     raw = file.read_bytes()
     for word in (b"secret", b"PRIVATE KEY", b"taxonomy", b"SQLite"):
         assert word not in raw
@@ -155,6 +162,91 @@ def test_parts_cannot_be_left_out_moved_or_cut_off(tmp_path, monkeypatch):
     (tmp_path / "b").write_bytes(raw)
     restore_backup(tmp_path / "b", tmp_path / "ws", WORDS)
     assert (tmp_path / "ws/labels/a").read_bytes() == b"y" * 200
+
+
+def test_a_backup_of_today_is_read_by_later_versions(tmp_path):
+    """What the module says of the format, made here by hand: two whole parts."""
+    assert Cost(n=131_072, r=8, p=1) == COST
+    salt, size = bytes(range(16)), 2_097_101
+    made = hashlib.scrypt(WORDS.encode(), salt=salt, n=16, r=8, p=1, dklen=64)
+    head = b"ranloop backup 1\n" + salt + hashlib.sha256(made[32:]).digest()
+    inside = line("labels/a", size) + b"y" * size + END
+    assert len(inside) == 2 * 1_048_576
+    cipher = AESGCM(made[:32])
+    raw = (
+        head
+        + hashlib.sha256(head).digest()
+        + cipher.encrypt(bytes(12), inside[:1_048_576], None)
+        + cipher.encrypt(bytes(10) + b"\1\1", inside[1_048_576:], None)
+    )
+    (tmp_path / "b").write_bytes(raw)
+    found = restore_backup(tmp_path / "b", tmp_path / "ws", WORDS)
+    assert found == BackedUp(tmp_path / "ws", 1, size, hashlib.sha256(raw).hexdigest())
+    assert (tmp_path / "ws" / "labels" / "a").read_bytes() == b"y" * size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "token_bytes", lambda count: bytes(range(count)))
+        assert sealed(tmp_path / "again", [inside]) == raw
+
+
+def test_a_backup_has_what_lasts_public_first_and_stores_last(made, tmp_path):
+    """The ledger names what a store has, so the store is copied after it."""
+    place = WorkspacePaths(shutil.copytree(made.root, tmp_path / "copy"))
+    shutil.rmtree(place.private)
+    kept = (
+        ".gitignore",
+        "store.db-old",
+        "cases/dev/.gitignore",
+        "cases/dev/texts.jsonl",
+        "keys/padlock",
+        "locksmith/a",
+        "cases.db",
+        "store.db",
+    )
+    passing = (
+        *("locks/a", "trials/a", "freezing/a", "uploads/a", "serve/a"),
+        *("keys/.new", "cases/.dev.import-1/texts.jsonl", "score/lock"),
+        *("store.db-wal", "store.db-shm", "store.db-journal", "score/.gitignored"),
+    )
+    for name in (*kept, *passing):
+        path = place.private / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (place.labels / "old.db").write_text("x")
+    (place.root / "notes.txt").write_text("x")
+    (place.root / ".git").mkdir()
+    (place.root / ".git" / "config").write_text("x")
+    (place.root / ".gitattributes").write_text("x")
+    names = [name for name, _ in backup._find_files(place)]
+    public = [name for name in names if not name.startswith(".ranloop/")]
+    assert names == [*public, *(f".ranloop/{name}" for name in kept)]
+    assert list(dict.fromkeys(name.partition("/")[0] for name in public)) == [
+        *("prompts", "labels", "reports", ".gitignore", ".gitattributes")
+    ]
+    assert "labels/old.db" in public and "prompts/ledger.jsonl" in public
+    assert not {"notes.txt", ".git/config"} & set(names)
+
+
+def test_a_file_that_became_shorter_is_told(tmp_path):
+    """Its size stands in the backup already: what follows would be read as its end."""
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+
+    class Shortens:
+        """Takes the line with the size, and cuts the file off then."""
+
+        taken = b""
+
+        def write(self, data):
+            self.taken += data
+            os.truncate(path, 3)
+
+    parts = Shortens()
+    with pytest.raises(ConflictError) as caught:
+        backup._add(parts, "labels/a", os.open(path, os.O_RDONLY))
+    assert str(caught.value) == (
+        "labels/a was changed while it was copied. Run the same command again."
+    )
+    assert parts.taken == line("labels/a", 5) + b"123"
 
 
 END = b'{"files": 1}\n'
@@ -237,6 +329,18 @@ def test_nothing_that_is_there_is_replaced(made, file, tmp_path):
     (other / "notes.txt").write_text("mine")
     with pytest.raises(ConflictError, match="neither empty nor a workspace"):
         restore_backup(file, other, WORDS)
+    for half in ("prompts", "labels"):
+        (other / half).mkdir()
+        with pytest.raises(ConflictError, match="neither empty nor a workspace"):
+            restore_backup(file, other, WORDS)
+        (other / half).rmdir()
+    with pytest.raises(ConflictError, match="neither empty nor a workspace"):
+        restore_backup(file, other / "notes.txt", WORDS)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConflictError, match="empty has no public part"):
+        restore_backup(file, tmp_path / "empty", WORDS, private_only=True)
+    restore_backup(file, tmp_path / "empty", WORDS)
+    assert read_all(tmp_path / "empty") == read_all(made.root)
     before = read_all(made.root)
     with pytest.raises(ConflictError, match="has private state already"):
         restore_backup(file, made.root, WORDS)
@@ -297,8 +401,24 @@ def test_what_every_command_leaves_is_no_private_state(made, file, tmp_path):
     with pytest.raises(ConflictError, match="has private state already"):
         restore_backup(file, clone, WORDS)
     (private / "config.yaml").unlink()
+    private.rename(tmp_path / "elsewhere")
+    private.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConflictError, match="has private state already"):
+        restore_backup(file, clone, WORDS)
+    private.unlink()
+    (tmp_path / "elsewhere").rename(private)
     restore_backup(file, clone, WORDS)
     assert read_all(clone) == read_all(made.root)
+
+
+def test_a_link_in_the_place_of_a_public_file_is_another_file(made, file, tmp_path):
+    """Also one that leads nowhere: what it stands for is not known."""
+    clone = tmp_path / "clone"
+    shutil.copytree(made.root, clone, ignore=shutil.ignore_patterns(".ranloop"))
+    (clone / "labels" / "taxonomy.yaml").unlink()
+    (clone / "labels" / "taxonomy.yaml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ConflictError, match=r"the backup: labels/taxonomy\.yaml\."):
+        restore_backup(file, clone, WORDS)
 
 
 def test_a_file_without_content_is_a_file(made, tmp_path):
@@ -432,6 +552,7 @@ def test_prompts_that_change_meanwhile_are_copied_anew(made, tmp_path, monkeypat
     changes = 9
     with pytest.raises(ConflictError, match="changed each time"):
         write_backup(place, tmp_path / "c", WORDS)
+    assert len(written) == 3
     assert not (tmp_path / "c").exists()
 
 

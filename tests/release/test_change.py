@@ -4,11 +4,24 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.digests import digest_json
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.records import Exemplar, Value
 from loop.evaluate.compare import compare_inputs
 from loop.evaluate.protocol import Protocol
+from loop.prompts.catalog import write_version
+from loop.prompts.diff import diff_data, diff_versions
 from loop.prompts.version import CallPlan
-from loop.release.change import Base, Compared, change_facts
+from loop.release.change import (
+    Base,
+    Compared,
+    DiffFacts,
+    change_facts,
+    diff_facts,
+    find_base,
+)
+from loop.release.facts import ChangedLabelFacts
+from loop.release.released import replay_releases
 from loop.review.revise.draws import (
     DrawnAnswers,
     MarginTest,
@@ -17,6 +30,7 @@ from loop.review.revise.draws import (
     weigh_draws,
 )
 from tests.evaluate.scenes import inputs, outcome, reference
+from tests.release.audit.scenes import entries_of
 from tests.release.small_numbers import VERSION
 
 BETTER, SAME, WORSE = "edema", "fracture", "pneumothorax"
@@ -127,3 +141,76 @@ def test_a_change_is_of_the_class_of_what_was_changed():
     made = replace(VERSION, system="Read.\n", plan=CallPlan.PER_LABEL)
     facts = change_facts(made, Compared(Base(None, VERSION), None))
     assert facts.classes == ["template", "plan"]
+
+
+GUIDE, OTHER = VERSION.guides
+NEXT = replace(
+    VERSION,
+    number=2,
+    parent=VERSION.digest,
+    guides=(replace(GUIDE, terms=("break",), definition="Broken bone."), OTHER),
+)
+RELEASED = replay_releases(
+    entries_of(("frozen", "tiny@v1", {"digest": VERSION.digest}))
+)[0]
+
+
+def test_a_change_is_told_in_words_from_what_it_is_held_against():
+    """What came and what went of each label; and where one could go back to."""
+    words = ["definition: Broken bone.", "term: break"]
+    facts = diff_facts(NEXT, Base(None, VERSION))
+    digest = digest_json(diff_data(diff_versions(VERSION, NEXT)))
+    assert facts == DiffFacts(
+        previous="",
+        from_ref="tiny@v1",
+        classes=["R1", "R2"],
+        labels=[
+            ChangedLabelFacts(
+                label="fracture",
+                added=words,
+                removed=["definition: A broken bone."],
+                changed=0,
+            )
+        ],
+        diff_digest=digest,
+        rollback="tiny@v1",
+    )
+    assert diff_facts(NEXT, Base(RELEASED, VERSION)) == facts._replace(
+        previous="tiny-v1", rollback="tiny-v1"
+    )
+    (back,) = diff_facts(VERSION, Base(None, NEXT)).labels
+    assert (back.added, back.removed) == (["definition: A broken bone."], words)
+    assert diff_facts(VERSION, Base(None, None)) == DiffFacts("", "", [], [], "", "")
+
+
+def test_a_version_is_held_against_the_release_in_use_or_its_parent(workspace):
+    """A release that was withdrawn, or is this very version, is none."""
+
+    def note(action, ref, digest):
+        payload = {"release": ref.replace("@", "-"), "digest": digest}
+        event = Event(action=action, subject=ref, reason="-", payload=payload)
+        append_event(workspace.ledger, event, Actor(name="Dr A"))
+
+    def found(version):
+        base = find_base(workspace, version)
+        return (
+            base.release.name if base.release else "",
+            base.version.ref if base.version else "",
+        )
+
+    third = replace(NEXT, number=3, parent=NEXT.digest, system="Read it.\n")
+    for one in (VERSION, NEXT, third):
+        write_version(workspace, one)
+    assert [found(one) for one in (VERSION, NEXT, third)] == [
+        ("", ""),
+        ("", "tiny@v1"),
+        ("", "tiny@v2"),
+    ]
+    note("frozen", "tiny@v1", VERSION.digest)
+    assert [found(one) for one in (VERSION, NEXT, third)] == [
+        ("", ""),
+        ("tiny-v1", "tiny@v1"),
+        ("tiny-v1", "tiny@v1"),
+    ]
+    note("withdrawn", "tiny@v1", VERSION.digest)
+    assert found(third) == ("", "tiny@v2")

@@ -99,8 +99,19 @@ def test_no_text_of_a_case_is_in_a_release(ready):
 
 def test_without_a_holdout_it_says_so_in_large_letters(ready):
     """And carries the estimate corrected for the versions tried."""
-    found = ready.freeze(holdout="")
+    found = ready.freeze(holdout="", why=" to try it ", override=" not needed ")
     assert found.facts.development_only is True
+    # Nothing stood against it, so nothing was overridden.
+    assert found.facts.frozen.model_dump(exclude={"time"}) == {
+        "actor": "Dr Approver",
+        "role": "approver",
+        "meaning": "approval",
+        "why": "to try it",
+        "objections": [],
+        "override": "",
+    }
+    assert found.facts.openings == []
+    assert (found.objections, found.completed) == ((), False)
     assert "DEVELOPMENT DATA ONLY" in (found.folder / "card.md").read_text()
     assert "holdout_opened" not in actions(ready.workspace)
     assert found.facts.selection.tried == 1
@@ -118,6 +129,7 @@ def test_a_gate_on_the_dev_cohort_stops_it_before_the_holdout_is_opened(
     found = ready.freeze()
     assert found.folder is None
     assert "the gate on dev says FAIL" in found.objections[0]
+    assert (found.claim.cohort, found.facts, found.entry) == ("dev", None, None)
     assert "holdout_opened" not in actions(workspace)
     assert list_releases(workspace) == ()
     assert not (workspace.releases / "tiny-v1").exists()
@@ -131,7 +143,11 @@ def test_a_verdict_of_the_holdout_is_overridden_only_once_it_is_known(
     workspace.protocol.write_text("accuracy: 0.95\nkappa: 0.8\nmin_positives: 10\n")
     first = ready.freeze(override="the site accepts it")
     assert first.folder is None
-    assert any("the gate on held says" in one for one in first.objections)
+    assert first.objections == (
+        "the gate on dev says INSUFFICIENT (2 PASS, 0 FAIL, 19 INSUFFICIENT)",
+        "the gate on held says FAIL (1 PASS, 1 FAIL, 19 INSUFFICIENT)",
+    )
+    assert (first.claim.cohort, first.claim.verdict) == ("held", "FAIL")
     second = ready.freeze(override="the site accepts it, knowing this")
     assert second.folder is not None
     assert actions(workspace).count("holdout_opened") == 1
@@ -206,6 +222,24 @@ def test_nobody_signs_twice(ready):
     desk = replace(desk, signing=(*desk.signing, *desk.signing))
     with pytest.raises(DataError, match="somebody signs twice"):
         freeze(desk, ready.request())
+    assert "evaluated" not in actions(ready.workspace)
+
+
+@pytest.mark.parametrize("where", ["request", "key"])
+def test_a_signature_means_something_that_there_is(ready, where):
+    """It is printed beside the name; nothing is measured for another word."""
+    desk, request = ready.desk(), ready.request()
+    if where == "request":
+        request = ready.request(meaning="presence")
+    else:
+        (one,) = desk.signing
+        desk = replace(desk, signing=(replace(one, meaning="presence"),))
+    with pytest.raises(DataError) as refused:
+        freeze(desk, request)
+    assert str(refused.value) == (
+        "a signature means authorship, review, approval, responsibility, not "
+        "'presence'."
+    )
     assert "evaluated" not in actions(ready.workspace)
 
 
@@ -354,6 +388,25 @@ def test_the_next_release_supersedes_and_names_the_last(ready):
     ready.commit(second)
     found = ready.freeze(prompt="tiny@v2", why="a second term")
     assert found.folder is not None
+    assert found.facts.release.model_dump(mode="json") == {
+        "name": "tiny-v2",
+        "prompt": "tiny",
+        "version": 2,
+        "ref": "tiny@v2",
+        "digest": second.digest,
+        "parent": TINY.digest,
+        "parent_ref": "tiny@v1",
+        "author": AUTHOR.name,
+        "time": second.time,
+        "why": second.why,
+        "contract": "label_values/1",
+        "plan": "joint",
+        "labels": ["pleural_effusion", "cardiomegaly"],
+        "languages": ["en"],
+    }
+    assert first.facts.release.parent_ref == ""
+    assert first.facts.supersedes is None
+    assert found.facts.supersedes.ref == "tiny@v1"
     assert found.facts.supersedes.name == first.name
     assert found.facts.supersedes.engine == first.facts.engine
     assert found.facts.change.classes == ["R1"]

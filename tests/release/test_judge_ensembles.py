@@ -1,14 +1,18 @@
 """Ensembles released with a judge: carried, fitted again, held to the ledger."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from loop.core.check_findings import broken, ok, warning
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.judge.ensemble_versions import parse_ensemble, read_ensemble, refit
 from loop.release.audit.audit import audit_workspace
+from loop.release.audit.ensembles import check_ensembles as check_recorded
 from loop.release.ensemble_scoring import EnsembleOptions, fit_cohort_ensemble
 from loop.release.folder import ensemble_names, read_contents
 from loop.release.judge_consistency import check_ensembles
@@ -65,6 +69,69 @@ def test_it_is_carried_to_the_byte_and_holds_for_whoever_has_the_folder(frozen):
             assert reference.encode() not in alone.files[name]
             assert candidate.encode() not in alone.files[name]
     assert audit_workspace(ready.workspace).holds
+
+
+def test_the_audit_says_what_became_of_ensembles(frozen, tmp_path):
+    """As recorded, edited, of other rows, or of ratings that came after it."""
+    place = WorkspacePaths(
+        shutil.copytree(frozen[0].workspace.root, tmp_path.resolve() / "ws")
+    )
+    entries = read_ledger(place.ledger)
+    fitted = [one for one in entries if one.action == "ensemble_fitted"]
+    assert [one.payload["name"] for one in fitted] == ["both", "others"]
+    kept = "as recorded, and given by the rows that are kept"
+    assert check_recorded(place, entries) == [
+        ok("ensembles", f"2 ensembles are {kept}")
+    ]
+    alone = tuple(one for one in entries if one is not fitted[1])
+    assert check_recorded(place, alone) == [ok("ensembles", f"1 ensemble is {kept}")]
+    assert check_recorded(place, ()) == []
+    late = tuple(
+        replace(one, seq=fitted[0].seq + 1) if one.action == "ratings_added" else one
+        for one in alone
+    )
+    told = next(one for one in late if one.action == "ratings_added")
+    before = (*late, replace(told, seq=1, payload=told.payload | {"digest": "f" * 64}))
+    subject = fitted[0].subject
+    for some in (late, before):
+        assert check_recorded(place, some) == [
+            warning(
+                "ensembles",
+                f"{subject} was fitted on ratings that were not recorded before",
+                where=subject,
+                seq=fitted[0].seq,
+            )
+        ]
+    path = place.labels / "ensembles" / "both" / "v1" / "ensemble.yaml"
+    raw = path.read_bytes().replace(b"intercept: ", b"intercept: 1", 1)
+    path.write_bytes(raw)
+    edited = broken(
+        "ensembles",
+        f"{subject} is not as recorded",
+        where=subject,
+        implies="A file of it was edited, or is gone.",
+        todo="Restore its folder from version control or a backup.",
+        seq=fitted[0].seq,
+    )
+    # One that is edited hides no other.
+    odd = tuple(one for one in entries if one.action != "ratings_added")
+    found = check_recorded(place, odd)
+    assert found[0] == edited
+    assert [one.where for one in found] == [subject, fitted[1].subject]
+    payload = fitted[0].payload | {"digest": digest_bytes(raw)}
+    forged = tuple(
+        replace(one, payload=payload) if one is fitted[0] else one for one in entries
+    )
+    assert check_recorded(place, forged) == [
+        broken(
+            "ensembles",
+            f"the rows of {subject} give other coefficients",
+            where=subject,
+            implies="It was not fitted on them, or by another ranloop.",
+            todo="Fit it again.",
+            seq=fitted[0].seq,
+        )
+    ]
 
 
 def test_a_release_without_one_says_nothing_of_them(judge_release):

@@ -15,9 +15,11 @@ from loop.core.signing import key_id, public_of
 from loop.release.keys import (
     find_key,
     format_public_key,
+    keys_when,
     learn_key,
     load_private,
     make_key,
+    needs_passphrase,
     parse_public_key,
     private_key_path,
     public_key_path,
@@ -120,6 +122,18 @@ def test_a_protected_key_signs_only_with_its_passphrase(workspace):
     assert "horse" not in str(caught.value)
 
 
+def test_who_would_sign_is_known_before_a_passphrase_is_asked_for(workspace, key):
+    """Nobody is asked for one that there is not."""
+    locked = made(workspace, "Dr. B", passphrase="correct horse")
+    assert [needs_passphrase(workspace, k.keyid) for k in (key, locked)] == [
+        False,
+        True,
+    ]
+    assert not needs_passphrase(workspace, "0" * 64)
+    # A key that asks for nothing takes no notice of a word.
+    assert public_of(load_private(workspace, key.keyid, "any")) == key.public
+
+
 def test_one_person_has_one_valid_key(workspace, key):
     """Otherwise nobody could say which of the two counts."""
     with pytest.raises(DataError, match=r"has a key already.*--replace --why"):
@@ -140,6 +154,29 @@ def test_a_name_is_words_on_one_line(workspace, name):
         made(workspace, name)
     assert workspace.ledger.read_bytes() == before
     assert not workspace.keys.exists()
+
+
+def test_a_person_signs_in_a_role_that_there_is(workspace):
+    """It stands beside every signature; nothing is made for another."""
+    with pytest.raises(DataError) as refused:
+        make_key(workspace, "Dr. B", "owner", ADMIN)
+    assert str(refused.value) == (
+        "'owner' is no role of a person. Use one of author, reader, reviewer, editor, "
+        "approver, admin."
+    )
+    assert not workspace.keys.exists()
+    assert make_key(workspace, "Dr. B", "author", ADMIN).role == "author"
+
+
+def test_a_revocation_counts_from_its_entry_on(workspace, key):
+    """Not in what was signed before: the ledger knows which came first."""
+    other = made(workspace, "Dr. B")
+    gone = revoked(workspace, key)
+    entries, keys = read_ledger(workspace.ledger), read_public_keys(workspace)
+    assert keys[key.keyid].revoked == "2026-01-02T13:00:00Z"
+    before = keys_when(entries, keys, gone.seq - 1)
+    assert before == {key.keyid: key, other.keyid: other}
+    assert keys_when(entries, keys, gone.seq) == keys
 
 
 def test_a_revoked_key_signs_nothing_more(workspace, key):
@@ -306,6 +343,10 @@ def test_a_key_that_is_elsewhere_or_damaged_is_named(workspace, key):
     with pytest.raises(DataError, match="holds another key than"):
         load_private(workspace, other.keyid)
     path.unlink()
+    path.mkdir(mode=0o700)
+    with pytest.raises(DataError, match=r"cannot read .*Is a directory"):
+        load_private(workspace, key.keyid)
+    path.rmdir()
     with pytest.raises(DataError, match="is not on this machine"):
         load_private(workspace, key.keyid)
     assert signer_for(workspace, key.name) is None
@@ -330,6 +371,25 @@ def test_a_key_is_found_by_id_beginning_or_name(workspace, key):
     for wanted in ("", key.keyid[:7], "Dr. C", "f" * 64):
         with pytest.raises(DataError, match="ranloop key list"):
             find_key(workspace, wanted)
+
+
+def test_ids_that_begin_alike_need_more_characters(workspace, key):
+    """These two were searched for."""
+    alike = [
+        key._replace(keyid=key_id(raw), public=raw, name=f"Dr. {number}")
+        for number, raw in enumerate(n.to_bytes(32, "big") for n in (50_323, 54_260))
+    ]
+    for one in alike:
+        _claim(workspace, one)
+    with pytest.raises(DataError) as refused:
+        find_key(workspace, "93613343")
+    assert str(refused.value) == (
+        "'93613343' begins the ids of 2 keys. Give more characters, as in `ranloop key "
+        "list`."
+    )
+    assert [find_key(workspace, word) for word in ("936133430", "93613343a")] == alike
+    with pytest.raises(DataError, match=r"keys of: Dr\. 0, Dr\. 1, Dr\. Ayşe Kaya\)"):
+        find_key(workspace, "Dr. C")
 
 
 def test_of_several_revoked_keys_a_name_means_the_newest(workspace, key):

@@ -17,7 +17,7 @@ from loop.labels.cohort import read_cohort, read_record
 from loop.labels.holdout import retire_holdout
 from loop.labels.reference import read_reference, reference_path
 from loop.labels.sealing import sealed_path, unseal, vault_key
-from loop.prompts.catalog import read_version
+from loop.prompts.catalog import read_version, write_version
 from loop.release import vault
 from loop.release.vault import (
     Claimant,
@@ -212,6 +212,30 @@ def test_a_candidate_must_be_what_the_workspace_holds(place, changes, message):
     """Otherwise the opening would be for something nobody has."""
     with pytest.raises(DataError, match=message):
         open_holdout(place, candidate(place, **changes), ACTOR, "release")
+    assert openings(place) == []
+
+
+def test_what_is_not_the_candidate_is_told_by_both_digests(place):
+    """So that anyone can see which of them is old."""
+    wanted = candidate(place, cohort_digest="0" * 64)
+    with pytest.raises(DataError) as refused:
+        open_holdout(place, wanted, ACTOR, "release")
+    there = str(read_record(place, "held").added["cohort_digest"])[:12]
+    assert str(refused.value) == (
+        f"the cohort is not the one of the candidate (digest {there}, candidate "
+        "000000000000). Begin again with the workspace as it is now."
+    )
+
+
+def test_a_draft_opens_nothing(place):
+    """Its wording can still change after the look."""
+    version = dataclasses.replace(
+        read_version(place, "tiny@v1"), number=0, draft="d1", parent="tiny@v1"
+    )
+    write_version(place, version)
+    drafted = candidate(place, prompt=version.ref, prompt_digest=version.digest)
+    with pytest.raises(DataError, match=r"tiny@draft:d1 is a draft.*draft commit"):
+        open_holdout(place, drafted, ACTOR, "release")
     assert openings(place) == []
 
 

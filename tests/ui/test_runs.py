@@ -41,8 +41,12 @@ from loop.ui.pages.runs.state import (
     MOST_COMPARED,
     ComparedRuns,
     RunsPlace,
+    compare_chosen,
     find_news,
+    find_runs,
     follow_run,
+    require_shown,
+    run_followed,
 )
 from loop.ui.pages.runs.view import JOBS_SHOWN, pace_of, render_runs
 from loop.workspace import Workspace
@@ -778,3 +782,60 @@ def test_runs_side_by_side_have_letters():
     """In the order of the runs."""
     found = ComparedRuns((), (), None, {})
     assert [found.letter(place) for place in range(MOST_COMPARED)] == list("ABCDEF")
+
+
+def test_words_look_for_what_stands_in_the_row_of_a_run(context):
+    """All of them, in any order: id, version, cohort, engine without key, and who."""
+    (run,) = context.store.find_runs()
+    spec = replace(run.spec, engine="openai:Big@http://a:secret@b/v1", prompt="x@v7")
+    context.store.add_run("late", "2099-01-01T00:00:00Z", "m", spec, "Dr Zed")
+    context.store.add_run("later", "2099-01-02T00:00:00Z", "m", run.spec)
+
+    def found(words):
+        return [one.id for one in find_runs(context, words)]
+
+    assert found("") == ["later", "late", run.id]
+    for words in ("ZED", "x@V7 zed", " openai:big ", "LATE x@", "demo_dev dr zed"):
+        assert found(words) == ["late"], words
+    assert found("unknown") == ["later"]
+    assert found("zed unknown") == found("secret") == []
+    assert found(run.id) == [run.id]
+
+
+def test_a_run_may_be_followed_until_it_is_let_go(context):
+    """By each person; what cannot be the id of a run changes nothing."""
+    ann, ben = visit(context, name="Ann"), visit(context, name="Ben")
+    assert run_followed(ann) == ""
+    follow_run(ann, "r" * 100)
+    assert (run_followed(ann), run_followed(ben)) == ("r" * 100, "")
+    follow_run(ann, "r" * 101)
+    assert run_followed(ann) == "r" * 100
+    follow_run(ann, "")
+    assert run_followed(ann) == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "1 run is ticked. Tick 2 to 6 runs on one cohort to compare them."),
+        (2, "there is no run 'a' any more. Load the page again."),
+        (6, "there is no run 'a' any more. Load the page again."),
+        (7, "7 runs are ticked. Tick 2 to 6 runs on one cohort to compare them."),
+    ],
+)
+def test_two_to_six_runs_are_compared(context, count, said):
+    """One twice is one; the first that is not there is named."""
+    with pytest.raises(DataError) as refused:
+        compare_chosen(context, ["a", *"abcdefg"[:count]])
+    assert str(refused.value) == said
+
+
+def test_a_run_that_did_not_finish_has_nothing_to_show(context):
+    """It says how to go on; of those that may be shown the oldest comes first."""
+    (run,) = context.store.find_runs()
+    context.store.add_run("open", "2099-01-01T00:00:00Z", "m", run.spec)
+    with pytest.raises(DataError, match=r"run open did not finish.*only what is miss"):
+        require_shown(context, [run.id, "open"])
+    context.store.finish_run("open", "2099-01-01T00:00:00Z", run.counts)
+    for ids in ([run.id, "open"], ["open", run.id]):
+        assert [one.id for one in require_shown(context, ids)] == [run.id, "open"]

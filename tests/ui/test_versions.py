@@ -13,12 +13,15 @@ from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.people.users import Right, UserRole
+from loop.evaluate.score_history import score_history
+from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo
 from loop.review.revise.draft_files import DraftOrigin
 from loop.ui.pages import overview
 from loop.ui.pages.versions import events, view
+from loop.ui.pages.versions.state import find_unscored, newest_runs
 from loop.ui.pages.versions.view import LedgerQuery, turn_to
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import enter, opened, visit
@@ -447,3 +450,71 @@ def test_changes_are_counted_with_their_signs():
         "+1 term, \N{MINUS SIGN}2 general rules, ~0 exemplars, +2 call plan"
     )
     assert view._in_words({}) == ""
+
+
+def added(context, run, **changes):
+    """Add a finished run like `run` but for its spec, and return its id."""
+    spec, name = replace(run.spec, **changes), f"r{len(context.store.find_runs())}"
+    context.store.add_run(name, "2099-01-01T00:00:00Z", "m", spec)
+    context.store.finish_run(name, "2099-01-01T00:00:00Z", run.counts)
+    return name
+
+
+def test_the_newest_whole_run_of_the_cases_as_they_are_counts(context):
+    """Neither a part, nor a repeat, nor other cases, nor one that goes on."""
+    (run,) = context.store.find_runs()
+    newest = added(context, run)
+    other = added(context, run, prompt_digest="p" * 64)
+    for changes in (
+        {"limit": 5},
+        {"draw": 1},
+        {"cohort": "demo_holdout"},
+        {"cohort_digest": "c" * 64},
+    ):
+        added(context, run, **changes)
+    context.store.add_run("begun", "2099-01-02T00:00:00Z", "m", run.spec)
+    found = newest_runs(context, "demo_dev")
+    assert {digest: one.id for digest, one in found.items()} == {
+        run.spec.prompt_digest: newest,
+        "p" * 64: other,
+    }
+
+
+def test_what_an_evaluation_would_change_is_said(context):
+    """Nothing where the newest run was scored on the newest reference."""
+    (run,) = context.store.find_runs()
+    (score,) = score_history(context.workspace, "extractor", "demo_dev")
+    assert (score.run, score.reference) == (run.id, 1)
+
+    def told(*scores):
+        return [
+            (one.score.ref, one.run.id, one.why)
+            for one in find_unscored(context, scores, "demo_dev")
+        ]
+
+    assert told(score) == []
+    unscored = replace(score, run="", reference=None)
+    assert told(unscored) == [("extractor@v1", run.id, "not scored yet")]
+    assert told(replace(unscored, number=0)) == []
+    assert told(replace(unscored, digest="f" * 64)) == []
+    early = replace(score, reference=0)
+    against = "scored against reference version 0, not 1"
+    assert told(early) == [("extractor@v1", run.id, against)]
+    # In whatever way it was scored on the newest: then nothing is missing.
+    assert told(early, replace(score, comparable=False)) == []
+    assert told(replace(score, reference=-1), early) == [
+        ("extractor@v1", run.id, against)
+    ]
+    later = added(context, run)
+    assert told(score) == [("extractor@v1", later, "scored on an older run")]
+
+
+def test_nothing_of_a_holdout_waits_for_an_evaluation(context):
+    """Who may read it blind must not see how a model does on it."""
+    (run,) = context.store.find_runs()
+    (score,) = score_history(context.workspace, "extractor", "demo_dev")
+    digest = read_cohort(context.workspace, "demo_holdout").digest
+    added(context, run, cohort="demo_holdout", cohort_digest=digest)
+    assert newest_runs(context, "demo_holdout")
+    unscored = replace(score, run="", reference=None)
+    assert find_unscored(context, [unscored], "demo_holdout") == ()

@@ -74,9 +74,12 @@ class Ledger(NamedTuple):
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """What can be read, in file order; a line that stands there twice, once."""
-        found = {one.entry.hash: one.entry for one in reversed(self.lines) if one.entry}
-        return tuple(reversed(found.values()))
+        """What can be read, in file order; of a line that is there twice, the first."""
+        found: dict[str, LedgerEntry] = {}
+        for one in self.lines:
+            if one.entry:
+                found.setdefault(one.entry.hash, one.entry)
+        return tuple(found.values())
 
     @property
     def last(self) -> LedgerEntry | None:
@@ -300,14 +303,14 @@ class _Walk(NamedTuple):
         return self._elsewhere(known, line)
 
     def _first(self, line: LedgerLine, entry: LedgerEntry) -> _Kind | None:
-        if entry.prev == GENESIS and entry.seq == line.number:
+        if entry.prev == GENESIS and entry.seq == 1:
             return None
         if self.places.get(entry.prev):
             return _reordered(self.places[entry.prev])
         if line.number > 1 and entry.seq == line.number:
             # The lines before it cannot be read and were reported as such.
             return None
-        return _removed(1, entry.seq - 1)
+        return _removed(1, entry.seq - 1) if entry.seq > 1 else _FOREIGN
 
     def _numbered(
         self, before: LedgerEntry, line: LedgerLine, entry: LedgerEntry
@@ -458,7 +461,7 @@ def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
             )
         elif entry.time < latest:
             yield _odd(ledger, line, f"is of {entry.time}, before the line above it")
-        elif entry.time > now > latest:
+        elif entry.time > now >= latest:
             yield note(
                 "entries",
                 f"line {line.number} has the time {entry.time}, which is in the future",

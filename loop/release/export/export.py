@@ -434,9 +434,10 @@ def _check_files(folder: Path, built: BuiltExport, manifest: Manifest) -> None:
     private = manifest.cases is not None
     others = {name for name in manifest.files if not name.startswith(f"{PROMPT}/")}
     others -= built.files.keys() | ({IGNORE} if private else set())
-    parts = {part_name(number) for number in range(1, len(others) + 1)}
-    if others != (parts if private else set()):
-        name = min(others - parts, default=MANIFEST)
+    count = len(others) if private else 0
+    unknown = others - {part_name(number) for number in range(1, count + 1)}
+    if unknown:
+        name = min(unknown)
         raise DataError(
             f"{folder / name} is not part of the export. Remove it, or export again."
         )

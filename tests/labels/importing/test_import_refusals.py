@@ -1,6 +1,7 @@
 """Bad sources: what is wrong, where, what to do; nothing is left behind."""
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
-from loop.labels.importing.encodings import decode_text, find_encoding
+from loop.labels.importing.encodings import check_encoding, decode_text, find_encoding
+from loop.labels.importing.mimic import open_folder
 from loop.labels.importing.source import ImportOptions
 
 SECRET = "Unmistakable wording"
@@ -164,6 +166,37 @@ def test_chinese_is_told_by_its_everyday_characters(text: str, common: bool) -> 
     else:
         with pytest.raises(DataError, match=r"x\.csv, line 1: neither UTF-8 nor GBK"):
             decode_text(raw, Path("x.csv"))
+
+
+@pytest.mark.parametrize("name", ["auto", "UTF8", "latin-1"])
+def test_an_encoding_is_known_by_any_of_its_names(name: str) -> None:
+    """And kept under one."""
+    known = {"auto": "auto", "UTF8": "utf-8", "latin-1": "iso8859-1"}
+    assert check_encoding(name) == known[name]
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b"", "utf-8-sig"),
+        (b"plain\n", "utf-8-sig"),
+        ("Größe\n".encode(), "utf-8-sig"),
+        ("\ufeffplain\n".encode(), "utf-8-sig"),
+        ("双肺清晰\n".encode("gbk"), "gb18030"),
+        # One line is the other's by accident; which way round does not matter.
+        ("双肺\n".encode("gbk") + "Größe\n".encode(), "gb18030"),
+        ("Größe\n".encode() + "双肺\n".encode("gbk"), "gb18030"),
+    ],
+)
+def test_an_encoding_is_told_with_the_digest_of_the_bytes(
+    tmp_path: Path, raw: bytes, name: str
+) -> None:
+    """Found or named, the digest is of the whole file as it is."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes(raw)
+    digest = hashlib.sha256(raw).hexdigest()
+    assert find_encoding(path) == (name, digest)
+    assert find_encoding(path, "cp1252") == ("cp1252", digest)
 
 
 def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
@@ -354,6 +387,32 @@ def test_a_huge_text_file_is_refused_by_name(
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "s1.txt").write_text("FINDINGS: " + "clear " * 900_000)
     _refused(workspace, take, tmp_path / "files", "s1.txt: a text of 5,400,010")
+
+
+def test_hidden_files_and_folders_are_no_reports(
+    workspace: WorkspacePaths, tmp_path: Path, take: Importer
+) -> None:
+    """Nor is another kind of file; the nearest folder of a patient is theirs."""
+    folder = tmp_path / "files"
+    for name in (
+        "p10/p100000/p200000/s1.txt",
+        "p12345/S2.TXT",
+        ".git/s3.txt",
+        "p200000/.s4.txt",
+        "p200000/s5.text",
+        "p200000/s6.txt",
+        "xp300000/s7.txt",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"FINDINGS: Clear, {name}.")
+    found = list(open_folder(folder, "auto").cases)
+    assert [(one.where, one.case_id, one.patient) for one in found] == [
+        ("p10/p100000/p200000/s1.txt", "s1", "p200000"),
+        ("p12345/S2.TXT", "S2", ""),
+        ("p200000/s6.txt", "s6", "p200000"),
+        ("xp300000/s7.txt", "s7", ""),
+    ]
+    assert found[1].text == "FINDINGS:\nClear, p12345/S2.TXT."
 
 
 def test_a_linked_folder_is_refused(tmp_path: Path, take: Importer) -> None:

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,14 +23,16 @@ from loop.labels.cohort import (
     read_cohort,
     read_cohort_file,
     recorded_fields,
+    texts_path,
 )
 from loop.labels.importing import importer
-from loop.labels.importing.importer import ImportReport
-from loop.labels.importing.openi import crosswalk_digest
-from loop.labels.importing.source import ROLES, describe_columns
+from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.openi import LICENCE, ORIGIN, crosswalk_digest
+from loop.labels.importing.source import ROLES, ImportOptions, describe_columns
 from loop.labels.reference import read_reference, reference_path
 from loop.labels.taxonomy import Taxonomy
 from loop.release.audit.audit import audit_workspace
+from tests.labels.conftest import ACTOR
 
 RECORDS = [
     {"case_id": "a1", "text": 'He said "clear",\nlungs.', "patient": "P1", "Edema": 0},
@@ -513,3 +518,93 @@ def test_what_became_of_a_source_is_told_whole(
     )
     known = [case.patient for case in cohort.cases]
     assert known[0] == known[1] != "" == known[2]
+
+
+def test_what_nobody_states_is_said_to_be_not_stated(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """Source and licence stand on every document; what the format knows comes first."""
+    take(write_csv([["id", "text"], ["1", "Clear."]]))
+    about = read_cohort_file(workspace, "mine")
+    assert (about.source, about.licence, about.not_coded) == (
+        "not stated",
+        "not stated",
+        False,
+    )
+    openi = [["uid", "MeSH", "findings", "impression"], ["1", "normal", "Clear.", ""]]
+    take(write_csv(openi), "coded", source="mine", licence="CC0")
+    about = read_cohort_file(workspace, "coded")
+    assert (about.source, about.licence, about.not_coded) == ("mine", "CC0", True)
+    take(write_csv(openi), "known")
+    assert read_cohort_file(workspace, "known").source == ORIGIN
+    assert read_cohort_file(workspace, "known").licence == LICENCE
+    marked = [["id", "text", "edema"], ["1", "Clear.", "not_coded"]]
+    take(write_csv(marked), "marked")
+    assert read_cohort_file(workspace, "marked").not_coded
+
+
+def test_the_ledger_says_which_part_and_which_numbers_were_taken(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer, tmp_path: Path
+) -> None:
+    """And why; of a folder no file is named."""
+    rows = [["text"], *([f"Text number {n}."] for n in range(6))]
+    report = take(write_csv(rows), part="1/2", number_rows=True, reason="a half")
+    entry = read_ledger(workspace.ledger)[-1]
+    assert 0 < report.cases < 6
+    assert (entry.reason, entry.payload["part"]) == ("a half", "1/2")
+    assert entry.payload["numbered_rows"] == 6
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("Clear.")
+    take(tmp_path / "files", "folder")
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.reason, entry.payload["files"]) == ("imported from a folder", {})
+    assert not {"part", "numbered_rows"} & entry.payload.keys()
+
+
+def test_texts_are_private_and_what_ships_is_not(
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
+) -> None:
+    """What is replaced is kept as private, under the time in UTC."""
+    path = write_csv([["id", "text"], ["1", "Clear."]])
+    before = os.umask(0)
+    try:
+        take(path)
+        zone = timezone(timedelta(hours=5))
+        options = ImportOptions(name="mine", role="dev", replace=True)
+        when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=zone)
+        import_cohort(workspace, path, options, actor=ACTOR, now=lambda: when)
+    finally:
+        os.umask(before)
+    (kept,) = (workspace.private / "replaced").iterdir()
+    assert kept.name.startswith("mine-20260101T220405Z-")
+    assert sorted(one.name for one in kept.iterdir()) == ["cohort", "texts.jsonl"]
+    texts = texts_path(workspace, "mine")
+    for one, mode in (
+        (texts, 0o600),
+        (kept / "texts.jsonl", 0o600),
+        (texts.parent, 0o700),
+        (kept, 0o700),
+        (kept.parent, 0o700),
+        (cohort_folder(workspace, "mine"), 0o755),
+    ):
+        assert stat.S_IMODE(one.stat().st_mode) == mode, one
+
+
+def test_options_of_tables_are_refused_where_there_is_none(
+    take: Importer, tmp_path: Path
+) -> None:
+    """All that were given are named."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("Clear.")
+    with pytest.raises(DataError) as refused:
+        take(
+            tmp_path / "files",
+            columns={"text": "b", "patient": "c"},
+            number_rows=True,
+            values={"ja": "present"},
+        )
+    assert str(refused.value) == (
+        f"{tmp_path / 'files'}: --text-column, --patient-column, --number-rows, "
+        "--value is for tables, and this is read as mimic. Leave it out, or for a CSV "
+        "file name --format csv."
+    )

@@ -1,5 +1,6 @@
 """RadPref as published: which errors are serious, of which kind, what is refused."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -7,19 +8,29 @@ import pytest
 from pydantic import ValidationError
 
 from loop.core.errors import DataError
+from loop.labels.expert_ratings import (
+    ExpertRating,
+    Judgements,
+    MarkedError,
+    PointScale,
+)
 from loop.labels.importing.radpref_files import (
+    Case,
     FindingError,
     Judged,
     JudgedCase,
     MissingFinding,
     check_raters,
+    describe_patient,
     find_cases,
+    find_patients,
     find_raters,
+    is_radpref,
     open_radpref,
     read_cases,
     read_rater,
 )
-from loop.labels.importing.source import Source
+from loop.labels.importing.source import Source, SourceCase
 
 CASE = {
     "id": "a",
@@ -220,3 +231,143 @@ def test_the_words_of_a_finding_are_those_that_its_number_names(
     assert source.judgements is not None
     (error,) = source.judgements.errors
     assert (error.category, error.finding) == ("omission", finding)
+
+
+PATIENT = "pGRDN7_a12_s1.2"
+
+
+def _folder(tmp_path: Path, *sources: tuple[str, str], first: str = PATIENT) -> Path:
+    """Write two cases of two candidates, and what a rater says of the first."""
+    cases = [
+        CASE
+        | {
+            "id": name,
+            "ground_truth_report": " Left effusion. ",
+            "C2_report": " ",
+            "C1_source": one,
+            "C2_source": two,
+        }
+        for name, (one, two) in zip(("zz", first), sources, strict=True)
+    ]
+    cases[1] |= {"PatientAge": "007M", "PatientSex": "F", "Indication": " Cough. "}
+    said = {
+        "C1": {"rating": 5},
+        "C2": {
+            "missing_findings": {
+                "0": {"clinical_significance": "urgent"},
+                "1": {"clinical_significance": "benign_expected"},
+            }
+        },
+    }
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    for number, told in (("2", {}), ("1", {first: said, "gone": said})):
+        data = {"user_id": int(number), "annotations": told}
+        (tmp_path / f"radiologist_{number}.json").write_text(json.dumps(data))
+    return tmp_path
+
+
+def test_a_folder_is_read_as_pairs_with_what_raters_say(tmp_path: Path) -> None:
+    """Each candidate by its case and slot, in the order of ids; all of it."""
+    assert not is_radpref(tmp_path)
+    folder = _folder(tmp_path, ("gpt", "gemma"), ("gpt", "gemma"))
+    assert is_radpref(folder)
+    found = open_radpref(folder)
+    pair = {"reference": "Left effusion.", "context": ""}
+    known = "Age: 7 months\nSex: F\nIndication: Cough."
+    assert list(found.cases) == [
+        SourceCase(
+            where=f"cases.json, case '{name}', {slot}",
+            case_id=f"{name}-{slot}",
+            text="",
+            pair=pair | {"candidate": text, "context": context},
+            system=system,
+            reference_id=name,
+            language="en",
+        )
+        for name, context in ((PATIENT, known), ("zz", ""))
+        for slot, text, system in (("C1", "No effusion.", "gpt"), ("C2", "", "gemma"))
+    ]
+    assert found.judgements == Judgements(
+        (ExpertRating(f"{PATIENT}-C1", "1", "overall", 5.0, PointScale(1, 5)),),
+        (
+            MarkedError(f"{PATIENT}-C1", "1"),
+            MarkedError(
+                *(f"{PATIENT}-C2", "1", "omission", "significant", "left effusion")
+            ),
+            MarkedError(f"{PATIENT}-C2", "1", "omission", "insignificant", ""),
+        ),
+    )
+    assert (found.inputs, found.format) == (
+        ("reference", "candidate", "context"),
+        "radpref",
+    )
+    names = ["cases.json", "radiologist_1.json", "radiologist_2.json"]
+    assert found.files == tuple(
+        (name, hashlib.sha256((folder / name).read_bytes()).hexdigest())
+        for name in names
+    )
+
+
+@pytest.mark.parametrize(
+    ("sources", "systems"),
+    [
+        ((("gpt", "gemma"), ("gemma", "gpt")), ["gemma", "gpt", "gpt", "gemma"]),
+        ((("gpt", "gemma"), ("gpt", "gpt")), ["C1", "C2"] * 2),
+        ((("gpt", ""), ("gpt", "gemma")), ["C1", "C2"] * 2),
+        ((("", "gpt"), ("gpt", "gemma")), ["C1", "C2"] * 2),
+    ],
+)
+def test_a_writer_is_the_system_where_it_tells_two_apart(
+    tmp_path: Path, sources: tuple[tuple[str, str], ...], systems: list[str]
+) -> None:
+    """In every case; else the slot is."""
+    found = open_radpref(_folder(tmp_path, *sources))
+    assert [one.system for one in found.cases] == systems
+
+
+@pytest.mark.parametrize(
+    ("ids", "patients"),
+    [
+        ((PATIENT, "pGRDX_aB_s1"), {PATIENT: "pGRDN7", "pGRDX_aB_s1": "pGRDX"}),
+        ((PATIENT, "zz"), None),
+        (("pGRD_a1_s1",), None),
+        ((f"{PATIENT}x",), None),
+    ],
+)
+def test_patients_are_known_only_where_every_id_names_one(
+    ids: tuple[str, ...], patients: dict[str, str] | None
+) -> None:
+    """Else half of a cohort would look as if nobody was there twice."""
+    assert find_patients([Case(**CASE | {"id": one}) for one in ids]) == patients
+
+
+def test_cases_of_named_patients_name_them(tmp_path: Path) -> None:
+    """Both candidates of a case are of one."""
+    folder = _folder(tmp_path, ("gpt", "gemma"), ("gpt", "gemma"))
+    path = folder / "cases.json"
+    path.write_text(path.read_text().replace('"zz"', '"pGRDX_aB_s1"'))
+    found = [(one.case_id, one.patient) for one in open_radpref(folder).cases]
+    assert found == [
+        (f"{PATIENT}-C1", "pGRDN7"),
+        (f"{PATIENT}-C2", "pGRDN7"),
+        ("pGRDX_aB_s1-C1", "pGRDX"),
+        ("pGRDX_aB_s1-C2", "pGRDX"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        ("072Y", "Age: 72 years"),
+        ("000D", "Age: 0 days"),
+        ("3W", "Age: 3 weeks"),
+        (" 10M ", "Age: 10 months"),
+        ("about 40", "Age: about 40"),
+        ("40X", "Age: 40X"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_an_age_is_told_in_words(age: str | None, told: str) -> None:
+    """As it stands where it is in no known form."""
+    assert describe_patient(Case(**CASE | {"PatientAge": age})) == told

@@ -121,6 +121,69 @@ def test_other_regions_are_told_from_the_chest(exam: str, chest: bool) -> None:
     assert is_chest(exam) is chest
 
 
+@pytest.mark.parametrize(
+    ("report", "exam"),
+    [
+        ("EXAMINATION: Left knee\n\nFINDINGS: Clear.", "Left knee"),
+        ("EXAM: Chest\nSTUDY: Portable\nFINDINGS: Clear.", "Chest\n\nPortable"),
+        ("CHEST, TWO VIEWS\nmore words\nFINDINGS: Clear.", "CHEST, TWO VIEWS"),
+        ("Chest, two views\nFINDINGS: Clear.", ""),
+        ("\n  KNEE, LEFT  \nFINDINGS: Clear.", "KNEE, LEFT"),
+        (f"{'K' * 80}\nFINDINGS: Clear.", "K" * 80),
+        (f"{'K' * 81}\nFINDINGS: Clear.", ""),
+        ("KNEE\nEXAM: Chest\nFINDINGS: Clear.", "Chest"),
+        ("检查部位：胸部\n影像所见：清晰。", "胸部"),
+    ],
+)
+def test_what_was_examined_is_named_by_a_heading_or_a_title(
+    report: str, exam: str
+) -> None:
+    """A title is a first line in capitals, and not too long for one."""
+    assert split_sections(report).exam == exam
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        ("Clear lungs.\r\rNo effusion.", "Clear lungs.\n\nNo effusion."),
+        ("HISTORY: Cough.\nFever.", ""),
+        ("HISTORY:\n\nCough.\n\nClear.\n \t\nNormal.", "Clear.\n\nNormal."),
+        ("EXAM: Chest\n\nClear.\nHISTORY: Cough.\n\nNormal.", "Clear.\n\nNormal."),
+        ("Clear. IMPRESSION: Normal.", "FINDINGS:\nClear.\n\nIMPRESSION:\nNormal."),
+        ("FINDINGS:\n\nIMPRESSION: Normal.", "IMPRESSION:\nNormal."),
+        ("IMPRESSION: One.\nOPINION: Two.", "IMPRESSION:\nOne.\n\nTwo."),
+        ("Clear;IMPRESSION : Normal.", "FINDINGS:\nClear;\n\nIMPRESSION:\nNormal."),
+        ("Clear, IMPRESSION: Normal.", "Clear, IMPRESSION: Normal."),
+        ("Clear. Impression: Normal.", "Clear. Impression: Normal."),
+        ("[findings] Clear.", "FINDINGS:\nClear."),
+        ("FINDINGS Clear.", "FINDINGS Clear."),
+        ("wet read version #3\n\nClear.", "Clear."),
+    ],
+)
+def test_what_is_read_is_told_whole(report: str, text: str) -> None:
+    """Body, findings and impression, and nothing of a question."""
+    assert split_sections(report).text == text
+
+
+@pytest.mark.parametrize(
+    ("report", "findings"),
+    [
+        # A heading of findings is what opens them; a view then is words of theirs.
+        ("FINDINGS: Clear.\nAP CHEST: Tube.", "Clear.\nAP CHEST: Tube."),
+        ("AP CHEST: Tube.\nHISTORY: Cough.\nPA CHEST: Line.", "Tube.\n\nLine."),
+        ("EXAM: AP CHEST: Tube.", ""),
+        ("ap chest: Tube.", "ap chest: Tube."),
+        (f"{'A' * 82} CHEST: Tube.", f"{'A' * 82} CHEST: Tube."),
+        (f"{'A' * 79} CHEST: Tube.", "Tube."),
+    ],
+)
+def test_a_view_is_a_heading_where_no_other_opens_the_findings(
+    report: str, findings: str
+) -> None:
+    """In capitals, at the beginning of a line, and short."""
+    assert split_sections(report).findings == findings
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "report",

@@ -6,14 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, UnknownLabelError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import ImportReport
 from loop.labels.importing.source import (
     ImportOptions,
+    SourceCase,
+    cell_text,
     find_columns,
+    label_columns,
+    language_code,
     parse_meanings,
     read_mark,
     read_meanings,
@@ -260,3 +264,214 @@ def test_one_column_cannot_be_both_texts_of_a_pair(taxonomy: Taxonomy) -> None:
         options = ImportOptions(name="mine", role="dev", columns={other.pop(): "a"})
         with pytest.raises(DataError, match=f"no column with the {lacking} of a pair"):
             find_columns(("id", "a"), taxonomy, "x.csv", options)
+
+
+def test_a_column_that_is_not_there_lists_what_is(taxonomy: Taxonomy) -> None:
+    """Twelve names at most; none of a line that may be a case."""
+    many = ["report", *(f"c{number}" for number in range(12))]
+    shown = ", ".join(f"'{name}'" for name in many[:12])
+    case = "; if that is a case already, put a line with the names of the columns"
+    for header, said in (
+        (many, f"(found: {shown})"),
+        (["words"], f"(found: 1 column without a known name{case} before it)"),
+        (["words", "y"], f"(found: 2 columns without a known name{case} before it)"),
+        ([], "(found: nothing)"),
+    ):
+        with pytest.raises(DataError) as refused:
+            find_columns(header, taxonomy, "x.csv")
+        assert str(refused.value).startswith(
+            f"x.csv: no column with case ids {said}. Say which it is with --id-column, "
+        )
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("a ", "a "),
+        (None, ""),
+        (float("nan"), ""),
+        (12.0, "12"),
+        (12.5, "12.5"),
+        (-3, "-3"),
+        (0.0, "0"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_cell_is_read_as_it_looks(cell: object, text: str) -> None:
+    """A column of numbers may have ids, and their type is none of anybody's."""
+    assert cell_text(cell, "id", "row 2") == text
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}, b"x"])
+def test_a_cell_that_is_no_text_is_refused(cell: object) -> None:
+    """With its column, and without what is in it."""
+    with pytest.raises(DataError) as refused:
+        cell_text(cell, "id", "row 2")
+    assert str(refused.value) == (
+        f"row 2: column 'id' holds {type(cell).__name__}, not text. Export it as text."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "mark"),
+    [
+        (("present", " Present ", "1", 1, 1.0, True, "YES", "positive"), Mark.PRESENT),
+        (("absent", "0", 0, 0.0, False, "no", "negative"), Mark.ABSENT),
+        (("uncertain", "-1", -1, -1.0, "possible"), Mark.UNCERTAIN),
+        (("not_coded",), Mark.NOT_CODED),
+        (("", " ", None, "NaN", "none", "null", "NA", float("nan")), Mark.MISSING),
+    ],
+)
+def test_a_mark_has_many_spellings(cells: tuple[object, ...], mark: Mark) -> None:
+    """An empty cell is none of them: nobody said so."""
+    assert [read_mark(cell, "Edema", "row 2") for cell in cells] == [mark] * len(cells)
+
+
+@pytest.mark.parametrize("cell", ["2", 2, 0.5, [1], "maybe", b"1"])
+def test_what_is_no_mark_is_refused_without_being_shown(cell: object) -> None:
+    """It may be a text."""
+    with pytest.raises(DataError) as refused:
+        read_mark(cell, "Edema", "row 2")
+    assert str(refused.value) == (
+        "row 2: column 'Edema' holds a value that is none of present, absent, "
+        "uncertain (or 1, 0, -1). Correct that cell, or say what the value means, for "
+        "example --value ja=present."
+    )
+
+
+def test_a_word_means_what_is_said_of_it() -> None:
+    """Before what it usually means, in any case; one meaning each."""
+    said = read_meanings({" Yes ": " Uncertain ", "ja": "present", "JA": "present"})
+    assert said == {"yes": Mark.UNCERTAIN, "ja": Mark.PRESENT}
+    assert read_mark("YES", "Edema", "row 2", said) is Mark.UNCERTAIN
+    assert read_mark("no", "Edema", "row 2", said) is Mark.ABSENT
+    for values, word, meaning in (
+        ({"ja": "present", "Ja": "absent"}, "Ja", "absent"),
+        ({"x" * 50: "y" * 50}, "x" * 40, "y" * 40),
+        ({"ja": "not_coded"}, "ja", "not_coded"),
+    ):
+        with pytest.raises(DataError) as refused:
+            read_meanings(values)
+        assert str(refused.value) == (
+            f"label value '{word}': '{meaning}' is none of present, absent, uncertain, "
+            "missing, or it is given two meanings. Say for example yes=present."
+        )
+
+
+def test_meanings_are_taken_apart_at_their_last_sign() -> None:
+    """A word may hold one; the convention of a labeler stands for its own."""
+    words = ["a=b=present", " CheXpert ", "=absent", "a=b= present "]
+    assert parse_meanings(words) == {"a=b": "present", "": "absent"}
+    assert parse_meanings([]) == {}
+    with pytest.raises(DataError, match="'ja': it is given two meanings"):
+        parse_meanings(["ja=present", "ja=absent"])
+    with pytest.raises(DataError, match="'ja': write WORD=VALUE"):
+        parse_meanings(["ja"])
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [("en", "en"), ("ZH-hans", "zh"), ("pt_BR", "pt"), ("yue", "yue")],
+)
+def test_a_language_is_its_code_without_a_country(given: str, code: str) -> None:
+    """Of two letters, or three."""
+    assert language_code(given, "row 2") == code
+
+
+@pytest.mark.parametrize("given", ["", "e", "engl", "1a", "_en", "中文"])
+def test_what_is_no_code_of_a_language_is_refused(given: str) -> None:
+    """With what would be one."""
+    with pytest.raises(DataError, match=r"^row 2: .* is not a language code\. Use ISO"):
+        language_code(given, "row 2")
+
+
+def test_a_case_is_read_from_its_columns(taxonomy: Taxonomy) -> None:
+    """Each cell by its role, spaces around it taken away where they mean nothing."""
+    header = ("ID", "Impression", "Findings", "MRN", "lang", "body part", "Edema", "x")
+    found = find_columns(header, taxonomy, "x.csv")
+    assert found.taken == {
+        "ID": "case_id",
+        "Findings": "findings",
+        "Impression": "impression",
+        "MRN": "patient",
+        "lang": "language",
+        "body part": "exam",
+        "Edema": "edema",
+    }
+    assert (found.inputs, found.unused) == (("text",), ("x",))
+    cells = (" a1 ", "Normal. ", " Clear.", " 7 ", " en ", "knee", "-1", "y")
+    assert found.case(dict(zip(header, cells, strict=True)), "row 2") == SourceCase(
+        where="row 2",
+        case_id="a1",
+        text="Clear. Normal.",
+        patient=" 7 ",
+        language="en",
+        exam="knee",
+        marks={"edema": Mark.UNCERTAIN},
+    )
+    both = ImportOptions(name="m", role="dev", columns={"case_id": "MRN"})
+    assert find_columns(header, taxonomy, "x.csv", both).taken["MRN"] == (
+        "case_id, patient"
+    )
+
+
+def test_a_pair_is_read_from_its_columns(taxonomy: Taxonomy) -> None:
+    """What is known of the patient is one text, from its parts or as it stands."""
+    header = ("id", "gt", "pred", "age", "sex", "history", "model", "ref_id", "Edema")
+    found = find_columns(header, taxonomy, "x.csv")
+    assert found.inputs == ("reference", "candidate", "context")
+    assert found.unused == ("Edema",)
+    cells = ("p", " One. ", " Two. ", "72", " ", " Cough. ", " m1 ", " r1 ", "1")
+    assert found.case(dict(zip(header, cells, strict=True)), "row 2") == SourceCase(
+        where="row 2",
+        case_id="p",
+        text="",
+        pair={
+            "reference": "One.",
+            "candidate": "Two.",
+            "context": "Age: 72\nIndication: Cough.",
+        },
+        system="m1",
+        reference_id="r1",
+    )
+    whole = (*header[:3], "context", "age")
+    found = find_columns(whole, taxonomy, "x.csv")
+    assert (found.inputs[-1], found.unused) == ("context", ("age",))
+    plain = find_columns(header[:3], taxonomy, "x.csv")
+    assert plain.inputs == ("reference", "candidate")
+
+
+def test_options_that_exclude_each_other_are_refused() -> None:
+    """Before anything is opened; each alone is taken."""
+    ids = {"case_id": "nr"}
+    for options, said in (
+        (
+            {"number_rows": True, "columns": ids},
+            "rows are numbered, or a column holds their ids: give either --number-rows "
+            "or --id-column.",
+        ),
+        (
+            {"columns": {"text": "a", "candidate": "b"}},
+            "a table holds single reports or pairs: give either --text-column, or "
+            "--reference-column and --candidate-column.",
+        ),
+    ):
+        with pytest.raises(DataError) as refused:
+            ImportOptions(name="mine", role="dev", **options)  # type: ignore[arg-type]
+        assert str(refused.value) == said
+    for options in (
+        {"number_rows": True, "columns": {"text": "a"}},
+        {"columns": ids},
+        {"columns": {"reference": "a", "candidate": "b"}},
+    ):
+        assert ImportOptions(name="mine", role="dev", **options)  # type: ignore[arg-type]
+
+
+def test_labels_stand_in_the_order_of_the_taxonomy(taxonomy: Taxonomy) -> None:
+    """Whatever the order of columns; with all of them asked for, none may be other."""
+    first, second = taxonomy.ids[1], taxonomy.ids[0]
+    found = label_columns([first, "x", second], taxonomy, "x.csv")
+    assert list(found.items()) == [(second, second), (first, first)]
+    with pytest.raises(UnknownLabelError, match=r"^x\.csv: .*'x'"):
+        label_columns([first, "x"], taxonomy, "x.csv", all_of=True)
+    assert label_columns(["edema_evidence"], taxonomy, "x.csv") == {}

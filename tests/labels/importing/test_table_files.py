@@ -1,5 +1,6 @@
 """Tables in any form are read alike; damaged or hostile ones are refused."""
 
+import csv
 import hashlib
 import json
 import random
@@ -375,3 +376,86 @@ def test_text_that_ends_in_another_encoding_is_refused(tmp_path):
         list(rows)
     with pytest.raises(DataError, match="cannot read"), csv_rows(tmp_path, "utf-8"):
         pass
+
+
+def test_what_unpacks_to_just_as_much_as_is_read_is_read(tmp_path, monkeypatch):
+    """A byte more is not, and both numbers are told."""
+    path = _write(tmp_path / "t.xlsx", REPORTS)
+    with zipfile.ZipFile(path) as parts:
+        size = sum(part.file_size for part in parts.infolist())
+    monkeypatch.setattr(table_files, "MAX_UNPACKED", size)
+    assert len(_read(path)) == 2
+    monkeypatch.setattr(table_files, "MAX_UNPACKED", size - 1)
+    with pytest.raises(DataError) as refused:
+        open_table(path)
+    assert str(refused.value) == (
+        f"t.xlsx unpacks to {size:,} bytes, and at most {size - 1:,} are read. Give "
+        "CSV or Parquet."
+    )
+
+
+def test_a_column_of_excel_without_a_name_is_one_where_others_follow(tmp_path):
+    """Only what is empty at the end of the header is no column."""
+    rows = [[None, "id", None, "text", None, None], ["w", "a", None, "x"]]
+    path = _write(tmp_path / "t.xlsx", [rows[0], rows[1]])
+    with pytest.raises(DataError, match="columns 1 and 3 have the same name"):
+        open_table(path)
+    header, found = _table(_write(tmp_path / "u.xlsx", [rows[0][:2], rows[1][:2]]))
+    assert header == ("", "id")
+    assert found == [("u.xlsx, row 2", {"": "w", "id": "a"})]
+
+
+def test_rows_of_a_frame_are_told_by_their_number():
+    """An index with a name is a column; one without is none, whatever it counts."""
+    frame = pd.DataFrame({"id": ["a", "b"], "on": [True, None]}, index=[7, 9])
+    table = frame_table(frame)
+    assert (table.name, table.header) == ("DataFrame", ("id", "on"))
+    assert [(row.where, dict(row.cells)) for row in table.read(())] == [
+        ("DataFrame, row 1", {"id": "a", "on": "True"}),
+        ("DataFrame, row 2", {"id": "b", "on": None}),
+    ]
+    named = frame_table(frame.rename_axis("n"))
+    assert named.header == ("n", "id", "on")
+    assert [row.cells["n"] for row in named.read(())] == [7, 9]
+
+
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ("id", ("id",)),
+        ("id,a;b", ("id", "a;b")),
+        ("id,a\tb", ("id", "a\tb")),
+        ("id\ta;b", ("id", "a;b")),
+        ("id;a;b,c", ("id", "a", "b,c")),
+    ],
+)
+def test_the_sign_that_stands_most_often_parts_columns(tmp_path, line, header):
+    """Of as many, a comma before a tab, and a tab before a semicolon."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{line}\n", "utf-8")
+    assert open_table(path).header == header
+
+
+def test_five_of_the_keys_that_are_new_are_named(take, tmp_path):
+    """A line with other keys may be of another file."""
+    path = tmp_path / "t.jsonl"
+    more = {f"k{number}": 1 for number in range(6)}
+    lines = [{"id": 1, "text": "Clear."}, {"id": 2, "text": "Wet.", **more}]
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    with pytest.raises(DataError) as refused:
+        take(path)
+    assert str(refused.value) == (
+        "t.jsonl, line 2: the keys differ from those of the first line (new: 'k0', "
+        "'k1', 'k2', 'k3', 'k4'). Give every line the same keys."
+    )
+
+
+def test_a_reader_of_tables_leaves_the_limit_of_others_as_it_was(tmp_path):
+    """It is one for the whole process."""
+    path = tmp_path / "t.csv"
+    path.write_text("id,text\n1,x\n", "utf-8")
+    before = csv.field_size_limit()
+    with csv_rows(path, "utf-8") as rows:
+        assert csv.field_size_limit() == table_files.MAX_CELL != before
+        assert len(list(rows)) == 2
+    assert csv.field_size_limit() == before

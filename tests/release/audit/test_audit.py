@@ -3,13 +3,17 @@
 import re
 import shutil
 import sqlite3
+from datetime import UTC, datetime
 
 import pytest
 
+from loop.core.check_findings import broken, note, ok
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.evaluate.recording import BASIS
 from loop.release.audit.audit import audit_workspace
-from loop.release.audit.releases import release_head
+from loop.release.audit.known_heads import KnownHead
+from loop.release.audit.releases import check_releases, known_heads, release_head
+from loop.release.folder import LARGEST
 from tests.conftest import shipped_workspace
 from tests.evaluate.tried_scenes import EDITOR, Trials
 from tests.release.small import freeze_small
@@ -295,6 +299,125 @@ def test_a_release_that_is_gone_or_was_never_frozen_is_found(release):
     ]
     notes = dict(found(workspace, "note"))
     assert "left from a freeze that did not end" in notes["releases"]
+
+
+def releases_told(workspace):
+    """Return all that is found of releases."""
+    return check_releases(workspace, read_ledger(workspace.ledger))
+
+
+def spoiled(entry, what):
+    """Return what is said of a release that is not as frozen."""
+    return broken(
+        "releases",
+        f"tiny-v1 {what}",
+        where=f"reports/releases/tiny-v1, entry {entry.seq}",
+        implies="It cannot be used, nor shown as evidence.",
+        todo="Restore the folder from version control or a backup.",
+        seq=entry.seq,
+    )
+
+
+def frozen_again(workspace, **payload):
+    """Write the entry of the release anew, with another payload."""
+    lines = workspace.ledger.read_bytes().splitlines(keepends=True)
+    entries = read_ledger(workspace.ledger)
+    (place,) = (n for n, one in enumerate(entries) if one.action == "frozen")
+    workspace.ledger.write_bytes(b"".join(lines[:place]))
+    event = Event(
+        action="frozen",
+        subject=entries[place].subject,
+        reason="why",
+        payload=entries[place].payload | payload,
+    )
+    return append_event(workspace.ledger, event, Actor(name="B. Approver"))
+
+
+def test_a_release_is_held_against_its_entry(release):
+    """Its statement, its version and the head that it names, each in its words."""
+    workspace, _ = release
+    entry = next(e for e in read_ledger(workspace.ledger) if e.action == "frozen")
+    assert releases_told(workspace) == [
+        ok(
+            "releases",
+            f"tiny-v1 (entry {entry.seq}) verifies, signed by A. Author, B. Approver",
+        )
+    ]
+    for payload, what in (
+        ({"head": "f" * 64}, "names a head that is not in this ledger"),
+        ({"digest": "f" * 64}, "is of a version that was not committed so"),
+        (
+            {"statement_sha256": "f" * 64},
+            "has another signed statement than the recorded one",
+        ),
+    ):
+        kept = workspace.ledger.read_bytes()
+        again = frozen_again(workspace, **payload)
+        assert releases_told(workspace) == [spoiled(again, what)]
+        workspace.ledger.write_bytes(kept)
+
+
+def test_a_withdrawn_release_is_still_looked_at(release):
+    """It is told when it was withdrawn, and whether it is what was frozen."""
+    workspace, _ = release
+    event = Event(
+        action="withdrawn",
+        subject="tiny@v1",
+        reason="unsafe",
+        payload={"release": "tiny-v1"},
+    )
+    entry = append_event(workspace.ledger, event, Actor(name="B. Approver"))
+    first, second = releases_told(workspace)
+    assert first == note("releases", f"tiny-v1 was withdrawn at {entry.time}")
+    assert second.severity == "ok"
+
+
+def test_what_names_a_head_is_a_file_of_a_bounded_size(release, tmp_path):
+    """A link or what is larger than any release names none."""
+    workspace, small = release
+    path = small.folder / "release.json"
+    head = release_head(small.folder)
+    assert head == KnownHead(
+        small.facts["ledger"]["seq"],
+        small.facts["ledger"]["head"],
+        "release tiny-v1",
+    )
+    raw = path.read_bytes()
+    path.write_bytes(raw + b" " * (LARGEST - len(raw)))
+    assert release_head(small.folder) == head
+    path.write_bytes(raw + b" " * (LARGEST - len(raw) + 1))
+    assert release_head(small.folder) is None
+    path.write_bytes(raw)
+    path.rename(tmp_path / "away.json")
+    path.symlink_to(tmp_path / "away.json")
+    assert release_head(small.folder) is None
+    # What a killed freeze left is no witness, and keys are no release.
+    (workspace.releases / ".tiny-v2.x").mkdir()
+    (tmp_path / "away.json").rename(workspace.releases / ".tiny-v2.x" / "release.json")
+    assert known_heads(workspace, ()) == []
+
+
+def test_an_audit_counts_what_it_found(release):
+    """Entries that are signed, its own time, and the head to be written down."""
+    workspace, small = release
+    (small.folder / "schema.json").write_bytes(b"")
+    override = Event(action="override", subject="tiny@v1", reason="urgent")
+    append_event(workspace.ledger, override, Actor(name="B. Approver"))
+    second = append_event(workspace.ledger, override, Actor(name="B. Approver"))
+    when = datetime(2099, 1, 1, 9, tzinfo=UTC)
+    audit = audit_workspace(workspace, now=lambda: when)
+    assert audit.time == "2099-01-01T09:00:00Z"
+    assert audit.head == f"{second.seq}:{second.hash}"
+    assert (audit.holds, audit.signed) == (False, 0)
+    assert sum(audit.counts.values()) == len(audit.findings)
+    assert audit.counts["broken"] == sum(
+        one.severity == "broken" for one in audit.findings
+    )
+    assert audit.findings[-1] == note(
+        "overrides",
+        f"2 decided against objections: tiny@v1 in entry {second.seq - 1}, tiny@v1 in "
+        f"entry {second.seq}",
+    )
 
 
 def test_a_release_behind_a_link_is_said_to_be_a_link(release, tmp_path):

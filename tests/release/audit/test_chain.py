@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop.core.check_findings import FindingSeverity
+from loop.core.check_findings import FindingSeverity, note, ok, warning
 from loop.core.errors import DataError
 from loop.core.ledger import (
     Event,
     TornLedgerError,
     chain_event,
+    entry_hash,
     format_entry,
+    make_entry,
     quarantine_torn_line,
     read_ledger,
     record_wrong_clock,
@@ -22,6 +24,7 @@ from loop.core.ledger import (
 from loop.release.audit.chain import (
     Trouble,
     check_chain,
+    check_entries,
     find_cohort,
     read_line,
     read_lines,
@@ -163,6 +166,236 @@ def test_the_first_broken_link_is_named(history, act, line, words):
     assert audit.first_break.implies and audit.first_break.todo
 
 
+def delete_one(lines):
+    """Remove one entry."""
+    del lines[2]
+
+
+def garble_two(lines):
+    """Overwrite two lines."""
+    lines[2:4] = [b"x\n", b"{}\n"]
+
+
+def garble_and_delete(lines):
+    """Overwrite a line and remove the one after it."""
+    lines[2:4] = [b"x\n"]
+
+
+def garble_first(lines):
+    """Overwrite the first line."""
+    lines[0] = b"x\n"
+
+
+def garble_first_and_delete(lines):
+    """Overwrite the first line and remove the second."""
+    lines[:2] = [b"x\n"]
+
+
+def blank_first(lines):
+    """Leave a blank line before the first."""
+    lines.insert(0, b"\n")
+
+
+def put_other_first(lines):
+    """Put an entry before the first that follows nothing in the file."""
+    entry = read_line(lines[0], 1).entry
+    lines.insert(0, format_entry(chain_event(EVENT, ACTOR, entry.time, None)))
+    lines[0] = other_prev(lines[0])
+
+
+def other_prev(line):
+    """Return a line that follows another entry, with a fitting hash."""
+    data = json.loads(line) | {"prev": "f" * 64}
+    data["hash"] = entry_hash(data)
+    return format_entry(make_entry(data))
+
+
+EVENT = Event(action="alias_moved", subject="tiny@v1", reason="elsewhere")
+
+
+def duplicate_first(lines):
+    """Write the first entry twice."""
+    lines.insert(1, lines[0])
+
+
+def last_first(lines):
+    """Put the last entry before all others."""
+    lines.insert(0, lines.pop())
+
+
+def move_up(lines):
+    """Put the fifth entry behind the first."""
+    lines.insert(1, lines.pop(4))
+
+
+def replace_two(lines):
+    """Write two entries anew with fitting hashes, and leave what follows."""
+    entries = [read_line(line, n).entry for n, line in enumerate(lines, 1)]
+    entries[2:4] = [replace(one, reason="another") for one in entries[2:4]]
+    lines[2:4] = rehashed(entries[:4], 3)[2:]
+
+
+def put_other_start(lines):
+    """Put the beginning of another ledger between two lines."""
+    entry = replace(read_line(lines[2], 3).entry, reason="elsewhere")
+    lines.insert(3, rehashed([entry], 1)[0])
+
+
+def renumber(lines):
+    """Write the end anew with fitting hashes, and leave two numbers out."""
+    entries = [read_line(line, n).entry for n, line in enumerate(lines, 1)]
+    before = entries[2]
+    for place, entry in enumerate(entries[3:], 3):
+        follows = before if place > 3 else replace(before, seq=5)
+        before = chain_event(EVENT, ACTOR, entry.time, follows)
+        lines[place] = format_entry(before)
+
+
+EDITED = "was edited after it was written: its hash is not that of its content"
+MISSING = "does not follow the line before it:"
+NO_ENTRY = "is not an entry of a ledger"
+ELSEWHERE = "follows an entry that is not in this file"
+REPLACED = "which was replaced and given a fitting hash"
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (edit, [(3, 3, EDITED)]),
+        (edit_hash, [(3, 3, EDITED)]),
+        (delete, [(3, 5, f"{MISSING} entries 3 to 4 are missing")]),
+        (delete_one, [(3, 4, f"{MISSING} entry 3 is missing")]),
+        (delete_first, [(1, 3, f"{MISSING} entries 1 to 2 are missing")]),
+        (
+            reorder,
+            [
+                (3, 4, "is out of order: it follows line 4"),
+                (4, 3, "is out of order: it follows line 2"),
+                (5, 5, "follows line 3, not the line before it: line 4 was inserted"),
+            ],
+        ),
+        (
+            move_up,
+            [
+                (2, 5, "is out of order: it follows line 5"),
+                (3, 2, "is out of order: it follows line 1"),
+                (
+                    *(6, 6),
+                    "follows line 2, not the line before it: lines 3 to 5 were "
+                    "inserted",
+                ),
+            ],
+        ),
+        (
+            last_first,
+            [(1, 6, "is out of order: it follows line 6"), (2, 1, ELSEWHERE)],
+        ),
+        (duplicate, [(5, 3, "repeats line 3")]),
+        (duplicate_first, [(2, 1, "repeats line 1")]),
+        (
+            insert,
+            [(4, 3, "follows line 2, not the line before it: line 3 was inserted")],
+        ),
+        (
+            insert_two,
+            [
+                (
+                    *(5, 3),
+                    "follows line 2, not the line before it: lines 3 to 4 were "
+                    "inserted",
+                )
+            ],
+        ),
+        (
+            put_other_start,
+            [
+                (4, 1, ELSEWHERE),
+                (5, 4, "follows line 3, not the line before it: line 4 was inserted"),
+            ],
+        ),
+        (garble, [(3, 3, NO_ENTRY)]),
+        (garble_two, [(3, 3, NO_ENTRY), (4, 4, NO_ENTRY)]),
+        (
+            garble_and_delete,
+            [(3, 3, NO_ENTRY), (4, 5, f"{MISSING} entries 3 to 4 are missing")],
+        ),
+        (garble_first, [(1, 1, NO_ENTRY)]),
+        (blank_first, [(1, 1, NO_ENTRY)]),
+        (put_other_first, [(1, 1, ELSEWHERE), (2, 1, ELSEWHERE)]),
+        (
+            garble_first_and_delete,
+            [(1, 1, NO_ENTRY), (2, 3, f"{MISSING} entries 1 to 2 are missing")],
+        ),
+        (tear, [(6, 6, "is incomplete: torn, as after a power loss")]),
+        (double, [(3, 3, "names a field twice")]),
+        (rewrite, [(4, 4, f"does not follow line 3, {REPLACED}")]),
+        (replace_two, [(5, 5, f"does not follow line 4, {REPLACED}")]),
+        (
+            renumber,
+            [(4, 6, "has number 6 after number 3, although its hash follows")],
+        ),
+    ],
+)
+def test_every_break_is_told_once(history, act, told):
+    """By line and entry, and no line that still follows is blamed."""
+    lines = history.lines()
+    act(lines)
+    history.write(lines)
+    found = check_chain(read_lines(history.path))
+    assert [(one.where, one.seq, one.what) for one in found] == [
+        (f"ledger.jsonl, line {line}", seq, f"line {line} {what}")
+        for line, seq, what in told
+    ]
+    assert {one.severity.value for one in found} == {"broken"}
+
+
+def test_a_whole_chain_is_counted(history):
+    """To which head; an empty ledger has nothing to say."""
+    last = history.entries()[-1].hash
+    assert check_chain(read_lines(history.path)) == [
+        ok("chain", f"6 entries, one chain from the first to {last[:12]}")
+    ]
+    history.write([])
+    assert check_chain(read_lines(history.path)) == []
+    assert history.audit().head == f"0:{'0' * 64}"
+
+
+def test_a_line_that_stands_twice_is_one_entry(history):
+    """What was read twice did not happen twice; the first place counts."""
+    lines = history.lines()
+    history.write([lines[0], lines[1], lines[0], lines[2], b"x\n"])
+    ledger = read_lines(history.path)
+    assert [one.seq for one in ledger.entries] == [1, 2, 3]
+    assert (len(ledger.lines), ledger.last.seq, ledger.ended) == (5, 3, True)
+    # A move of an alias that is copied to the end is no move back.
+    history.write([*lines, lines[3]])
+    assert [check for check, _ in history.broken()] == ["chain"]
+    told = [one for one in history.audit().findings if one.check == "aliases"]
+    assert [one.severity.value for one in told] == ["ok"]
+
+
+def test_as_many_odd_spellings_as_problems_are_told_one_by_one(history):
+    """Of more, the first, and how many there are besides."""
+    lines = [line.replace(b'": ', b'":  ', 1) for line in history.lines()]
+    for count, told in (
+        (5, [(n, "") for n in range(1, 6)]),
+        (6, [(1, ", and 5 more")]),
+    ):
+        history.write([*lines[:count], *history.lines()[count:]])
+        assert check_chain(read_lines(history.path)) == [
+            warning(
+                "chain",
+                f"line {n} is spelled otherwise than ranloop writes it{more}",
+                where=f"ledger.jsonl, line {n}",
+                implies="An editor, another program or a change of line ends wrote it; "
+                "it says the same.",
+                todo="Compare it with a backup, and find out who opened the file.",
+                seq=n,
+            )
+            for n, more in told
+        ]
+
+
 def test_a_whole_chain_holds(history):
     """No alarm without a cause."""
     audit = history.audit()
@@ -265,11 +498,33 @@ def test_a_torn_line_is_moved_aside_and_stays_on_record(history):
     audit = history.audit()
     repairs = [one.what for one in audit.findings if one.check == "repairs"]
     assert audit.first_break is None
-    assert len(repairs) == 1 and "its bytes are kept" in repairs[0]
-    next(history.path.parent.glob("*.bin")).write_bytes(b"")
+    (kept,) = history.path.parent.glob("ledger.torn-*.bin")
+    assert repairs == [
+        f"a torn line was moved aside to {kept.name}; its bytes are kept"
+    ]
+    other = kept.with_name("ledger.torn-other.bin")
+    other.write_bytes(b"x")
+    told = [one for one in history.audit().findings if one.check == "repairs"]
+    assert told[1:] == [
+        note(
+            "repairs",
+            "ledger.torn-other.bin is left from a repair that did not end",
+            where="prompts/ledger.torn-other.bin",
+            todo="Run `ranloop audit --repair` again.",
+        )
+    ]
+    other.unlink()
+    kept.write_bytes(b"")
     (repair,) = (one for one in history.audit().findings if one.check == "repairs")
-    assert repair.severity == "warning"
-    next(history.path.parent.glob("*.bin")).unlink()
+    assert repair == warning(
+        "repairs",
+        f"a torn line was moved aside to {kept.name}, and is not there as it was",
+        where="entry 6",
+        implies="What the torn line began to say cannot be looked at any more.",
+        todo="Restore the file from a backup.",
+        seq=6,
+    )
+    kept.unlink()
     assert [one for one in history.audit().findings if one.check == "repairs"] == [
         repair
     ]
@@ -284,6 +539,73 @@ def test_time_going_back_is_a_warning(history):
         stream.write(format_entry(line))
     whats = [one.what for one in history.audit().findings if one.check == "entries"]
     assert whats == ["line 7 is of 2026-01-05T08:55:00Z, before the line above it"]
+
+
+def odd(line, what):
+    """Return what is said of an entry that the chain holds."""
+    return warning(
+        "entries",
+        f"line {line} {what}",
+        where=f"ledger.jsonl, line {line}",
+        implies="A clock was wrong, another ranloop wrote it, or it was made by hand.",
+        todo="Ask the person the entry names.",
+        seq=line,
+    )
+
+
+def entries_told(history, now="2026-01-06T09:00:00Z"):
+    """Return what is said of the entries by themselves."""
+    return check_entries(read_lines(history.path), now)
+
+
+def test_an_entry_says_who_and_why(history):
+    """And does something that this version knows; unreadable lines end nothing."""
+    assert entries_told(history) == [
+        ok("entries", "times do not go back; every entry has a reason")
+    ]
+    entries = history.entries()
+    for place, change in (
+        (1, {"reason": " "}),
+        (2, {"actor": ""}),
+        (3, {"action": "guessed", "reason": ""}),
+    ):
+        entries[place] = replace(entries[place], **change)
+    history.write([*rehashed(entries, 1)[:4], b"x\n"])
+    assert entries_told(history) == [
+        odd(2, "does not say who, or why"),
+        odd(3, "does not say who, or why"),
+        odd(4, "has an action that this ranloop does not know"),
+    ]
+
+
+def test_the_first_time_in_the_future_is_a_note(history):
+    """What follows in order is as late; the second of the audit itself is not."""
+    assert entries_told(history, "2026-01-05T09:09:00Z") == [
+        ok("entries", "times do not go back; every entry has a reason")
+    ]
+    for now in ("2026-01-05T09:03:00Z", "2026-01-05T09:08:59Z"):
+        assert entries_told(history, now) == [
+            note(
+                "entries",
+                "line 4 has the time 2026-01-05T09:09:00Z, which is in the future",
+                where="ledger.jsonl, line 4",
+                todo="Compare the clocks of the machines that write here.",
+            )
+        ]
+
+
+def test_times_are_held_against_the_latest_before(history):
+    """One that goes back takes nothing back with it."""
+    minutes = (1, 9, 5, 9, 8, 10)
+    entries = [
+        replace(one, time=f"2026-01-05T09:{minute:02d}:00Z")
+        for one, minute in zip(history.entries(), minutes, strict=True)
+    ]
+    history.write(rehashed(entries, 1))
+    assert entries_told(history) == [
+        odd(3, "is of 2026-01-05T09:05:00Z, before the line above it"),
+        odd(5, "is of 2026-01-05T09:08:00Z, before the line above it"),
+    ]
 
 
 def test_a_recorded_clock_that_was_ahead_is_a_warning_once(history):

@@ -1,12 +1,19 @@
 """Openings and scores must rest on what was recorded before them."""
 
+import shutil
+
 import pytest
 
 from loop.core.check_findings import broken, note, ok, warning
 from loop.core.digests import digest_bytes
-from loop.core.paths import WorkspacePaths
+from loop.core.paths import WorkspacePaths, bundled
 from loop.evaluate.gates import GateVerdict
-from loop.release.audit.evaluations import check_evaluations, check_openings
+from loop.labels.taxonomy import taxonomy_digest
+from loop.release.audit.evaluations import (
+    _labels_added_since,
+    check_evaluations,
+    check_openings,
+)
 from tests.release.audit.scenes import entries_of
 
 HELD = ("cohort_added", "held", {"role": "holdout"})
@@ -383,3 +390,33 @@ def test_a_label_is_not_called_incomparable_after_gates_judged_it(tmp_path):
         ),
         away(1),
     ]
+
+
+def test_labels_that_were_added_since_are_known_from_the_revisions(tmp_path):
+    """Back from the taxonomy as it is, one step at a time; others lead nowhere."""
+    workspace = WorkspacePaths(tmp_path)
+    shutil.copytree(bundled() / "labels", workspace.labels)
+    now = taxonomy_digest(workspace.labels)
+
+    def revised(before, after, *labels):
+        told = {"taxonomy_before": before, "taxonomy_digest": after}
+        return ("taxonomy_revised", "-", told | {"added": dict.fromkeys(labels, "")})
+
+    action, subject, payload = revised("a", "b", "one")
+    told = entries_of(
+        (action, subject, payload | {"added": ["odd"]}),
+        revised("x", "y", "away"),
+        revised("b", "c", "two", "three"),
+        ("evaluated", "-", {"taxonomy_digest": now, "taxonomy_before": "z"}),
+        revised("c", now, "four"),
+    )
+    assert _labels_added_since(workspace, told) == {
+        "c": frozenset({"four"}),
+        "b": frozenset({"two", "three", "four"}),
+        "a": frozenset({"two", "three", "four"}),
+    }
+    # Taken back and revised again: what was added since the last time counts.
+    again = (*told, *entries_of(revised(now, "c"), revised("c", now, "five")))
+    assert _labels_added_since(workspace, again)["c"] == frozenset({"five"})
+    (workspace.labels / "taxonomy.yaml").unlink()
+    assert _labels_added_since(workspace, told) == {}

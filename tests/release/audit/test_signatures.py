@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from loop.core.check_findings import broken, note, warning
 from loop.core.ledger import Actor
-from loop.release.audit.signatures import find_keys
-from loop.release.keys import make_key, revoke_key, signer_for
+from loop.release.audit.signatures import check_signatures, find_keys
+from loop.release.keys import make_key, public_key_path, revoke_key, signer_for
 from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed
 
 
@@ -139,3 +140,124 @@ def test_the_public_key_of_a_revoked_key_is_as_recorded(history):
     admin = Actor(name="Admin", role="admin")
     revoke_key(history.workspace, key.keyid, admin, "lost", now=clock(12))
     assert told(history, "warning") == []
+
+
+def signatures_told(history):
+    """Return all that is found of signatures."""
+    return check_signatures(history.workspace, tuple(history.entries()))
+
+
+def unproven(seq, subject, problem, actor="Dr A. Example"):
+    """Return what is said of an entry whose signature does not hold."""
+    return broken(
+        "signatures",
+        f"entry {seq}: {problem}",
+        where=f"entry {seq}, {subject}",
+        implies="Nothing shows that the person named did this.",
+        todo=f"Ask {actor} whether it is theirs; compare with a backup.",
+        seq=seq,
+    )
+
+
+def test_without_any_signature_that_is_said(tmp_path):
+    """Who acted is as written; an empty ledger has nobody who acted."""
+    made = make_history(tmp_path / "ws")
+    unsigned = note(
+        "signatures",
+        "no entry is signed: who acted is as written, and not proven",
+        todo="Make keys with `ranloop key new NAME`.",
+    )
+    assert signatures_told(made) == [unsigned]
+    assert check_signatures(made.workspace, ()) == []
+
+
+def test_a_problem_takes_the_place_of_the_count(history):
+    """Whoever is told that one fails is not told that the rest is signed."""
+    entries = history.entries()
+    short, signed = entries[7].keyid[:16], entries[7]
+    forged = base64.b64encode(bytes(64)).decode()
+    entries[7] = replace(signed, signature=forged)
+    assert check_signatures(history.workspace, tuple(entries)) == [
+        unproven(
+            *(8, "tiny@v1"),
+            f"the signature was not made with the key {short} over this entry",
+        )
+    ]
+    entries[7] = replace(signed, hash="é")
+    assert check_signatures(history.workspace, tuple(entries)) == [
+        unproven(8, "tiny@v1", "is signed, but its hash cannot be signed")
+    ]
+
+
+def test_who_signs_is_asked_about_what_is_not_signed(history):
+    """Their own revocation is none of that; after it nobody can sign any more."""
+    history.record("alias_moved", "tiny@v2", {"alias": "b", "before": None}, at=12)
+    assert signatures_told(history) == [
+        warning(
+            "signatures",
+            "entry 9 is not signed, although Dr A. Example has a key and signs",
+            where="entry 9, tiny@v2",
+            implies="They acted on a machine without the key, or the entry was written "
+            "by someone else, or anew.",
+            todo="Ask Dr A. Example whether it is theirs.",
+            seq=9,
+        )
+    ]
+    history.write(history.lines()[:8])
+    (key,) = find_keys(history.entries()).values()
+    revoke_key(history.workspace, key.keyid, signer(history), "lost", now=clock(13))
+    history.record("alias_moved", "tiny@v2", {"alias": "b", "before": None}, at=14)
+    history.record("alias_moved", "tiny@v2", {"alias": "c", "before": None}, at=15)
+    assert signatures_told(history) == [
+        note("signatures", "entry 9 revokes a key, and is not signed")
+    ]
+    revoked = history.entries()[8]
+    history.record("key_revoked", key.keyid, revoked.payload, at=16)
+    history.record("key_revoked", "f" * 64, revoked.payload, at=16)
+    said = "adds or revokes something that is not a key, or did so before"
+    assert signatures_told(history)[1:] == [
+        unproven(12, key.keyid, said),
+        unproven(13, "f" * 64, said),
+    ]
+
+
+def test_a_file_that_is_no_recorded_key_is_told(history):
+    """Under a name that no key has, with another's bytes, or none at all."""
+    folder = history.workspace.releases / "keys"
+    (path,) = folder.glob("*.json")
+    whole = path.read_bytes()
+    other = make_key(history.workspace, "Dr B", "approver", ACTOR, now=clock(12))
+    handed = public_key_path(history.workspace, other)
+    foreign = folder / "foreign.json"
+    foreign.write_bytes(whole)
+    (folder / "notes.txt").write_text("x")
+
+    def strange(name):
+        return warning(
+            "signatures",
+            f"{name} is not a key that the ledger records",
+            where=str(folder / name),
+            implies="Whoever verifies a release with it trusts someone unknown.",
+            todo="Move it away; `ranloop key list` shows the recorded keys.",
+        )
+
+    def copies():
+        return [one for one in signatures_told(history) if one.where.startswith("/")]
+
+    assert copies() == [strange("foreign.json")]
+    foreign.unlink()
+    for raw in (b"{}", handed.read_bytes()):
+        path.write_bytes(raw)
+        assert copies() == [strange(path.name)]
+    path.write_bytes(whole.replace(b"approver", b"reviewer"))
+    assert copies() == [
+        warning(
+            "signatures",
+            f"{path.name} differs from the ledger in role",
+            where=str(path),
+            implies="Whoever verifies a release with it takes the key for what it is "
+            "not.",
+            todo="Restore the file from version control or a backup, and ask who has a "
+            "copy.",
+        )
+    ]

@@ -8,8 +8,8 @@ import pytest
 
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import DataError
-from loop.release.export import load_export
-from loop.release.export.contents import read_plain
+from loop.release.export import contents, load_export
+from loop.release.export.contents import digest_files, read_plain
 from tests.release.export.scenes import PER_LABEL, TEXTS, VERSION, exported
 
 
@@ -148,6 +148,69 @@ def test_requests_that_were_changed_are_refused(batch, change):
         load_export(batch)
 
 
+def test_a_case_is_asked_about_every_label(workspace, tmp_path):
+    """Also where whoever cut the last question off counts the cases as they are now."""
+    texts = {name: TEXTS[name] for name in ("a", "b 2")}
+    whole = exported(
+        workspace, tmp_path / "x", "vllm-batch", version=PER_LABEL, texts=TEXTS
+    )
+    short = exported(
+        workspace, tmp_path / "y", "vllm-batch", version=PER_LABEL, texts=texts
+    )
+    lines = (whole / "requests-0001.jsonl").read_bytes().splitlines(keepends=True)
+    assert (short / "requests-0001.jsonl").read_bytes() == b"".join(lines[:4])
+    (short / "requests-0001.jsonl").write_bytes(b"".join(lines[:5]))
+    reseal(short)
+    with pytest.raises(DataError, match=r"requests-0001\.jsonl is not what"):
+        load_export(short)
+
+
+def test_what_keeps_git_away_from_texts_is_part_of_the_export(batch):
+    """Changed, the next commit would take the texts along."""
+    (batch / ".gitignore").write_text("")
+    reseal(batch)
+    with pytest.raises(DataError, match=r"\.gitignore is not what"):
+        load_export(batch)
+    (batch / ".gitignore").unlink()
+    reseal(batch)
+    with pytest.raises(DataError, match=r"cannot read .*\.gitignore"):
+        load_export(batch)
+
+
+def test_files_of_requests_are_numbered_without_a_gap(batch):
+    """A service is sent all of them: one that is missing would not be missed."""
+    (batch / "requests-0001.jsonl").rename(batch / "requests-0002.jsonl")
+    reseal(batch)
+    with pytest.raises(DataError, match=r"requests-0002\.jsonl is not part"):
+        load_export(batch)
+
+
+def test_templates_keep_no_file_of_requests(plain):
+    """Nor what keeps git away: nothing in them is anybody's text."""
+    for name in ("requests-0001.jsonl", ".gitignore"):
+        (plain / name).write_text("*\n")
+        reseal(plain)
+        with pytest.raises(DataError) as refused:
+            load_export(plain)
+        assert str(refused.value) == (
+            f"{plain / name} is not part of the export. Remove it, or export again."
+        )
+        (plain / name).unlink()
+
+
+def test_another_prompt_in_the_folder_is_named(plain):
+    """Which one is there, and which one was exported."""
+    path = plain / "ranloop.json"
+    edit(path, VERSION.digest, "0" * 64)
+    reseal(plain)
+    with pytest.raises(DataError) as refused:
+        load_export(plain)
+    assert str(refused.value) == (
+        f"{plain / 'prompt'} is the prompt version {VERSION.digest[:12]}, and the "
+        "export is of 000000000000. Export it again."
+    )
+
+
 def test_the_calls_of_a_case_stay_together(workspace, tmp_path):
     """Every label of a case is asked about the same text."""
     folder = exported(
@@ -207,6 +270,38 @@ def test_a_folder_that_is_none_is_refused(plain, tmp_path):
     (tmp_path / "link").symlink_to(plain)
     with pytest.raises(DataError, match="Name the folder of an export"):
         load_export(tmp_path / "link")
+
+
+def test_files_are_digested_in_a_real_folder_only(plain, tmp_path):
+    """Names sorted, with a slash between folders."""
+    assert list(digest_files(plain)) == [
+        "prompt/guides.yaml",
+        "prompt/prompt.yaml",
+        "prompt/system.jinja",
+        "prompt/user.jinja",
+        "ranloop.json",
+        "schema.json",
+        "system.jinja",
+        "user.jinja",
+    ]
+    (tmp_path / "link").symlink_to(plain)
+    for path in (plain / "schema.json", tmp_path / "link", tmp_path / "nowhere"):
+        with pytest.raises(DataError) as refused:
+            digest_files(path)
+        assert str(refused.value) == (
+            f"{path} is not a folder. Name the folder of an export."
+        )
+
+
+def test_a_file_has_a_largest_size(tmp_path, monkeypatch):
+    """The limit itself is read whole; one byte more is refused."""
+    monkeypatch.setattr(contents, "MAX_BYTES", 4)
+    path = tmp_path / "plain"
+    path.write_bytes(b"1234")
+    assert read_plain(path) == b"1234"
+    path.write_bytes(b"12345")
+    with pytest.raises(DataError, match="plain is larger than any file of an export"):
+        read_plain(path)
 
 
 def test_a_deep_folder_inside_is_refused(plain):

@@ -1,6 +1,6 @@
 """What is exported is committed or released, and a release is verified first."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -8,7 +8,7 @@ from loop.core.errors import DataError, EditedVersionError
 from loop.core.ledger import Actor
 from loop.prompts.catalog import write_version
 from loop.prompts.history import move_alias
-from loop.release.export.exported import _asking, find_origin
+from loop.release.export.exported import _asking, file_cases, find_origin
 from loop.release.facts import EngineFacts
 from tests.release.export.scenes import VERSION
 from tests.release.small import NAME, freeze_small
@@ -19,7 +19,14 @@ def test_a_version_is_asked_greedily_and_its_model_is_named(workspace):
     """Nothing is known of how it was measured."""
     found = find_origin(workspace, "extractor@v1", "Some/Model")
     assert (found.version.ref, found.release, found.engine) == ("extractor@v1", "", "")
-    assert (found.asking.model, found.asking.temperature) == ("Some/Model", 0.0)
+    assert asdict(found.asking) == {
+        "model": "Some/Model",
+        "temperature": 0.0,
+        "max_tokens": 2048,
+        "seed": 0,
+        "extra": {},
+    }
+    assert find_origin(workspace, "extractor@v1").asking.model == ""
 
 
 def test_an_alias_is_resolved(workspace):
@@ -52,6 +59,10 @@ def test_a_release_is_verified_and_taken_from_its_own_folder(workspace):
     found = find_origin(workspace, NAME)
     assert (found.release, found.engine) == (NAME, "rules")
     assert found.version.digest == SMALL.digest
+    assert found.asking.model == ""
+    renamed = find_origin(workspace, NAME, "Some/Model")
+    assert renamed.asking == replace(found.asking, model="Some/Model")
+    assert (renamed.release, renamed.engine) == (NAME, "rules")
 
 
 def test_a_release_that_does_not_hold_is_refused(workspace):
@@ -96,3 +107,36 @@ def test_the_model_and_settings_of_a_release_are_kept(name, model):
     assert (found.model, found.max_tokens, found.seed) == (model, 900, 3)
     assert isinstance(found.temperature, float)
     assert found.extra == extra
+
+
+def test_what_a_release_does_not_say_is_asked_greedily():
+    """Its own numbers, where it has some; a level of thinking is a further field."""
+    plain = EngineFacts(name="rules", parameters={}, identity={}, digest="0" * 64)
+    found = _asking(plain)
+    assert (found.temperature, found.max_tokens, found.seed) == (0.0, 2048, 0)
+    assert found.extra == {}
+    thinking = plain.model_copy(
+        update={"parameters": {"temperature": 0.5, "thinking": "low"}}
+    )
+    assert _asking(thinking).temperature == 0.5
+    assert _asking(thinking).extra == {"reasoning_effort": "low"}
+
+
+def test_a_table_has_what_the_prompt_reads(workspace, tmp_path):
+    """More columns do no harm; rows without a text are counted, and texts are kept."""
+    path = tmp_path / "week.csv"
+    path.write_text("case_id,text,edema\nc1,Kein Ödem.,0\nc2,,1\nc3,Clear.,\n")
+    source, screening = file_cases(workspace, path, VERSION)
+    assert source.origin == "file week.csv"
+    assert [(one.id, one.variables) for one in source.items] == [
+        ("c1", {"text": "Kein Ödem."}),
+        ("c3", {"text": "Clear."}),
+    ]
+    assert screening.excluded == {"empty": 1}
+    pair = replace(VERSION, inputs=("text", "other"))
+    with pytest.raises(DataError) as refused:
+        file_cases(workspace, path, pair)
+    assert str(refused.value) == (
+        "tiny@v1 reads text, other, and week.csv has text. Name a table with these "
+        "columns."
+    )

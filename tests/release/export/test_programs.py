@@ -4,15 +4,24 @@ import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.records import Message, PromptFrame
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.render import plan_prompts
+from loop.prompts.render import Call, plan_prompts
 from loop.release.export import load_export
-from loop.release.export.programs import with_versions_of
-from tests.release.export.scenes import PER_LABEL, TEXTS, VERSION, exported, items
+from loop.release.export.programs import save_program, with_versions_of
+from tests.release.export.scenes import (
+    ASKING,
+    PER_LABEL,
+    TEXTS,
+    VERSION,
+    exported,
+    items,
+)
 from tests.release.export.test_edited_export import edit, reseal
 
 pytestmark = pytest.mark.slow
@@ -186,3 +195,84 @@ def test_other_package_versions_are_no_other_prompt():
     }
     for odd in (b"", b"[]", b"{}", json.dumps({"metadata": {}}).encode()):
         assert with_versions_of(made, odd) == made
+
+
+@pytest.mark.parametrize(
+    ("versions", "taken"),
+    [
+        ({"python": "3" * 39}, True),
+        ({"python": "3" * 40}, False),
+        ({"python": 3}, False),
+        ({"python": "3.13", "more": "1"}, False),
+        ({}, False),
+        (["python"], False),
+    ],
+)
+def test_only_versions_are_taken_over(versions, taken):
+    """A word of a prompt has no place among them."""
+    state = {"metadata": {"dependency_versions": {"python": "3.11"}}}
+    made = json.dumps(state).encode()
+    stored = json.dumps({"metadata": {"dependency_versions": versions}}).encode()
+    again = json.loads(with_versions_of(made, stored))
+    assert (again != state) == taken
+    assert again["metadata"]["dependency_versions"] == (
+        versions if taken else {"python": "3.11"}
+    )
+
+
+SCHEMA = {"type": "object"}
+CALL = Call(
+    frame=PromptFrame(
+        messages=(Message("system", "  Read it.\n\n"), Message("user", "Case:\n")),
+        schema=SCHEMA,
+        fields=("edema",),
+        call="edema",
+    ),
+    pieces=(("reference", "\nand\n"), ("candidate", "\n")),
+)
+FORMAT = {
+    "type": "json_schema",
+    "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("extra", "asked"),
+    [
+        (
+            {},
+            {
+                "temperature": 0.0,
+                "max_tokens": 300,
+                "seed": 7,
+                "response_format": FORMAT,
+            },
+        ),
+        (
+            {"seed": 8, "temperature": None, "top_k": 5},
+            {
+                "max_tokens": 300,
+                "seed": 8,
+                "response_format": FORMAT,
+                "extra_body": {"top_k": 5},
+            },
+        ),
+    ],
+)
+def test_a_saved_program_holds_what_dspy_does_not_keep(extra, asked):
+    """The messages as they are, and how they are asked: fields added, taken away."""
+    asking = replace(ASKING, extra=extra)
+    data = json.loads(save_program(VERSION, "label_values/1", CALL, asking))
+    assert data["signature"]["instructions"] == "Read it."
+    assert data["metadata"]["ranloop"] == {
+        "prompt": "tiny@v1",
+        "digest": VERSION.digest,
+        "contract": "label_values/1",
+        "call": "edema",
+        "labels": ["edema"],
+        "instructions": "Read it.",
+        "system": "  Read it.\n\n",
+        "before": "Case:\n",
+        "inputs": [["reference", "\nand\n"], ["candidate", "\n"]],
+        "asking": asked,
+    }

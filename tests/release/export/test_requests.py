@@ -49,25 +49,110 @@ def test_a_request_holds_exactly_the_messages_of_the_prompt(target, item):
     assert data["body"]["messages"] == expected
 
 
-def test_a_request_to_vllm_is_what_our_engine_sends_and_names_the_prompt():
-    """The same fields as were measured; vLLM leaves alone what it does not know."""
-    made = form(ExportTarget.VLLM_BATCH)
-    body = json.loads(made.line(0, items()[0]))["body"]
-    assert body["metadata"]["ranloop_digest"] == VERSION.digest
-    answer = body["response_format"]["json_schema"]
-    assert (body["response_format"]["type"], answer["strict"]) == ("json_schema", True)
-    assert answer["schema"] == made.calls[0].frame.schema
-    asked = [body[name] for name in ("model", "max_tokens", "temperature", "seed")]
-    assert asked == ["Some/Model", 300, 0.0, 7]
+def entry(**evidence):
+    """Return the schema of one label, with the bounds of its evidence."""
+    return {
+        "anyOf": [
+            {"type": "string", "enum": ["absent"]},
+            {
+                "type": "object",
+                "properties": {
+                    "value": {
+                        "type": "string",
+                        "enum": ["present", "absent", "uncertain"],
+                    },
+                    "evidence": {"type": "string", **evidence},
+                },
+                "required": ["value", "evidence"],
+                "additionalProperties": False,
+            },
+        ]
+    }
 
 
-def test_a_request_to_openai_asks_for_nothing_to_be_stored():
-    """It refuses metadata without `store`, and a key of more than 64 characters."""
-    body = json.loads(form(ExportTarget.OPENAI_BATCH).line(0, items()[0]))["body"]
-    assert not {"metadata", "store", "max_tokens"} & body.keys()
-    assert body["prompt_cache_key"] == VERSION.digest
-    assert len(body["prompt_cache_key"]) <= 64
-    assert body["max_completion_tokens"] == 300
+@pytest.mark.parametrize(
+    ("target", "limit", "evidence", "named"),
+    [
+        (
+            ExportTarget.VLLM_BATCH,
+            "max_tokens",
+            {"maxLength": 120},
+            {
+                "metadata": {
+                    "ranloop_prompt": "tiny@v1",
+                    "ranloop_digest": VERSION.digest,
+                }
+            },
+        ),
+        (
+            ExportTarget.OPENAI_BATCH,
+            "max_completion_tokens",
+            {},
+            {"prompt_cache_key": VERSION.digest},
+        ),
+    ],
+)
+def test_a_request_asks_what_was_measured_and_names_the_prompt(
+    target, limit, evidence, named
+):
+    """To vLLM what our engine sends, the name besides; it leaves alone what is new.
+
+    OpenAI refuses metadata without `store`, and a key of more than 64 characters.
+    """
+    body = json.loads(form(target).line(0, items()[0]))["body"]
+    del body["messages"]
+    assert body == {
+        "model": "Some/Model",
+        limit: 300,
+        "temperature": 0.0,
+        "seed": 7,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "name": "answer",
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "edema": entry(**evidence),
+                        "fracture": entry(**evidence),
+                    },
+                    "required": ["edema", "fracture"],
+                    "additionalProperties": False,
+                },
+                "strict": True,
+            },
+        },
+        **named,
+    }
+    assert len(VERSION.digest) == 64
+
+
+PAIR = replace(
+    VERSION,
+    inputs=("reference", "candidate"),
+    user="A:\n{{ reference }}\nB:\n{{ candidate }}\nWhat differs?\n",
+)
+
+
+@pytest.mark.parametrize("target", BATCHES)
+def test_a_request_about_two_texts_is_read_back_and_templated(target):
+    """Each ends where the prompt's own words begin, and none is taken for the other."""
+    made = form(target, PAIR)
+    texts = {"reference": "No edema.\nB", "candidate": "Edema.\nA:\n"}
+    item = Item(id="p1", variables=texts)
+    line = made.line(0, item)
+    assert made.read(line, 0) == item
+    source = Environment().from_string(made.template(0))
+    assert json.loads(source.render(custom_id="p1", **texts)) == json.loads(line)
+    mixed = Item(id="p2", variables={"reference": "x\nB:\ny", "candidate": "z"})
+    with pytest.raises(DataError) as refused:
+        made.line(0, mixed)
+    assert str(refused.value) == (
+        "case 'p2': a text holds what the prompt puts between its inputs, so that a "
+        "request could not be read back. Leave it out."
+    )
+    twice = Item(id="p3", variables={"reference": "x", "candidate": "y\nB:\nz"})
+    assert made.read(made.line(0, twice), 0) == twice
 
 
 def test_a_contract_in_free_text_asks_for_no_schema():
@@ -128,10 +213,15 @@ def test_requests_of_one_call_a_label_have_names_of_their_own():
 
 def test_settings_of_the_release_take_fields_away_and_add_some():
     """As the engine that was measured did."""
-    extra = {"temperature": None, "chat_template_kwargs": {"enable_thinking": False}}
+    extra = {
+        "temperature": None,
+        "seed": 8,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
     made = form(ExportTarget.VLLM_BATCH, asking=replace(ASKING, extra=extra))
     body = json.loads(made.line(0, items()[0]))["body"]
     assert "temperature" not in body
+    assert (body["seed"], body["max_tokens"]) == (8, 300)
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
 
 

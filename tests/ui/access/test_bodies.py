@@ -246,3 +246,67 @@ def test_what_was_read_is_given_once_more(access):
     assert again[0] == {"type": "http.request", "body": whole, "more_body": False}
     assert again[1] == {"type": "http.disconnect"}
     assert arrival is Arrival.WHOLE
+
+
+def came(*messages):
+    """Return what gives these messages, and ends after them as a timer does."""
+    waiting = list(messages)
+
+    async def receive():
+        if waiting:
+            return waiting.pop(0)
+        raise TimeoutError
+
+    return receive
+
+
+PART = {"type": "http.request", "body": b"one", "more_body": True}
+GONE = {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "read", "arrival"),
+    [
+        ([PART, {"type": "http.request", "body": b"two"}], b"onetwo", Arrival.WHOLE),
+        ([{"type": "http.request"}], b"", Arrival.WHOLE),
+        ([PART, GONE], b"one", Arrival.CUT),
+        ([GONE], b"", Arrival.CUT),
+        ([PART], b"one", Arrival.LATE),
+        ([], b"", Arrival.LATE),
+    ],
+)
+def test_a_body_is_whole_cut_or_late(messages, read, arrival):
+    """And stays so: what is asked after that hears that nobody is there."""
+
+    async def ask():
+        body = Body(came(*messages), 60.0)
+        return await body.read(), body.arrival, await body.receive(), body
+
+    found, became, again, body = awaited(ask)
+    assert (found, became) == (read, arrival)
+    assert again == {"type": "http.request", "body": read, "more_body": False}
+    if arrival is not Arrival.WHOLE:
+        assert awaited(body.receive) == GONE
+    assert body.arrival is arrival
+
+
+def test_a_request_without_a_body_is_not_timed():
+    """What comes is passed on as it is."""
+    body = Body(came(PART, GONE))
+    assert body.arrival is Arrival.WHOLE
+    assert [awaited(body.receive) for _ in range(2)] == [PART, GONE]
+    assert body.arrival is Arrival.WHOLE
+
+
+def test_bytes_prolong_the_time_of_an_upload_only():
+    """Each by as much as it may take at the slowest rate."""
+
+    async def end_of(rate):
+        body = Body(came(PART, PART), 5.0, rate)
+        before = body._end
+        await body.receive()
+        await body.receive()
+        return body._end - before
+
+    assert awaited(lambda: end_of(0.0)) == 0
+    assert awaited(lambda: end_of(2.0)) == pytest.approx(3.0)

@@ -3,15 +3,25 @@
 import json
 
 import pytest
+from starlette.requests import Request
 
 from loop.core.people.roster import add_user, disable_user, users_path
 from loop.core.people.sign_ins import sign_ins_path
 from loop.core.people.users import UserRole
 from loop.ui.access.access import Access
-from loop.ui.access.gate import build_gate
+from loop.ui.access.bodies import BODY_LIMITS, BodyLimits
+from loop.ui.access.gate import (
+    SIZES,
+    Sizes,
+    _is_seen,
+    _strip_forwarded_headers,
+    build_gate,
+)
 from loop.ui.access.hosts import Hosts
+from loop.ui.access.http_protocol import TimedProtocol, server_config
 from loop.ui.access.proxies import Proxies
 from loop.ui.access.security_headers import with_security_headers
+from loop.ui.access.sessions import SPANS, Spans
 from tests.ui.access.conftest import Behind
 from tests.ui.access.served import GOOD, Client, serving
 from tests.ui.conftest import awaited
@@ -539,6 +549,125 @@ def test_who_goes_around_the_proxy_without_tls_is_sent_back(access):
     awaited(lambda: build_gate(Behind(access), access)(scope, None, send))
     assert sent[0]["status"] == 403
     assert b"--proxy" in sent[1]["body"]
+
+
+def test_what_one_may_send_and_how_long_one_may_take_is_bounded():
+    """In bytes and seconds; a person is kept for half an hour, at most for twelve."""
+    assert Sizes(form=8_192, call=2_097_152, upload=209_715_200) == SIZES
+    assert BodyLimits(whole_s=30.0, upload_rate=32_768) == BODY_LIMITS
+    assert TimedProtocol.patience_s == 30.0
+    assert Spans(idle_s=1_800, longest_s=43_200, each=20, most=2_000, tabs=20) == SPANS
+
+
+def test_a_form_and_a_length_have_an_end(client):
+    """The longest that is taken, and one more; a length of sixteen digits is none."""
+    assert client.post("/sign-in", b"x" * 8192).status == 401
+    client.sign_in("editor")
+    for digits, status in ((15, 413), (16, 411)):
+        head = f"POST {RUN} HTTP/1.1\r\nContent-Length: {'9' * digits}"
+        with client.sent(head) as connection:
+            assert connection.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_tab_has_a_short_name(client):
+    """Of 64 characters at most, wherever it is said."""
+    client.sign_in("editor")
+    for count, status in ((64, 200), (65, 400)):
+        event = json.dumps({"session_hash": "a" * count}).encode()
+        assert client.post(RUN, event).status == status
+    assert client.get(f"/gradio_api/heartbeat/{'a' * 65}").status == 400
+    assert client.post(RUN, b'{"session_hash": null}').status == 200
+
+
+def test_nobody_signs_in_while_the_list_of_users_is_broken(client, users):
+    """The form stays, with the name; it is no wrong password."""
+    users_path(users).write_text("users: [", "utf-8")
+    answer = client.sign_in("reader")
+    assert answer.status == 503
+    assert "list of users cannot be read" in answer.text
+    assert 'value="reader"' in answer.text
+    assert client.cookie == ""
+
+
+def test_of_what_is_said_of_the_address_nothing_is_left():
+    """Whatever else a browser sends is passed on as it came."""
+    kept = [(b"host", b"a"), (b"x-forward", b"b"), (b"x-gradio", b"c"), (b"via", b"d")]
+    told = [
+        (b"forwarded", b"for=1.1.1.1"),
+        (b"forwarded-x", b"1"),
+        (b"x-forwarded-for", b"1.1.1.1"),
+        (b"x-forwarded-proto", b"https"),
+        (b"x-gradio-server", b"http://evil.example"),
+    ]
+    scope = {"type": "http", "headers": [*kept[:2], *told, *kept[2:]]}
+    assert _strip_forwarded_headers(scope) == {"type": "http", "headers": kept}
+
+
+def test_who_sees_a_page_is_told_on_one():
+    """A page of ours, a link to a document, and the form; nothing that scripts ask."""
+    asked = [
+        (method, path)
+        for method in ("GET", "HEAD", "POST")
+        for path in ("/", "/download/a.csv", "/sign-in", "/theme.css", "/downloads")
+        if _is_seen(Request({"type": "http", "method": method, "path": path}))
+    ]
+    assert asked == [
+        *((method, path) for method in ("GET", "HEAD") for path in PAGES),
+        ("POST", "/sign-in"),
+    ]
+
+
+PAGES = ("/", "/download/a.csv", "/sign-in")
+
+
+def test_an_answer_carries_what_a_browser_has_to_know():
+    """All of it; a page's own policy stays, permissions for others go."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    given = [
+        (b"content-type", b"text/html"),
+        (b"access-control-allow-origin", b"*"),
+        (b"access-control-allow-credentials", b"true"),
+        (b"cache-control", b"public"),
+        (b"x-frame-options", b"SAMEORIGIN"),
+    ]
+    start = {"type": "http.response.start", "status": 200}
+    own = (b"content-security-policy", b"default-src 'self'")
+    body = {"type": "http.response.body", "body": b"x"}
+    sending = with_security_headers("/", send)
+    awaited(lambda: sending(start | {"headers": [*given]}))
+    awaited(lambda: sending(start | {"headers": [*given, own]}))
+    awaited(lambda: sending(body))
+    first, second, third = sent
+    assert third == body
+    told = {name.decode(): value.decode() for name, value in first["headers"]}
+    assert told == HEADERS | {
+        "content-type": "text/html",
+        "permissions-policy": "camera=(), microphone=(), geolocation=(), "
+        "display-capture=(), usb=(), payment=()",
+        "content-security-policy": "default-src 'none'; script-src 'self' "
+        "'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src "
+        "'self' data:; font-src 'self' data:; connect-src 'self'; manifest-src 'self'; "
+        "base-uri 'self'; form-action 'self'; frame-ancestors 'none'",
+    }
+    assert own in second["headers"]
+
+
+def test_a_server_says_nothing_of_itself_and_believes_no_header(tmp_path):
+    """Who is trusted is the gate's to say; further options go before."""
+    config = server_config(Behind(None), port=7)
+    assert (config.port, config.http, config.ws) == (7, TimedProtocol, "none")
+    said = (config.proxy_headers, config.access_log, config.server_header)
+    assert said == (False, False, False)
+    assert (config.timeout_graceful_shutdown, config.log_level) == (3, "warning")
+    assert (config.ssl_certfile, config.ssl_keyfile) == (None, None)
+    files = {"certificate": tmp_path / "c", "key": tmp_path / "k"}
+    config = server_config(Behind(None), timeout_graceful_shutdown=1, **files)
+    assert config.timeout_graceful_shutdown == 1
+    assert (config.ssl_certfile, config.ssl_keyfile) == tuple(files.values())
 
 
 @pytest.mark.parametrize(

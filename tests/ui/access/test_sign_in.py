@@ -3,8 +3,16 @@
 import re
 
 import pytest
+from starlette.requests import Request
 
-from loop.ui.access.sign_in import WRONG, _page, _spell, locked, safe_next
+from loop.ui.access.sign_in import (
+    WRONG,
+    _page,
+    _spell,
+    locked,
+    safe_next,
+    to_sign_in,
+)
 from tests.ui.access.served import GOOD
 
 AWAY = [
@@ -47,7 +55,6 @@ def test_the_right_password_gives_a_cookie_that_scripts_cannot_read(client):
 
 def test_over_https_the_cookie_stays_there(access):
     """The prefix makes browsers refuse one set by plain HTTP or another host."""
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from loop.ui.access.cookies import give_token, token_of
@@ -218,3 +225,46 @@ def test_a_page_of_ours_is_where_one_goes(wanted):
     assert safe_next(wanted) == wanted
     assert safe_next(f"{wanted}?") == "/"
     assert safe_next(f"{wanted:b<303}b") == "/"
+
+
+def test_a_page_of_the_gate_runs_nothing_and_asks_nobody():
+    """Its own style is named by a word that is another each time."""
+    policies = [_page(None, "/").headers["content-security-policy"] for _ in range(2)]
+    nonces = [re.search("'nonce-([A-Za-z0-9_-]{22})'", one)[1] for one in policies]
+    assert nonces[0] != nonces[1]
+    assert policies[0] == (
+        f"default-src 'none'; style-src 'nonce-{nonces[0]}'; img-src data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def asked(query="", cookie=""):
+    """Return a request for the page, with a query and a session's token."""
+    headers = [(b"cookie", f"ranloop-80={cookie}".encode())] if cookie else []
+    return Request(
+        {
+            "type": "http",
+            "scheme": "http",
+            "server": ("h", 80),
+            "query_string": query.encode(),
+            "headers": headers,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "cookie", "begun", "where"),
+    [
+        ("", "", False, "/sign-in"),
+        ("", "x", False, "/sign-in?ended=1"),
+        ("", "x", True, "/sign-in?ended=1"),
+        ("", "", True, "/sign-in?begun=1"),
+        ("a=b", "", False, "/sign-in?next=%2F%3Fa%3Db"),
+        ("a=b", "x", False, "/sign-in?next=%2F%3Fa%3Db&ended=1"),
+        ("a=<b>", "", False, "/sign-in"),
+    ],
+)
+def test_the_way_to_the_form_says_why_and_from_where(query, cookie, begun, where):
+    """Whoever had a session is told that it ended, and not that all sign in now."""
+    answer = to_sign_in(asked(query, cookie), begun=begun)
+    assert (answer.status_code, answer.headers["location"]) == (303, where)
