@@ -25,7 +25,7 @@ _HINTS = {
 def write_error(path: Path, cause: OSError) -> WriteError:
     """Return a `WriteError` that says what to do about `cause`."""
     hint = _HINTS.get(cause.errno or 0, "Check the path and run the command again.")
-    reason = cause.strerror or type(cause).__name__
+    reason = cause.strerror or str(cause) or type(cause).__name__
     return WriteError(f"cannot write {path}: {reason}. {hint} Nothing was changed.")
 
 

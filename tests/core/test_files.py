@@ -308,7 +308,8 @@ def test_a_folder_is_moved_to_a_place_whose_parents_are_not_there(tmp_path):
         (OSError(errno.EACCES, "d"), "d. Permission denied: use a workspace you can"),
         (OSError(errno.EPERM, "e"), "e. Operation not permitted: use a workspace you"),
         (OSError(errno.EIO, "f"), "f. Check the path and run the command again."),
-        (OSError("g"), "OSError. Check the path and run the command again."),
+        (OSError("g"), "g. Check the path and run the command again."),
+        (OSError(), "OSError. Check the path and run the command again."),
     ],
 )
 def test_what_cannot_be_written_is_named_with_its_cause_and_a_way_out(
