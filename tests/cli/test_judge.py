@@ -311,7 +311,7 @@ def test_where_a_judge_counts_otherwise_than_readers_is_listed(
     assert listed() == [*DIFFERING, f"5 of 5 rows, in 5 of 8 {counts}"]
     assert listed("--limit", "2") == [
         *(*DIFFERING[:5], ""),
-        f"2 of 5 rows, in 5 of 8 {counts}",
+        f"2 of 5 rows, in 2 of 8 {counts}",
     ]
     assert listed("--label", "omission") == [
         *(*DIFFERING[:4], *DIFFERING[7:]),
