@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from loop import __version__
-from loop.core.errors import ConflictError, DataError, WorkspaceError
-from loop.core.ledger import Actor, read_ledger
+from loop.core.errors import ConflictError, DataError, WorkspaceError, WriteError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
@@ -20,8 +20,8 @@ from loop.review.start import (
 from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
+from tests.review.revise.stepping import FLUID, now
 from tests.review.revise.stepping import begin as begin_draft
-from tests.review.revise.stepping import now
 
 WHO = Actor(name="Dr A", role="editor")
 
@@ -228,3 +228,78 @@ def test_what_lint_refuses_is_no_first_version(setting, store):
     assert said.startswith("bad@v1 would not pass lint:\n  error: ")
     assert said.endswith("\nCorrect the labels, or name another version.")
     assert setting.state() == before
+
+
+@pytest.mark.parametrize(
+    ("ended", "released"), [((), "two"), (("one",), "two"), (("one", "two"), "")]
+)
+def test_the_release_of_a_shipped_version_is_told_while_it_is_in_force(
+    setting, tmp_path, monkeypatch, ended, released
+):
+    """Its own and no other; one that was withdrawn is none any more."""
+    shipped = WorkspacePaths(tmp_path / "shipped")
+    shipped.prompts.mkdir(parents=True)
+    source = read_version(WorkspacePaths(bundled()), "extractor@latest")
+    for release, digest in (("one", "0" * 64), ("two", source.digest), ("three", "1")):
+        facts = {"release": release, "digest": digest}
+        event = Event(action="frozen", subject="x", reason="why", payload=facts)
+        append_event(shipped.ledger, event, WHO)
+    for release in ended:
+        facts = {"release": release}
+        event = Event(action="withdrawn", subject="x", reason="why", payload=facts)
+        append_event(shipped.ledger, event, WHO)
+    monkeypatch.setattr("loop.review.start.bundled", lambda: shipped.root)
+    made = new_prompt(setting.workspace, "copy", WHO, source=source.ref)
+    assert made.origin == PromptOrigin(
+        ref=source.ref, digest=source.digest, shipped=True, release=released
+    )
+    said = f" (release {released})" if released else ""
+    assert made.version.why.endswith(f" the shipped {source.ref}{said}")
+
+
+def test_a_first_version_answers_no_verdict(setting, store):
+    """What its source answers was said of the source."""
+    draft = begin_draft(setting, store, FLUID).draft
+    assert draft.verdicts
+    made = new_prompt(setting.workspace, "copy", WHO, source=draft.ref)
+    assert (made.version.verdicts, made.version.draft) == ((), "")
+
+
+def test_a_first_version_without_its_entry_is_no_version(setting, monkeypatch):
+    """The name is free again."""
+    before = setting.state()
+
+    def fail(*_args):
+        raise WriteError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("loop.review.start.append_event", fail)
+        with pytest.raises(WriteError, match="no"):
+            new_prompt(setting.workspace, "mine", WHO)
+    assert setting.state() == before
+    assert new_prompt(setting.workspace, "mine", WHO).version.ref == "mine@v1"
+
+
+def test_a_first_version_is_committed_with_the_ledger_by_who_made_it(
+    setting, monkeypatch
+):
+    """Nothing else of the workspace, and the message says which wording it is."""
+    asked = []
+    monkeypatch.setattr(
+        "loop.review.start.commit_paths", lambda *given: asked.append(given)
+    )
+    place = setting.workspace
+    made = new_prompt(place, "mine", WHO, why=" a task of ours ")
+    folder = place.prompts / "mine" / "v1"
+    message = f"mine@v1\n\na task of ours\n\nDigest: {made.version.digest}"
+    assert asked == [(place.root, [folder, place.ledger], message, "Dr A")]
+
+
+def test_a_name_that_aliases_had_is_not_taken_again(setting):
+    """They would point at another wording from then on."""
+    facts = {"alias": "production", "digest": TINY.digest}
+    event = Event(action="alias_moved", subject="old@v3", reason="why", payload=facts)
+    append_event(setting.workspace.ledger, event, WHO)
+    with pytest.raises(ConflictError, match="there is a prompt old already"):
+        new_prompt(setting.workspace, "old", WHO)
+    assert new_prompt(setting.workspace, "new", WHO).version.ref == "new@v1"
