@@ -379,11 +379,13 @@ def test_not_every_mark_and_not_without_end(monkeypatch, disputes):
     first, second = disputes().rows
     with pytest.raises(DataError, match="nobody can decide on 'missing'"):
         decide(Pending(), first, Mark.MISSING)
+    assert adjudication.MOST == 500
     monkeypatch.setattr(adjudication, "MOST", 1)
     one = decide(Pending(), first, Mark.PRESENT)
     assert decide(one, first, Mark.ABSENT).of(first) is Mark.ABSENT
     with pytest.raises(DataError, match="Save them first"):
         decide(one, second, Mark.PRESENT)
+    assert decide(one, first, None) == Pending()
 
 
 @pytest.mark.parametrize("payload", [{}, {"decisions": [["c1"]]}, {"decisions": 3}])

@@ -426,6 +426,20 @@ def test_what_readers_are_asked_is_the_cohort_s_and_the_protocol_s(assignment):
         require_cases(assignment, ["c1", "c9", "c8"])
 
 
+def test_a_name_is_kept_composed_however_it_was_typed():
+    """One keyboard writes an accent apart, another one as a letter of its own."""
+    assert check_reader(" Rene\u0301 ") == "Ren\u00e9"
+
+
+def test_without_a_seed_cases_are_drawn_with_the_first(assignment):
+    """Who plans again tomorrow gives the same cases."""
+    wanted = PlanRequest(readers=("Dr. A", "Dr. B"), cases=2, overlap=0)
+    assert plan_cases(assignment, wanted) == plan_cases(
+        assignment, dataclasses.replace(wanted, seed=1)
+    )
+    assert wanted.seed == 1
+
+
 def test_an_order_is_random_or_listed():
     """Another word is told both."""
     assert [read_order(one) for one in ("random", "listed")] == list(CaseOrder)
