@@ -7,6 +7,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.ledger import Actor, read_ledger
 from loop.labels.expert_ratings import read_ratings_of
+from loop.labels.holdout import retire_holdout
 from loop.review.reading.pair_ratings import (
     LONGEST_WORDS,
     MOST_ERRORS,
@@ -206,6 +207,23 @@ def test_on_a_holdout_they_are_sealed(workspace, tmp_path, store):
         publish_ratings(workspace, store, task, wanted, EDITOR)
     folder = workspace.labels / "cohorts" / "bare" / "experts" / "v1"
     assert {one.suffix for one in folder.iterdir()} == {".sealed"}
+
+
+def test_ratings_of_a_retired_holdout_can_be_read_and_published(
+    workspace, tmp_path, store
+):
+    """What was sealed before stays so in the store, and later ones with it."""
+    task = pairs(workspace, tmp_path, "holdout")
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    retire_holdout(workspace, "bare", EDITOR, "given up")
+    after = read_rating_task(workspace, "bare")
+    keep_rating(store, after, "Ann", "p1", FINE)
+    assert read_own_ratings(store, after, "Ann") == {"p0": WRONG, "p1": FINE}
+    kept = [value for (value,) in store.read("SELECT value FROM readings")]
+    assert not any("zebra" in one or "points" in one for one in kept)
+    wanted = RatingsPublication(reason="done")
+    publish_ratings(workspace, store, after, wanted, EDITOR)
+    assert read_ratings_of(workspace, "bare").points().points.tolist() == [[2.0], [5.0]]
 
 
 def test_a_row_that_something_else_changed_is_told(workspace, tmp_path, store):
