@@ -30,6 +30,7 @@ from loop.review.submit import (
 )
 from loop.review.verdict import ErrorVerdict, Judgement
 from loop.run.store import open_store
+from tests.review.reading.conftest import import_texts
 from tests.review.scenes import (
     ANN,
     BEN,
@@ -440,3 +441,13 @@ def test_a_withdrawal_of_what_is_not_there_hinders_nothing(store):
         )
     (kept,) = read_kept(store, None, "dev")
     assert (kept.id, kept.state) == (key, VerdictState.OPEN)
+
+
+def test_where_there_is_no_reference_none_answers_a_verdict(workspace, store, tmp_path):
+    """The cohort waits for its readers."""
+    import_texts(workspace, tmp_path, {"a": "Clear lungs."}, name="dev")
+    wrong = verdict(judgement=Judgement.REFERENCE_WRONG, correct_value=Value.ABSENT)
+    submit_verdict(store, wrong, MADE_ON)
+    assert [one.state for one in read_kept(store, workspace, "dev")] == [
+        VerdictState.OPEN
+    ]
