@@ -20,6 +20,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.review import job_work
 from loop.review.job_work import estimate_job, start_job, work_through
+from loop.review.revise.run_check import CheckStep
 from loop.review.start import start_workspace
 from loop.run.jobs import (
     JobKind,
@@ -448,3 +449,37 @@ def test_an_evaluation_is_on_the_reference_that_was_named(queue, monkeypatch):
     assert asked == [((queue.workspace, "run-1"), {"reference": 2})]
     assert kept == [(queue.workspace, "it", WHO)]
     assert report.runs == ["run-1"]
+
+
+def test_a_check_is_done_as_it_was_ordered(queue, monkeypatch):
+    """With the draws asked for; each of its runs is named as it begins."""
+    asked = []
+
+    def check(*told):
+        asked.append(told)
+        return SimpleNamespace(runs=("run-1", "run-2"))
+
+    monkeypatch.setattr(job_work, "check_draft_ref", check)
+    notes = Notes()
+    notes.workspace, notes.store = queue.workspace, queue.store
+    report = job_work._Report(notes, 3)
+    request = JobRequest(
+        kind=JobKind.CHECK,
+        draft="tiny@draft:a",
+        cohort="dev",
+        engines=("rules",),
+        draws=2,
+        max_draws=4,
+        allow_unconstrained=True,
+    )
+    assert job_work._check(notes, request, WHO, report) == ""
+    assert report.runs == ["run-1", "run-2"]
+    ((place, store, draft, actor, how),) = asked
+    assert (place, store) == (queue.workspace, queue.store)
+    assert (draft, actor) == ("tiny@draft:a", WHO)
+    assert (how.engine, how.draws, how.max_draws, how.cohort) == ("rules", 2, 4, "dev")
+    assert (how.asking.allow_unconstrained, how.asking.tell) == (True, report.tell)
+    watch = how.watch(CheckStep(number=1, of=4, side="parent"))
+    assert list(watch("ab")) == ["a", "b"]
+    what = "run 1 of 4: the parent on dev"
+    assert notes.said == [(3, what, 0, 2, what), (3, what, 2, 2)]
