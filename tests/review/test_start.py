@@ -303,3 +303,31 @@ def test_a_name_that_aliases_had_is_not_taken_again(setting):
     with pytest.raises(ConflictError, match="there is a prompt old already"):
         new_prompt(setting.workspace, "old", WHO)
     assert new_prompt(setting.workspace, "new", WHO).version.ref == "new@v1"
+
+
+def test_the_end_of_a_new_ledger_is_remembered(tmp_path, monkeypatch):
+    """One that is put in its place later is seen to be another."""
+    asked = []
+    monkeypatch.setattr(
+        "loop.review.start.record_head", lambda *told: asked.append(told)
+    )
+    made = start_workspace(tmp_path / "ws", WHO)
+    assert asked == [(tmp_path / "ws", tuple(read_ledger(made.workspace.ledger)))]
+
+
+@pytest.mark.parametrize("source", ["radfact@v1", "green@v1"])
+def test_a_judge_that_is_taken_over_keeps_what_it_is_asked_about(setting, source):
+    """Also what is no category of errors."""
+    found = read_version(WorkspacePaths(bundled()), source)
+    made = new_prompt(setting.workspace, "own", WHO, source=source)
+    assert made.version.labels == found.labels
+    assert made.version.contract == found.contract
+
+
+def test_a_long_word_is_cut_where_it_is_no_category(setting):
+    """It may be a line of a table."""
+    outline = JudgeOutline(contract="green_sections", reads="tiny")
+    with pytest.raises(DataError) as caught:
+        new_prompt(setting.workspace, "none", WHO, judge=outline, labels=("z" * 70,))
+    said = f"{'z' * 60!r} is no category of labels/errors.yaml. Name one of "
+    assert str(caught.value).startswith(said)
