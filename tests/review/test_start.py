@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop import __version__
+from loop.core.check_findings import Finding, FindingSeverity, warning
 from loop.core.errors import ConflictError, DataError, WorkspaceError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
@@ -331,3 +332,40 @@ def test_a_long_word_is_cut_where_it_is_no_category(setting):
         new_prompt(setting.workspace, "none", WHO, judge=outline, labels=("z" * 70,))
     said = f"{'z' * 60!r} is no category of labels/errors.yaml. Name one of "
     assert str(caught.value).startswith(said)
+
+
+def test_only_what_does_not_hold_is_told_of_a_version_that_is_refused(
+    setting, monkeypatch
+):
+    """Warnings hinder nobody."""
+    found = [
+        warning("lint", "a long list", where="guide edema"),
+        Finding(
+            check="lint", severity=FindingSeverity.BROKEN, what="torn", where="user"
+        ),
+    ]
+    monkeypatch.setattr("loop.review.start.lint_prompt", lambda *_: found)
+    with pytest.raises(DataError) as caught:
+        new_prompt(setting.workspace, "bad", WHO)
+    assert str(caught.value) == (
+        "bad@v1 would not pass lint:\n  error: user: torn\nCorrect the labels, or name "
+        "another version."
+    )
+    found.pop()
+    made = new_prompt(setting.workspace, "good", WHO)
+    assert made.lint == tuple(found)
+
+
+def test_an_outline_without_a_contract_is_one_of_an_extractor(setting):
+    """It asks for the labels, as without an outline."""
+    made = new_prompt(setting.workspace, "plain", WHO, judge=JudgeOutline())
+    assert made.version.labels == read_taxonomy(setting.workspace.labels).extracted
+
+
+def test_no_finding_alone_cannot_be_asked_for(setting, monkeypatch):
+    """It follows from labels that there are none of."""
+    taxonomy = read_taxonomy(setting.workspace.labels)
+    alone = replace(taxonomy, labels=(taxonomy.find("no_finding"),))
+    monkeypatch.setattr("loop.review.start.read_taxonomy", lambda _: alone)
+    with pytest.raises(DataError, match="Give at least one besides No Finding"):
+        new_prompt(setting.workspace, "none", WHO)
