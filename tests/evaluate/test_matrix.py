@@ -3,16 +3,21 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from loop.core.errors import DataError, EngineError
+from loop.core.errors import DataError, EngineError, NoEffectError
 from loop.core.records import Status, ValueCode
+from loop.evaluate.matrix import runs as runs_module
 from loop.evaluate.matrix.matrix import has_enough
 from loop.evaluate.matrix.records import EngineRank
+from loop.evaluate.matrix.runs import EngineRun, MatrixRequest, ask_requests
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Exclusions
+from loop.run.asking import EngineOptions
+from loop.run.task import Task
 from loop.stats.confusion import Confusion
 from loop.stats.paired import mcnemar_exact
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
@@ -428,3 +433,65 @@ def test_cut_runs_keep_patients_and_every_draw():
     assert found.labels[0].confusion == (58, 0, 2, 180)
     assert found.not_run == 180
     assert sum(found.statuses.values()) == 240
+
+
+def test_every_engine_of_every_request_is_asked_as_its_request_says(
+    workspace, monkeypatch
+):
+    """All are prepared before the first is asked; what each said is kept with how."""
+    told, started = [], []
+
+    def prepare(place, prompt, cohort, **how):
+        told.append((place, prompt, cohort, how))
+        if "me:word" in how["engine"]:
+            raise EngineError("refused")
+        task = object.__new__(Task)
+        object.__setattr__(task, "unread", how["engine"])
+        return task
+
+    def run(place, task, *, watch, actor):
+        started.append((place, task.unread, watch, actor))
+        if task.unread == "same":
+            raise NoEffectError("changes nothing")
+        if task.unread == "dead":
+            raise EngineError("died")
+        return SimpleNamespace(run_id=f"run of {task.unread}")
+
+    monkeypatch.setattr(runs_module, "prepare_run", prepare)
+    monkeypatch.setattr(runs_module, "run_task", run)
+    secret = "openai:m@https://me:word@127.0.0.1/v1"
+    low, usual = EngineOptions(thinking="low"), EngineOptions()
+    requests = (
+        MatrixRequest("a@v1", "dev", ("rules", "same", secret), 5, low, "Ann"),
+        MatrixRequest("b@v1", "dev", ("dead",), None, usual),
+    )
+    ready, done = [], []
+    found = ask_requests(
+        workspace,
+        requests,
+        ready=lambda task: ready.append((task.unread, len(started))),
+        watch=lambda task: f"watch {task.unread}",
+        done=lambda engine, summary: done.append((engine, summary.run_id)),
+    )
+    assert found == [
+        EngineRun("rules", "run of rules", "", "low"),
+        EngineRun("same", None, "changes nothing", "low", True),
+        EngineRun("openai:m@https://***", None, "refused", "low"),
+        EngineRun("dead", None, "died", "default"),
+    ]
+    assert told == [
+        (workspace, one.prompt, "dev", how | {"engine": engine})
+        for one, how in zip(
+            requests,
+            ({"limit": 5, "asking": low}, {"limit": None, "asking": usual}),
+            strict=True,
+        )
+        for engine in one.engines
+    ]
+    assert ready == [("rules", 0), ("same", 0), ("dead", 0)]
+    assert started == [
+        (workspace, "rules", "watch rules", "Ann"),
+        (workspace, "same", "watch same", "Ann"),
+        (workspace, "dead", "watch dead", None),
+    ]
+    assert done == [("rules", "run of rules")]
