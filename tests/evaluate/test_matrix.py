@@ -460,10 +460,10 @@ def test_every_engine_of_every_request_is_asked_as_its_request_says(
     monkeypatch.setattr(runs_module, "prepare_run", prepare)
     monkeypatch.setattr(runs_module, "run_task", run)
     secret = "openai:m@https://me:word@127.0.0.1/v1"
-    low, usual = EngineOptions(thinking="low"), EngineOptions()
+    low, high = EngineOptions(thinking="low"), EngineOptions(thinking="high")
     requests = (
         MatrixRequest("a@v1", "dev", ("rules", "same", secret), 5, low, "Ann"),
-        MatrixRequest("b@v1", "dev", ("dead",), None, usual),
+        MatrixRequest("b@v1", "dev", ("dead",), None, high),
     )
     ready, done = [], []
     found = ask_requests(
@@ -477,13 +477,13 @@ def test_every_engine_of_every_request_is_asked_as_its_request_says(
         EngineRun("rules", "run of rules", "", "low"),
         EngineRun("same", None, "changes nothing", "low", True),
         EngineRun("openai:m@https://***", None, "refused", "low"),
-        EngineRun("dead", None, "died", "default"),
+        EngineRun("dead", None, "died", "high"),
     ]
     assert told == [
         (workspace, one.prompt, "dev", how | {"engine": engine})
         for one, how in zip(
             requests,
-            ({"limit": 5, "asking": low}, {"limit": None, "asking": usual}),
+            ({"limit": 5, "asking": low}, {"limit": None, "asking": high}),
             strict=True,
         )
         for engine in one.engines
