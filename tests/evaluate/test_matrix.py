@@ -13,7 +13,13 @@ from loop.core.records import Status, ValueCode
 from loop.evaluate.matrix import runs as runs_module
 from loop.evaluate.matrix.matrix import has_enough
 from loop.evaluate.matrix.records import EngineRank
-from loop.evaluate.matrix.runs import EngineRun, MatrixRequest, ask_requests
+from loop.evaluate.matrix.runs import (
+    EngineRun,
+    MatrixRequest,
+    ask_requests,
+    check_before,
+    read_matrix,
+)
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Exclusions
 from loop.run.asking import EngineOptions
@@ -495,3 +501,58 @@ def test_every_engine_of_every_request_is_asked_as_its_request_says(
         (workspace, "dead", "watch dead", None),
     ]
     assert done == [("rules", "run of rules")]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_runs_are_read_on_one_reference_under_the_protocol_of_the_first(
+    workspace, monkeypatch, known
+):
+    """An engine without a run is kept with why; the protocol may not be registered."""
+    read, made = [], []
+
+    def draws(place, run, *, reference):
+        read.append((place, run, reference))
+        return SimpleNamespace(protocol_digest=f"protocol of {run}")
+
+    def registration(place, digest):
+        assert (place, digest) == (workspace, "protocol of one")
+        return SimpleNamespace(time="2026-01-05T09:00:00Z") if known else None
+
+    monkeypatch.setattr(runs_module, "read_draws", draws)
+    monkeypatch.setattr(runs_module, "find_registration", registration)
+    monkeypatch.setattr(
+        runs_module, "build_matrix", lambda *told, **how: made.append((told, how))
+    )
+    asked = [
+        EngineRun("dead", None, "died"),
+        EngineRun("a", "one"),
+        EngineRun("b", "two"),
+    ]
+    read_matrix(workspace, asked, reference=2, resamples=30, seed=4)
+    assert read == [(workspace, "one", 2), (workspace, "two", 2)]
+    (((entries,), how),) = made
+    assert [(one.engine, bool(one.inputs), one.failure) for one in entries] == [
+        ("dead", False, "died"),
+        ("a", True, ""),
+        ("b", True, ""),
+    ]
+    when = "2026-01-05T09:00:00Z" if known else ""
+    assert how == {"registered": when, "resamples": 30, "seed": 4}
+
+
+def test_a_reference_that_no_matrix_can_show_is_refused_before_anything_is_asked(
+    workspace, monkeypatch
+):
+    """Of a cohort, that is, whose cases were read by worth and not by chance."""
+    asked = []
+
+    def refuse(reference):
+        asked.append(reference)
+        raise DataError("read by worth")
+
+    monkeypatch.setattr(runs_module, "read_reference", lambda *told: told)
+    monkeypatch.setattr(runs_module, "require_random", refuse)
+    task = SimpleNamespace(spec=SimpleNamespace(cohort="dev"))
+    with pytest.raises(DataError, match="read by worth"):
+        check_before(workspace, task, [], 3)
+    assert asked == [(workspace, "dev", 3)]
