@@ -778,3 +778,14 @@ def test_limits_are_resampled_alike_wherever_nobody_says_how(measure, usual):
     """A page, a script and the command line show the same limits of one run."""
     taken = signature(measure).parameters
     assert {name: taken[name].default for name in usual} == usual
+
+
+def test_a_single_case_without_an_answer_is_told():
+    """And none where every case has one."""
+    outcomes, standard = random_run(60)
+    answered = [one for one in outcomes if one.status is Status.ANSWERED]
+    said = "have no readable answer. They are left out and counted, never read as"
+    assert not [note for note in evaluate(answered, standard).notes if said in note]
+    lost = evaluate([silent(answered[0].item_id), *answered[1:]], standard)
+    (note,) = [note for note in lost.notes if said in note]
+    assert note.startswith(f"1 of {len(answered)} cases ")
