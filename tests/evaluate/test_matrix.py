@@ -11,8 +11,8 @@ import pytest
 from loop.core.errors import DataError, EngineError, NoEffectError
 from loop.core.records import Status, ValueCode
 from loop.evaluate.matrix import runs as runs_module
-from loop.evaluate.matrix.matrix import has_enough
-from loop.evaluate.matrix.records import EngineRank
+from loop.evaluate.matrix.matrix import _differ, has_enough
+from loop.evaluate.matrix.records import EngineRank, Paired
 from loop.evaluate.matrix.runs import (
     EngineRun,
     MatrixRequest,
@@ -556,3 +556,14 @@ def test_a_reference_that_no_matrix_can_show_is_refused_before_anything_is_asked
     with pytest.raises(DataError, match="read by worth"):
         check_before(workspace, task, [], 3)
     assert asked == [(workspace, "dev", 3)]
+
+
+def test_two_draws_are_tested_by_how_often_each_case_is_right():
+    """Differences of 4, 2 and -2: three of the eight ways to flip them go as far."""
+    truth = np.ones(4, dtype=np.int8)
+    best = np.array([[1, 1, 1, 1], [1, 1, 0, 1]], dtype=np.int8)
+    other = np.array([[0, 1, 1, 1], [0, 0, 1, 1]], dtype=np.int8)
+    assert _differ(truth, best, other) == Paired(2, 1, 0.75, 0.75)
+    assert _differ(truth, best, best) == Paired(0, 0, 1.0, 1.0)
+    assert _differ(truth, best, None) == Paired(0, 0, 1.0, 1.0)
+    assert _differ(truth, None, best) == Paired(0, 0, 1.0, 1.0)
