@@ -11,7 +11,7 @@ import pytest
 from loop.core.errors import DataError, EngineError, NoEffectError
 from loop.core.records import Status, ValueCode
 from loop.evaluate.matrix import runs as runs_module
-from loop.evaluate.matrix.matrix import _differ, has_enough
+from loop.evaluate.matrix.matrix import _differ, _take, has_enough
 from loop.evaluate.matrix.records import EngineRank, Paired
 from loop.evaluate.matrix.runs import (
     EngineRun,
@@ -567,3 +567,13 @@ def test_two_draws_are_tested_by_how_often_each_case_is_right():
     assert _differ(truth, best, best) == Paired(0, 0, 1.0, 1.0)
     assert _differ(truth, best, None) == Paired(0, 0, 1.0, 1.0)
     assert _differ(truth, None, best) == Paired(0, 0, 1.0, 1.0)
+
+
+def test_cases_that_were_not_run_are_counted_with_those_left_out():
+    """A run that lacks some cannot pass, however many another one lacks."""
+    pairs = replace(run_of([3], 4).pairs, not_run=2)
+    assert _take(pairs, np.array([0, 3])).not_run == 4
+    assert _take(pairs, np.array([0, 3])).case_ids == (
+        pairs.case_ids[0],
+        pairs.case_ids[3],
+    )
