@@ -2,13 +2,16 @@
 
 import json
 import re
+from types import SimpleNamespace as Made
 
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli import demo
 from loop.cli.main import app
 from loop.core.ledger import read_ledger
 from loop.core.paths import find_workspace
+from loop.review.revise.check import TargetOutcome
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +92,100 @@ def test_folder_that_is_not_empty_is_left_alone(tmp_path):
     assert result.exit_code != 0
     assert "is not empty" in str(result.exception)
     assert (tmp_path / "mine").read_text() == "x"
+
+
+def test_an_empty_folder_is_as_good_as_a_new_one(tmp_path):
+    """The files that the demo imports are its reader's to look at and to change."""
+    made = demo._prepare(tmp_path)
+    assert (made.root, made.prompts.is_dir()) == (tmp_path, True)
+    files = sorted(path.name for path in (made.labels / "demo").iterdir())
+    assert {"dev.jsonl", "votes_dev.csv", "verdicts_1.yaml"} <= {*files}
+    (entry,) = read_ledger(made.ledger)
+    assert (entry.action, entry.subject) == ("draft_committed", "extractor@v1")
+    assert entry.reason == "the shipped first version, as the start of the demo"
+
+
+def round_of(**changes):
+    """Return a round of two verdicts that ask for three changes, and its check."""
+    outcomes = (TargetOutcome.FIXED, TargetOutcome.IMPROVED, TargetOutcome.UNCHANGED)
+    told = {
+        "verdicts": [Made(edits=Made(count=1)), Made(edits=Made(count=2))],
+        "corrections": 0,
+        "reference": 7,
+        "parent": Made(ref="extractor@v4"),
+        "check": Made(targets=[Made(progress=one) for one in outcomes], cases=30),
+        "version": Made(ref="extractor@v5"),
+        "objections": (),
+    }
+    return Made(**{**told, **changes})
+
+
+ASKED = "2 verdicts ask for 3 changes of wording"
+CHECKED = (
+    "checked against extractor@v4 on 30 cases: 2 of 3 judged answers fixed or improved"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        (
+            {},
+            [
+                *(ASKED, CHECKED),
+                "no label got worse than agreed: committed extractor@v5",
+            ],
+        ),
+        (
+            {"version": None, "corrections": 4, "objections": ("one", "two")},
+            [
+                ASKED,
+                "4 say the reference is wrong: corrected in reference version 7, not "
+                "in the prompt",
+                *(CHECKED, "stays a draft: one", "stays a draft: two"),
+            ],
+        ),
+        ({"version": None, "check": None}, [ASKED]),
+    ],
+)
+def test_a_round_is_told_as_it_went(changes, lines):
+    """Whatever a later taxonomy or guide makes of what ships."""
+    assert demo._story(round_of(**changes)) == lines
+
+
+def test_where_to_look_next_is_the_label_with_the_lowest_f1():
+    """One that nobody has is no bad one."""
+    values = {"edema": 0.5, "mass": None, "fracture": 0.25, "nodule": 0.75}
+    labels = [
+        Made(label=name, confusion=Made(f1=value)) for name, value in values.items()
+    ]
+    assert demo._worst(Made(labels=labels)) == "fracture"
+    assert demo._worst(Made(labels=labels[1:2] + labels[3:])) == "nodule"
+
+
+@pytest.mark.slow
+def test_fewer_rounds_leave_the_first_versions_page(tmp_path):
+    """Of the one version there is: compared with nothing."""
+    done = CliRunner().invoke(app, ["demo", "--rounds", "0", str(tmp_path / "ws")])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if re.match(r"\d\. ", line)] == [
+        f"1. A workspace: {tmp_path / 'ws'}",
+        "2. extractor@v1: label names and one-line definitions, no more",
+    ]
+    assert lines[3:6] == [
+        "   demo_dev: 210 reports, 26,460 votes of 6 simulated readers, reference by 4 "
+        "of 6",
+        "   demo_holdout: 108 reports, 13,608 votes of 6 simulated readers, reference "
+        "by 4 of 6",
+        "   the two share no case, patient or text; the holdout stays closed",
+    ]
+    assert "How the gates moved, all on reference version 1" in lines
+    assert lines[-4:-1] == [
+        f"  ranloop {words} --workspace {tmp_path / 'ws'}"
+        for words in (
+            "history extractor",
+            "diff extractor@v1 extractor@v1",
+            "failures --label enlarged_cardiomediastinum --text evidence",
+        )
+    ]

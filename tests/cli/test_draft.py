@@ -17,6 +17,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_drafts, list_versions, write_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.changes import CaseChange, Changes
 from loop.review.verdict import Edits, Judgement, Verdict
 from loop.run.store import open_store
 from tests.review.revise.conftest import wavering as wavering
@@ -284,6 +285,8 @@ def test_a_draft_left_behind_is_rebased(call, keep_verdict):
     call("draft", "commit", ref, "--why", "first")
     assert isinstance(call("draft", "check", ours).exception, ConflictError)
     assert "tiny@v1 (behind)" in call("draft", "list", "tiny").stdout
+    behind = f"another version was committed: ranloop draft rebase {ours}\n"
+    assert behind in call("draft", "show", ours).stdout
     open_conflicts = call("draft", "rebase", ours, "--json")
     assert open_conflicts.exit_code == 100
     (conflict,) = data(open_conflicts)["conflicts"]
@@ -295,6 +298,41 @@ def test_a_draft_left_behind_is_rebased(call, keep_verdict):
     assert call("draft", "rebase", ours, "--resolve", "x=both").exit_code == 2
     done = call("draft", "rebase", ours, "--resolve", f"{conflict['id']}=ours")
     assert "+ definition: Much fluid" in done.stdout
+
+
+def test_a_draft_that_is_kept_back_is_told_with_its_entry(call, place):
+    """As a sentence, and as data."""
+    ref = begin(call)
+    told = call("draft", "keep", ref, "--why", "later").stdout
+    entry = read_ledger(place.ledger)[-1]
+    assert (entry.action, entry.reason) == ("draft_rejected", "later")
+    assert told == f"kept {ref} as a draft, ledger entry {entry.seq}\n"
+    again = data(call("draft", "keep", ref, "--why", "later still", "--json"))
+    assert again == {"draft": ref, "entry": entry.seq + 1}
+    assert "another version was committed" not in call("draft", "show", ref).stdout
+
+
+@pytest.mark.parametrize(
+    ("cases", "more"), [(20, ""), (21, "  and 1 more; see --json\n")]
+)
+def test_of_many_changes_twenty_of_a_kind_are_printed(capsys, cases, more):
+    """Fixed and broken each; of the others how many there are."""
+
+    def rows(number):
+        return tuple(
+            CaseChange(f"c{n}", "edema", "present", "absent", "present")
+            for n in range(number)
+        )
+
+    draft._say_changes(
+        Changes(fixed=rows(1), broken=rows(cases), unchanged=rows(3), kept=7)
+    )
+    row = "  c{} edema: absent -> present\n"
+    assert capsys.readouterr().out == (
+        f"fixed: 1\n{row.format(0)}broken: {cases}\n"
+        f"{''.join(row.format(n) for n in range(20))}{more}"
+        "still wrong: 3, still right: 7\n"
+    )
 
 
 def test_a_discarded_draft_is_gone(call, place):

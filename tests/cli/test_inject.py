@@ -3,14 +3,18 @@
 import csv
 import json
 import stat
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli import inject
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.judge.discrimination import read_marked_pairs
+from loop.judge.injection.inject import UnmadeVariants
+from loop.judge.injection.model_injection import MOST_ATTEMPTS, ModelReport
 from loop.judge.injection.text_changes import TextChange, apply_changes
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -127,6 +131,34 @@ def test_what_was_made_and_what_was_not_is_printed(reports):
         "location      2          0 of 2",
         "",
         "note: 1 report not used: empty",
+    ]
+
+
+def test_what_a_model_wrote_is_told_with_what_was_refused(capsys):
+    """In counts: answers by reason, and variants that nothing came of."""
+    report = ModelReport(
+        facts=SimpleNamespace(engine="vllm:a", validator="openai:b"),
+        attempts={"omission": 1200, "location": 34},
+        accepted={1: 20, 2: 3},
+        rejected={"not the asked change": 1, "no JSON": 1002},
+        read_otherwise={},
+        asked=1,
+        cached=2500,
+    )
+    left_out = [
+        UnmadeVariants("omission", 1, "too short", 3),
+        UnmadeVariants("omission", 2, "no place", 5),
+        UnmadeVariants("location", 1, "too short", 1000),
+    ]
+    inject._show_model(report, left_out)
+    assert capsys.readouterr().out.splitlines() == [
+        "note: written by vllm:a, looked at by openai:b",
+        f"note: 1,234 answers for 23 variants, at most {MOST_ATTEMPTS} each; 1 prompt "
+        "asked now, 2,500 answered before",
+        "note: 1 answer refused: not the asked change",
+        "note: 1,002 answers refused: no JSON",
+        "note: 5 variants left out, in the end: no place",
+        "note: 1,003 variants left out, in the end: too short",
     ]
 
 

@@ -1,6 +1,7 @@
 """How a job is told: as a row, line by line, and as JSON."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from loop.cli import jobs
 from loop.core.errors import DataError
+from loop.release.keys import signer_for
 from loop.run.jobs import JobKind, JobQueue, JobRecord, JobRequest, JobState
 from tests.review.scenes import add_cohort
 
@@ -199,6 +201,15 @@ def test_what_is_named_is_a_prompt_a_run_or_a_draft(call, monkeypatch, words, pa
             },
         ),
         (
+            ("evaluate", "run-1", "--reference", "2"),
+            {
+                "kind": JobKind.EVALUATION,
+                "run": "run-1",
+                "engines": (),
+                "reference": 2,
+            },
+        ),
+        (
             (
                 *("check", "tiny@draft", "-c", "dev", "-e", "openai:m"),
                 *("--draws", "2", "--max-draws", "5"),
@@ -223,7 +234,8 @@ def test_every_option_reaches_what_is_to_be_done(call, monkeypatch, options, par
 
     monkeypatch.setattr(jobs, "start_job", start)
     call("start", *options, "--actor", "Ann")
-    assert asked == [(JobRequest(engines=("openai:m",), **parts), "Ann", "editor")]
+    wanted = JobRequest(**{"engines": ("openai:m",), **parts})
+    assert asked == [(wanted, "Ann", "editor")]
 
 
 def test_a_job_that_waits_is_stopped_and_resumed(call, workspace, tmp_path):
@@ -241,3 +253,32 @@ def test_a_job_that_waits_is_stopped_and_resumed(call, workspace, tmp_path):
         "stop asked by Ben",
         "resumed by Cai",
     ]
+
+
+@pytest.mark.parametrize(("options", "at_once"), [((), False), (("--now",), True)])
+def test_a_process_is_killed_only_where_it_is_asked_for(
+    call, monkeypatch, options, at_once
+):
+    """Without it a job ends at its own next step."""
+    asked = []
+
+    def stop(self, number, actor, *, at_once):
+        asked.append((number, actor, at_once))
+        return JOB
+
+    monkeypatch.setattr(JobQueue, "stop", stop)
+    call("stop", "3", "--actor", "Ann", *options)
+    assert asked == [(3, "Ann", at_once)]
+
+
+def test_the_process_of_a_job_works_for_its_own_lock(workspace, monkeypatch, tmp_path):
+    """It hands the lock to nobody, and signs with the keys of its workspace."""
+    asked = []
+    monkeypatch.setattr(jobs, "work_through", lambda *told: asked.append(told))
+    with (tmp_path / "lock").open("w") as held:
+        os.set_inheritable(held.fileno(), True)
+        jobs.work("worker", held.fileno(), workspace.root)
+        assert not os.get_inheritable(held.fileno())
+    ((queue, worker, signer),) = asked
+    assert (queue.workspace.root, worker) == (workspace.root, "worker")
+    assert (signer.func, signer.args) == (signer_for, (queue.workspace,))

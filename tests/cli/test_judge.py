@@ -7,10 +7,23 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli import judge
 from loop.cli.main import app
 from loop.core.errors import DataError
+from loop.core.paths import bundled
 from loop.core.records import Completion
+from loop.documents.svg import as_file
 from loop.engines import base
+from loop.judge.document import JudgeOptions, judge_systems
+from loop.judge.judge import Judge
+from loop.judge.surfaces import surfaces_svg
+from loop.labels.taxonomy import read_taxonomy
+from loop.release.load import RunRequest
+from loop.score.experts.error_counts import Empty
+from loop.score.joining import join_texts
+from loop.score.metrics.registry import METRICS
+from loop.score.metrics.score_sheet import MetricResult
+from loop.stats.intervals import Estimate
 from tests.judge.scenes import (
     CANDIDATES,
     REFERENCES,
@@ -88,6 +101,23 @@ omission                      8 + 0  8 + 0
 """Two omissions and two matched findings in each answer, four answers a system."""
 
 
+SCORES_OF_JUDGES = """
+vert@v1: errors and matched findings as in green_sections, and an own score
+
+chexprompt: GREEN-EC (lower)
+crimson: CRIMSON
+finescore: FineRadScore (sum) (lower), FineRadScore (max) (lower), FineRadScore (mean) (lower)
+formula, green, green_text, one_pass, two_pass, vert: GREEN, GREEN-F1, Formula, GREEN-EC (lower),
+  own score
+radfact: RadFact F1, RadFact precision, RadFact recall
+rating: rating
+rating_pairwise: no score, it compares
+rubric: own score
+two_pass_list: GREEN, GREEN-F1, GREEN-EC (lower), own score
+higher is better, but where it says lower; --weights adds one more of counts
+"""  # noqa: E501
+
+
 def test_every_judge_is_listed():
     """With its contract, whether `rules` answers it, and what it reads."""
     done = call("--list")
@@ -99,6 +129,7 @@ def test_every_judge_is_listed():
     assert rows["rubric@v1"][2:4] == ["yes", "-"]
     assert rows["rating@v1"][2:] == ["no", "-", "-"]
     assert "chexprompt: GREEN-EC (lower)" in done.stdout
+    assert done.stdout.endswith(SCORES_OF_JUDGES)
     listed = json.loads(call("--list", "--json").stdout)["judges"]
     assert [one["prompt"] for one in listed] == sorted(rows)
 
@@ -354,3 +385,78 @@ def test_what_it_writes_is_held_against_experts(pairs, tmp_path):
     assert tau["green_errors"] > 0.5 and tau["green_green"] > 0.5
     # Of significant errors, and of errors of either significance.
     assert len(data["judge_errors"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "told"),
+    [
+        (None, None, None, "\N{EN DASH}"),
+        (0.5, None, None, "0.500"),
+        (0.5, 0.25, 0.75, "0.500 [0.250, 0.750]"),
+    ],
+)
+def test_a_number_of_a_judge_is_told_with_the_limits_that_it_has(
+    value, low, high, told
+):
+    """A dash is none at all, as of a system that was not judged."""
+    found = Estimate(value, low, high)
+    assert judge._interval(found) == told
+    result = MetricResult(METRICS["ran_score"], "a", found, 3, 0, [], "", ())
+    assert judge._estimate(result) == told
+    assert judge._estimate(None) == "\N{EN DASH}"
+
+
+def test_what_a_score_makes_of_counts_is_drawn_and_nothing_else_is_done(
+    workspace, tmp_path
+):
+    """No judge need be named; the figure is that of the empty cell asked for."""
+    path = tmp_path / "surfaces.svg"
+    asked = ("judge", "--surfaces", path)
+    assert run_verb(workspace, *asked).stderr == f"wrote {path}\n"
+    drawn = path.read_text("utf-8")
+    assert drawn == as_file(surfaces_svg(Empty.ONE))
+    assert run_verb(workspace, *asked, "--empty", "0").exit_code == 0
+    assert path.read_text("utf-8") == as_file(surfaces_svg(Empty.ZERO)) != drawn
+    done = run_verb(workspace, "judge", "--surfaces", workspace.labels / "x.svg")
+    assert "which holds the workspace's own" in str(done.exception)
+
+
+def test_a_name_like_a_release_may_be_that_of_a_prompt(workspace):
+    """What is no release, or outside a workspace, is asked as a version of a judge."""
+    assert judge._request(None, "green-v2", None) == RunRequest("green-v2", "rules", {})
+    assert judge._request(workspace, "green@v1", "told") == RunRequest(
+        "green@v1", "told", {}
+    )
+    with pytest.raises(DataError, match="green-v2"):
+        judge._request(workspace, "green-v2", None)
+    made = run_verb(workspace, "prompt", "new", "green-v2", "--from", "green@v1")
+    assert made.exit_code == 0, made.output
+    assert judge._request(workspace, "green-v2", None) == RunRequest(
+        "green-v2", "rules", {}
+    )
+
+
+@pytest.mark.slow
+def test_documents_are_made_with_the_workspaces_templates_if_it_has_this_one(
+    workspace, tmp_path, capsys
+):
+    """An older workspace has a folder of its own, without this document."""
+    own = workspace.root / "reports" / "templates"
+    own.mkdir(parents=True)
+    taxonomy = read_taxonomy(bundled() / "labels")
+    joined = join_texts(REFERENCES, {"A": CANDIDATES}, taxonomy)
+    with Judge.open(None, "green", "rules") as ours:
+        document = judge_systems(joined, ours, JudgeOptions(resamples=10))
+    for folder, place in (("one", workspace), ("two", None)):
+        judge._write(document, tmp_path / folder, place)
+    first, second = (
+        (tmp_path / one / "judge.md").read_text() for one in ("one", "two")
+    )
+    assert first == second
+    out = tmp_path / "one"
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"wrote 4 files to {out}, first of all {out / 'judge.md'}"
+    )
+    (own / "judge.md.jinja").write_text("ours: {{ document.facts.ref }}")
+    judge._write(document, tmp_path / "three", workspace)
+    assert (tmp_path / "three" / "judge.md").read_text() == "ours: green@v1"

@@ -4,10 +4,12 @@ import json
 import shutil
 import stat
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli import prompt
 from loop.cli.main import app
 from loop.core.errors import DataError, EngineError, WriteError
 from loop.core.ledger import read_ledger
@@ -191,6 +193,24 @@ def test_a_version_is_shown_with_what_changed_since_its_parent(changed):
     )
     assert (data["prompt"], data["parent"]) == ("extractor@v2", "extractor@v1")
     assert data["calls"][0]["changes"] == 2 and data["gone"] == []
+
+
+def test_calls_that_only_the_parent_made_are_told(capsys):
+    """Beside the lines of each call, with their signs."""
+    lines = [SimpleNamespace(sign=sign, text=text) for sign, text in LINES]
+    call = SimpleNamespace(
+        name="edema",
+        changes=1,
+        messages=[SimpleNamespace(role="user", lines=lines)],
+    )
+    for gone, last in (((), ""), (("mass", "joint"), GONE)):
+        prompt._print_changes(SimpleNamespace(calls=[call, call], gone=gone))
+        shown = "\n# call edema: 1 line changed\n## user\n  One.\n\n- Two.\n+ Three.\n"
+        assert capsys.readouterr().out == 2 * shown + last
+
+
+LINES = (("", "One."), ("", ""), ("-", "Two."), ("+", "Three."))
+GONE = "\ncalls that are made no more: mass, joint\n"
 
 
 def test_tokens_are_counted_by_section_and_by_label(changed):

@@ -1,10 +1,13 @@
 """The verb ``score``, end to end on small files, with the shipped extractor."""
 
 import csv
+import hashlib
 import io
 import json
 import os
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,14 @@ from loop.core.errors import DataError, WorkspaceError
 from loop.core.paths import bundled
 from loop.engines.rules.engine import RulesEngine
 from loop.labels.taxonomy import read_taxonomy
-from loop.score.joining import CandidateFile
+from loop.run.execute import Problem
+from loop.score.bias import PanelRow, SensitivityPanel
+from loop.score.experts.ratings import RaterAgreement
+from loop.score.joining import CandidateFile, join_texts
+from loop.score.scoring import Experts, MetricAgainstExperts
+from loop.stats.correlation import Correlations
 from loop.stats.intervals import Estimate
+from tests.score.documents.score_scenes import FACTS, document_of, ran_score
 
 SECRET = "zebra"
 FINDINGS = (
@@ -550,3 +559,194 @@ def test_a_candidate_is_a_file_or_a_name_and_a_file(tmp_path, monkeypatch):
     assert score._candidate("ours=c.csv") == CandidateFile(Path("c.csv"), "ours")
     (tmp_path / "ours=c.csv").touch()
     assert score._candidate("ours=c.csv") == CandidateFile(Path("ours=c.csv"))
+
+
+FOUR = """\
+4 systems on 300 cases; extractor@v7, engine rules
+
+system  rank             Ran Score   cells  labels  best in              micro-F1  macro P  macro R    n  perfect             corrected
+------  ----  --------------------  ------  ------  -------  --------------------  -------  -------  ---  -------  --------------------
+A a        1  0.800 [0.760, 0.840]  99.3 %   20/21     90 %  0.820 [0.790, 0.850]    0.800        –  300    1.000  0.900 [0.800, 0.950]
+B b        2  0.690 [0.650, 0.730]  99.3 %   20/21     50 %  0.710 [0.680, 0.740]    0.690        –  300    1.000  0.850 [0.800, 0.950]
+C c        3  0.580 [0.540, 0.620]  99.3 %   20/21     10 %  0.600 [0.570, 0.630]    0.580        –  300    1.000  0.800 [0.800, 0.950]
+D d        4                     –  99.3 %   20/21      0 %  0.490 [0.460, 0.520]    0.470        –  300    1.000                     –
+
+pair                   difference        p  Holm p  exchanges     at 0.05
+--------  -----------------------  -------  ------  ---------  ----------
+A over B  +0.110 [+0.020, +0.200]  < 0.001   0.030    sampled     differs
+A over C  +0.220 [+0.020, +0.310]  < 0.001   0.030    sampled     differs
+A over D  +0.330 [+0.020, +0.420]  < 0.001   0.030    sampled     differs
+B over C  +0.110 [+0.020, +0.200]  < 0.001   0.030    sampled     differs
+B over D  +0.220 [+0.020, +0.310]  < 0.001   0.030    sampled     differs
+C over D  +0.110 [+0.020, +0.200]        –       –        all  not tested
+
+metric                                           A                     B                     C    tau-b with experts
+----------------------------  --------------------  --------------------  --------------------  --------------------
+ran_score (higher is better)  0.500 [0.400, 0.600]  0.500 [0.400, 0.600]  0.500 [0.400, 0.600]                     –
+ran_errors (lower is better)  0.500 [0.400, 0.600]  0.500 [0.400, 0.600]  0.500 [0.400, 0.600]  0.250 [0.125, 0.375]
+
+metric                                           D
+----------------------------  --------------------
+ran_score (higher is better)  0.700 [0.600, 0.800]
+ran_errors (lower is better)  0.700 [0.600, 0.800]
+
+note: The release is a day old.
+"""  # noqa: E501
+"""As records say it: nothing of it is computed here."""
+
+FOUR_NOTES = """
+note: Intervals: 95 % percentile bootstrap, 10,000 resamples of cases, seed 0.
+note: d: no label is decided
+note: references: 1 without a word, left out: c7
+note: a: 2 references without a candidate, not scored: c1, c2
+"""
+
+FOUR_LAST = """
+note: d: 1 candidates without a word, scored as saying nothing: c3
+note: distinct texts: 590 answered, 1 unparsed, 591 asked
+note: no answer for 2 distinct texts: no JSON (c7, c8)
+note: 2 raters, 1 to 5 points, 3 candidates rated, 1 ratings missing. Krippendorff's alpha, ordinal:
+      0.500 [0.400, 0.600]; ICC(2,1): 0.550 [0.400, 0.600] on 2 candidates that all rated; tau-b of
+      two raters, mean: –
+note: 3 scored candidates are rated, 4 are not; 5 rated ones have no score
+note: read by extractor@v7 with rules, and by other@v1 with vllm:m: a 0.800 and –; b 0.690 and
+      0.750; pairs of systems that change places: 2
+note: bertscore did not run: no model: name one with --bert.
+signature of a: ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip|nf:ran|L:20/21|n:300
+signature of b: ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip|nf:ran|L:20/21|n:300
+signature of c: ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip|nf:ran|L:20/21|n:300
+signature of d: ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip|nf:ran|L:20/21|n:300
+"""  # noqa: E501
+
+
+def four_systems():
+    """Return four systems with all that can be known of them beside their numbers."""
+    names, tau = ("a", "b", "c", "d"), Estimate(0.5, 0.4, 0.6)
+    none = Estimate(None, None, None, "none")
+    made = ran_score(names)
+    *others, last = (
+        replace(one, corrected=Estimate(0.95 - 0.05 * one.rank, 0.8, 0.95))
+        for one in made.systems
+    )
+    last = replace(
+        last,
+        corrected=None,
+        ran_score=Estimate(None, None, None, "no label is decided"),
+        readings=last.readings[:1] * len(last.readings),
+    )
+    *first, end = made.differences
+    end = end._replace(p=None, p_holm=None, exact=True)
+    made = replace(
+        made,
+        systems=(*others, last),
+        differences=(*first, end),
+        assumptions=("It errs.",),
+    )
+    experts = Experts(
+        points=(),
+        agreement=RaterAgreement(
+            pairs=(),
+            rest=(),
+            ordinal=tau,
+            interval=none,
+            icc=tau._replace(value=0.55),
+            candidates=3,
+            complete=2,
+            missing=1,
+        ),
+        metrics=(
+            MetricAgainstExperts(
+                "ran_errors",
+                "Ran errors",
+                True,
+                Correlations(Estimate(0.25, 0.125, 0.375), none, none, 3, 2),
+            ),
+        ),
+        raters=("r1", "r2"),
+        scale=(1.0, 5.0),
+        rated=3,
+        unrated=4,
+        unscored=5,
+    )
+    panel = SensitivityPanel(
+        first=FACTS,
+        second=replace(FACTS, ref="other@v1", engine="vllm:m"),
+        systems=(
+            PanelRow("a", Estimate(0.8, 0.7, 0.9), none, 1, 2, 9, 0.5, 0.1, None),
+            PanelRow(
+                "b",
+                Estimate(0.69, 0.6, 0.8),
+                Estimate(0.75, None, None),
+                2,
+                1,
+                9,
+                0,
+                0,
+                0,
+            ),
+        ),
+        tau=0.25,
+        swapped=(("a", "b"), ("a", "c")),
+    )
+    document = document_of(
+        *names,
+        score=made,
+        experts=experts,
+        panel=panel,
+        remarks=("The release is a day old.",),
+        problems=(Problem("no JSON", 2, ("c7", "c8")),),
+    )
+    results = tuple(
+        one._replace(estimate=Estimate(0.7, 0.6, 0.8)) if one.system == "d" else one
+        for one in document.sheet.results
+    )
+    return replace(document, sheet=replace(document.sheet, results=results))
+
+
+def test_all_that_is_known_of_four_systems_is_printed(capsys):
+    """Experts stand beside the first three; a number that is not there is a dash."""
+    score.show_score(four_systems())
+    told = capsys.readouterr().out
+    assert told.startswith(FOUR)
+    assert FOUR_NOTES in told
+    assert "note: c: uncertain wrong 0.580, left out 0.630, present" in told
+    assert "note: d: uncertain" not in told
+    assert told.endswith(FOUR_LAST)
+
+
+def test_documents_are_made_with_the_workspaces_templates_if_it_has_this_one(
+    tmp_path, workspace, capsys
+):
+    """An older workspace has a folder of its own, without the page of a score."""
+    own = workspace.root / "reports" / "templates"
+    own.mkdir(parents=True)
+    document = document_of("a")
+    score.write_documents(document, tmp_path / "one", workspace)
+    score.write_documents(document, tmp_path / "two", None)
+    pages = [(tmp_path / one / "score.html").read_text() for one in ("one", "two")]
+    assert pages[0] == pages[1]
+    count = sum(path.is_file() for path in (tmp_path / "one").rglob("*"))
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"wrote {count} files to {tmp_path / 'one'}, first of all "
+        f"{tmp_path / 'one' / 'score.html'}"
+    )
+    shutil.copytree(bundled() / "reports" / "templates", own, dirs_exist_ok=True)
+    (own / "score.html.jinja").write_text("ours: {{ title }}")
+    score.write_documents(document, tmp_path / "three", workspace)
+    assert (tmp_path / "three" / "score.html").read_text().startswith("ours: ")
+
+
+def test_what_is_read_is_among_the_files(tmp_path):
+    """Points that experts gave, too, with the digest of what was read."""
+    joined = join_texts({"a": "x"}, {"s": {"a": "y"}}, TAXONOMY)
+    joined = replace(joined, files=(("ref.csv", "1" * 64),))
+    assert score.add_rated_file(joined, given()) is joined
+    points = write(tmp_path / "points.csv", [("a", "s", "r1", 3)], POINTS)
+    digest = hashlib.sha256(points.read_bytes()).hexdigest()
+    rated = score.add_rated_file(joined, given(ratings=points))
+    assert rated.files == (("ref.csv", "1" * 64), ("points.csv", digest))
+    assert score.read_points(given()) is None
+    assert score.read_points(given(ratings=points)).raters == ("r1",)
+
+
+POINTS = ("id", "system", "rater", "score")

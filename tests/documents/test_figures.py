@@ -875,3 +875,149 @@ def test_names_are_cut_to_their_column():
             assert name == cut(long, room)
             # One more character would not fit.
             assert room - 14 < text_width(name) <= room
+
+
+def placed(figure):
+    """Return where each mark of a figure stands: kind, place and size, and words."""
+    root = parsed(figure)
+    found = [("figure", f"{root.get('width')} {root.get('height')}")]
+    of = {
+        "path": ("d",),
+        "line": ("x1", "y1", "x2", "y2"),
+        "rect": ("x", "y", "width", "height"),
+        "circle": ("cx", "cy", "r"),
+        "text": ("x", "y"),
+    }
+    for one in root.iter():
+        kind = one.tag.removeprefix(SVG)
+        if kind in of:
+            place = " ".join(one.get(name) for name in of[kind])
+            found.append((kind, place, *([one.text] if kind == "text" else [])))
+    return found
+
+
+def test_a_lineage_joins_each_version_with_what_was_made_of_it():
+    """Boxes of 52 by 30, 96 apart; arrows end before them, drafts hang 30 apart.
+
+    Two aliases take 22 each above the row, and the curve above it 26.
+    """
+    graph = lineage(4, drafts=(2, 2), far=((1, 4),), aliases={2: ("ward", "lab")})
+    assert placed(lineage_svg(graph)) == [
+        ("figure", "464 224"),
+        ("path", "M58 100C74 70 314 70 330 100m-7 -3l7 3l0 -7"),
+        ("line", "76 115 118 115"),
+        ("path", "M114 111l5 4l-5 4"),
+        ("path", "M134 150V161Q134 167 147 167"),
+        ("path", "M134 150V191Q134 197 147 197"),
+        ("line", "172 115 214 115"),
+        ("path", "M210 111l5 4l-5 4"),
+        ("rect", "24 100 52 30"),
+        ("text", "50 119", "v1"),
+        ("text", "50 145", "2026-01-05"),
+        ("rect", "120 100 52 30"),
+        ("text", "146 119", "v2"),
+        ("text", "146 145", "2026-01-05"),
+        ("rect", "127.24 78 37.52 18"),
+        ("text", "146 91", "ward"),
+        ("rect", "130.43 56 31.14 18"),
+        ("text", "146 69", "lab"),
+        ("path", "M152 163l8 8m0-8l-8 8"),
+        ("text", "166 171", "rejected"),
+        ("circle", "156 197 5"),
+        ("text", "166 201", "draft"),
+        ("rect", "216 100 52 30"),
+        ("text", "242 119", "v3"),
+        ("text", "242 145", "2026-01-05"),
+        ("rect", "312 100 52 30"),
+        ("text", "338 119", "v4"),
+        ("text", "338 145", "2026-01-05"),
+    ]
+    assert placed(lineage_svg(lineage(1)))[:2] == [
+        ("figure", "260 94"),
+        ("rect", "24 30 52 30"),
+    ]
+
+
+AXES = [
+    ("circle", "14 338 5.5"),
+    ("text", "26 342", "pass"),
+    ("path", "M74 331.5l6.5 6.5l-6.5 6.5l-6.5-6.5Z"),
+    ("text", "86 342", "lacks evidence"),
+    ("rect", "187 333 10 10"),
+    ("text", "204 342", "fail"),
+    ("circle", "248 338 4.5"),
+    ("text", "260 342", "draft, or not comparable"),
+    ("text", "8 30", "macro-F1"),
+    ("text", "8 212", "labels"),
+    ("line", "46 190 446 190"),
+    ("text", "38 194", "0.5"),
+    ("line", "46 160.8 446 160.8"),
+    ("text", "38 164.8", "0.6"),
+    ("line", "46 131.6 446 131.6"),
+    ("text", "38 135.6", "0.7"),
+    ("line", "46 102.4 446 102.4"),
+    ("text", "38 106.4", "0.8"),
+    ("line", "46 73.2 446 73.2"),
+    ("text", "38 77.2", "0.9"),
+    ("line", "46 44 446 44"),
+    ("text", "38 48", "1.0"),
+    ("line", "46 306 446 306"),
+    ("text", "38 234", "20"),
+    ("text", "38 306", "0"),
+]
+"""Scores from 0.5 to 1 over 146 pixels, 20 labels over 80."""
+
+
+def test_a_chart_puts_every_version_in_its_column():
+    """92 pixels each, the first in the middle of the first: 46 + 46.
+
+    0.6 is a fifth of the way up from 190, and half of the labels half of the way.
+    """
+    labels = {"labels_passed": 10, "labels_insufficient": 2, "labels_failed": 8}
+    nothing = dict.fromkeys(labels)
+    rows = [
+        score(1, macro_f1=0.6, low=0.5, high=0.75, **labels),
+        score(2, macro_f1=None, low=None, high=None, **nothing),
+        score(0, macro_f1=0.75, status=WordingStatus.DRAFT, low=None, **nothing),
+        score(3, macro_f1=1.0, low=None, high=None, **nothing),
+    ]
+    assert placed(version_chart(rows)) == [
+        ("figure", "464 356"),
+        *AXES,
+        ("path", "M92 160.8M368 44"),
+        ("text", "92 324", "v1"),
+        ("rect", "46 44 92 262"),
+        ("line", "92 190 92 117"),
+        ("line", "88 190 96 190"),
+        ("line", "88 117 96 117"),
+        ("circle", "92 160.8 4.5"),
+        ("rect", "75 266.5 34 39"),
+        ("text", "92 290", "10"),
+        ("rect", "76 259 32 6"),
+        ("rect", "75 226.5 34 31"),
+        ("text", "92 246", "8"),
+        ("text", "184 324", "v2"),
+        ("rect", "138 44 92 262"),
+        ("text", "184 184", "\N{EN DASH}"),
+        ("text", "276 324", "draft"),
+        ("rect", "230 44 92 262"),
+        ("circle", "276 117 4.5"),
+        ("text", "368 324", "v3"),
+        ("rect", "322 44 92 262"),
+        ("circle", "368 44 4.5"),
+    ]
+    joined = placed(version_chart([rows[0], rows[2], rows[3]]))
+    assert ("path", "M92 160.8L276 44") in joined
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "step"),
+    [(1, 464, 92), (4, 464, 92), (6, 616, 92), (7, 658, 84.8571), (20, 744, 34)],
+)
+def test_a_version_has_room_between_34_and_92_pixels(count, width, step):
+    """As many as fit are spread over 594 pixels; a few leave the figure its width."""
+    found = placed(version_chart([score(n) for n in range(1, count + 1)]))
+    assert found[0] == ("figure", f"{width} 356")
+    columns = [one[1] for one in found if one[0] == "rect" and one[1].endswith(" 262")]
+    assert len(columns) == count
+    assert {one.split()[2] for one in columns} == {f"{step:g}"}

@@ -1,6 +1,7 @@
 """From outcomes to label results: every case is counted exactly once."""
 
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -12,13 +13,20 @@ from sklearn.metrics import f1_score
 from loop.core.errors import DataError
 from loop.core.records import Field, Outcome, Status, UncertainAnswers, ValueCode
 from loop.evaluate.align import align
-from loop.evaluate.evaluation import evaluate_inputs
+from loop.evaluate.ceiling import measure_ceiling
+from loop.evaluate.compare import compare_inputs, compare_runs, measure_regression
+from loop.evaluate.evaluation import evaluate_inputs, evaluate_run
 from loop.evaluate.failures import find_failures
+from loop.evaluate.flips import count_flips
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.matrix.matrix import build_matrix
+from loop.evaluate.matrix.runs import read_matrix
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
-from loop.evaluate.results import Exclusions
+from loop.evaluate.results import Exclusions, Method
+from loop.evaluate.sampled import evaluate_sample
+from loop.evaluate.tried import correct_optimism
 from tests.evaluate.scenes import (
     TAXONOMY,
     inputs,
@@ -747,3 +755,37 @@ def test_a_limit_is_read_from_the_manifest(manifest, limit):
     """None where it has none, or none that can be meant."""
     run = replace(inputs(*random_run(10)).run, manifest=manifest)
     assert run.limit == limit
+
+
+@pytest.mark.parametrize(
+    ("measure", "usual"),
+    [
+        (evaluate_run, {"resamples": 2000, "seed": 0}),
+        (evaluate_inputs, {"resamples": 2000, "seed": 0}),
+        (evaluate_sample, {"resamples": 2000, "seed": 0}),
+        (compare_runs, {"resamples": 2000, "seed": 0}),
+        (compare_inputs, {"resamples": 2000, "seed": 0}),
+        (build_matrix, {"resamples": 2000, "seed": 0}),
+        (read_matrix, {"resamples": 2000, "seed": 0}),
+        (Method, {"resamples": 2000, "seed": 0}),
+        (correct_optimism, {"resamples": 500, "seed": 0}),
+        (measure_ceiling, {"resamples": 1000, "seed": 0}),
+        (measure_regression, {"confidence": 0.95}),
+        (count_flips, {"confidence": 0.95}),
+    ],
+)
+def test_limits_are_resampled_alike_wherever_nobody_says_how(measure, usual):
+    """A page, a script and the command line show the same limits of one run."""
+    taken = signature(measure).parameters
+    assert {name: taken[name].default for name in usual} == usual
+
+
+def test_a_single_case_without_an_answer_is_told():
+    """And none where every case has one."""
+    outcomes, standard = random_run(60)
+    answered = [one for one in outcomes if one.status is Status.ANSWERED]
+    said = "have no readable answer. They are left out and counted, never read as"
+    assert not [note for note in evaluate(answered, standard).notes if said in note]
+    lost = evaluate([silent(answered[0].item_id), *answered[1:]], standard)
+    (note,) = [note for note in lost.notes if said in note]
+    assert note.startswith(f"1 of {len(answered)} cases ")

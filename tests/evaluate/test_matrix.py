@@ -3,16 +3,27 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from loop.core.errors import DataError, EngineError
+from loop.core.errors import DataError, EngineError, NoEffectError
 from loop.core.records import Status, ValueCode
-from loop.evaluate.matrix.matrix import has_enough
-from loop.evaluate.matrix.records import EngineRank
+from loop.evaluate.matrix import runs as runs_module
+from loop.evaluate.matrix.matrix import _differ, _take, has_enough
+from loop.evaluate.matrix.records import EngineRank, Paired
+from loop.evaluate.matrix.runs import (
+    EngineRun,
+    MatrixRequest,
+    ask_requests,
+    check_before,
+    read_matrix,
+)
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Exclusions
+from loop.run.asking import EngineOptions
+from loop.run.task import Task
 from loop.stats.confusion import Confusion
 from loop.stats.paired import mcnemar_exact
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
@@ -428,3 +439,141 @@ def test_cut_runs_keep_patients_and_every_draw():
     assert found.labels[0].confusion == (58, 0, 2, 180)
     assert found.not_run == 180
     assert sum(found.statuses.values()) == 240
+
+
+def test_every_engine_of_every_request_is_asked_as_its_request_says(
+    workspace, monkeypatch
+):
+    """All are prepared before the first is asked; what each said is kept with how."""
+    told, started = [], []
+
+    def prepare(place, prompt, cohort, **how):
+        told.append((place, prompt, cohort, how))
+        if "me:word" in how["engine"]:
+            raise EngineError("refused")
+        task = object.__new__(Task)
+        object.__setattr__(task, "unread", how["engine"])
+        return task
+
+    def run(place, task, *, watch, actor):
+        started.append((place, task.unread, watch, actor))
+        if task.unread == "same":
+            raise NoEffectError("changes nothing")
+        if task.unread == "dead":
+            raise EngineError("died")
+        return SimpleNamespace(run_id=f"run of {task.unread}")
+
+    monkeypatch.setattr(runs_module, "prepare_run", prepare)
+    monkeypatch.setattr(runs_module, "run_task", run)
+    secret = "openai:m@https://me:word@127.0.0.1/v1"
+    low, high = EngineOptions(thinking="low"), EngineOptions(thinking="high")
+    requests = (
+        MatrixRequest("a@v1", "dev", ("rules", "same", secret), 5, low, "Ann"),
+        MatrixRequest("b@v1", "dev", ("dead",), None, high),
+    )
+    ready, done = [], []
+    found = ask_requests(
+        workspace,
+        requests,
+        ready=lambda task: ready.append((task.unread, len(started))),
+        watch=lambda task: f"watch {task.unread}",
+        done=lambda engine, summary: done.append((engine, summary.run_id)),
+    )
+    assert found == [
+        EngineRun("rules", "run of rules", "", "low"),
+        EngineRun("same", None, "changes nothing", "low", True),
+        EngineRun("openai:m@https://***", None, "refused", "low"),
+        EngineRun("dead", None, "died", "high"),
+    ]
+    assert told == [
+        (workspace, one.prompt, "dev", how | {"engine": engine})
+        for one, how in zip(
+            requests,
+            ({"limit": 5, "asking": low}, {"limit": None, "asking": high}),
+            strict=True,
+        )
+        for engine in one.engines
+    ]
+    assert ready == [("rules", 0), ("same", 0), ("dead", 0)]
+    assert started == [
+        (workspace, "rules", "watch rules", "Ann"),
+        (workspace, "same", "watch same", "Ann"),
+        (workspace, "dead", "watch dead", None),
+    ]
+    assert done == [("rules", "run of rules")]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_runs_are_read_on_one_reference_under_the_protocol_of_the_first(
+    workspace, monkeypatch, known
+):
+    """An engine without a run is kept with why; the protocol may not be registered."""
+    read, made = [], []
+
+    def draws(place, run, *, reference):
+        read.append((place, run, reference))
+        return SimpleNamespace(protocol_digest=f"protocol of {run}")
+
+    def registration(place, digest):
+        assert (place, digest) == (workspace, "protocol of one")
+        return SimpleNamespace(time="2026-01-05T09:00:00Z") if known else None
+
+    monkeypatch.setattr(runs_module, "read_draws", draws)
+    monkeypatch.setattr(runs_module, "find_registration", registration)
+    monkeypatch.setattr(
+        runs_module, "build_matrix", lambda *told, **how: made.append((told, how))
+    )
+    asked = [
+        EngineRun("dead", None, "died"),
+        EngineRun("a", "one"),
+        EngineRun("b", "two"),
+    ]
+    read_matrix(workspace, asked, reference=2, resamples=30, seed=4)
+    assert read == [(workspace, "one", 2), (workspace, "two", 2)]
+    (((entries,), how),) = made
+    assert [(one.engine, bool(one.inputs), one.failure) for one in entries] == [
+        ("dead", False, "died"),
+        ("a", True, ""),
+        ("b", True, ""),
+    ]
+    when = "2026-01-05T09:00:00Z" if known else ""
+    assert how == {"registered": when, "resamples": 30, "seed": 4}
+
+
+def test_a_reference_that_no_matrix_can_show_is_refused_before_anything_is_asked(
+    workspace, monkeypatch
+):
+    """Of a cohort, that is, whose cases were read by worth and not by chance."""
+    asked = []
+
+    def refuse(reference):
+        asked.append(reference)
+        raise DataError("read by worth")
+
+    monkeypatch.setattr(runs_module, "read_reference", lambda *told: told)
+    monkeypatch.setattr(runs_module, "require_random", refuse)
+    task = SimpleNamespace(spec=SimpleNamespace(cohort="dev"))
+    with pytest.raises(DataError, match="read by worth"):
+        check_before(workspace, task, [], 3)
+    assert asked == [(workspace, "dev", 3)]
+
+
+def test_two_draws_are_tested_by_how_often_each_case_is_right():
+    """Differences of 4, 2 and -2: three of the eight ways to flip them go as far."""
+    truth = np.ones(4, dtype=np.int8)
+    best = np.array([[1, 1, 1, 1], [1, 1, 0, 1]], dtype=np.int8)
+    other = np.array([[0, 1, 1, 1], [0, 0, 1, 1]], dtype=np.int8)
+    assert _differ(truth, best, other) == Paired(2, 1, 0.75, 0.75)
+    assert _differ(truth, best, best) == Paired(0, 0, 1.0, 1.0)
+    assert _differ(truth, best, None) == Paired(0, 0, 1.0, 1.0)
+    assert _differ(truth, None, best) == Paired(0, 0, 1.0, 1.0)
+
+
+def test_cases_that_were_not_run_are_counted_with_those_left_out():
+    """A run that lacks some cannot pass, however many another one lacks."""
+    pairs = replace(run_of([3], 4).pairs, not_run=2)
+    assert _take(pairs, np.array([0, 3])).not_run == 4
+    assert _take(pairs, np.array([0, 3])).case_ids == (
+        pairs.case_ids[0],
+        pairs.case_ids[3],
+    )

@@ -142,6 +142,10 @@ def test_the_digest_of_answers_is_of_every_value_in_the_order_of_runs(trials):
         assert digest_answers(store, runs[::-1]) != digest_answers(store, runs)
         assert digest_answers(store, [runs[0], "gone"]) is None
         assert digest_answers(store, runs[:1]) != digest_answers(store, runs)
+        assert digest_answers(store, [runs[0], *runs]) not in (
+            None,
+            digest_answers(store, runs),
+        )
 
 
 def test_intervals_are_filled_in_only_where_the_score_is_the_recorded_one(measured):
@@ -173,6 +177,23 @@ def test_intervals_are_filled_in_only_where_the_score_is_the_recorded_one(measur
         gone = replace(row, run="gone")
         kept = with_intervals(workspace, store, [gone, row], resamples=20)
         assert kept == (gone, filled())
+
+
+def test_scores_are_measured_on_the_reference_of_the_last_that_can_be(measured):
+    """One that does not compare, or has no run, does not say on which."""
+    workspace, _ = measured
+    (row,) = score_history(workspace, "tiny", "dev")
+    other = replace(row, comparable=False, reference=7, reference_digest="other")
+    bare = replace(row, run="", reference=7, reference_digest="other")
+    early = replace(row, reference=7, reference_digest="other")
+    with open_store(workspace) as store:
+        (alone,) = with_intervals(workspace, store, [row], resamples=20)
+        found = with_intervals(
+            workspace, store, [early, row, other, bare], resamples=20
+        )
+    limits = {"macro_f1": alone.macro_f1, "low": alone.low, "high": alone.high}
+    assert alone.low is not None
+    assert found == (replace(early, **limits), alone, other, bare)
 
 
 def test_a_score_on_an_earlier_reference_keeps_its_interval(measured):

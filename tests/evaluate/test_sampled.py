@@ -348,3 +348,21 @@ def test_a_second_sample_tells_what_its_weights_do_not_know():
     )
     assert not [note for note in found.notes if note.startswith(("Sample", "Drawn"))]
     assert not [note for note in found.notes if note.startswith(("With a", "Patients"))]
+
+
+def test_a_case_that_some_draws_leave_open_counts_in_the_others():
+    """Two of the five are missed or wrong; one that no draw answers is left out."""
+    given, kept, chances = drawn_twice()
+    (second,) = given.further
+    once, never = given.pairs.predicted.copy(), second.predicted.copy()
+    once[2] = never[1] = ValueCode.UNPARSED
+    given = replace(
+        given,
+        pairs=replace(given.pairs, predicted=once),
+        further=(replace(second, predicted=never),),
+    )
+    found = _measure(given, kept, np.arange(4), chances, outside=0, resampling=(20, 1))
+    one = next(row for row in found.labels if row.label == "edema")
+    assert (one.cases, one.positives) == (3, 2)
+    assert one.f1.value == pytest.approx(8 / 17)
+    assert found.unweighted == pytest.approx(2 / 5)

@@ -1,5 +1,7 @@
 """Every wording that could have been chosen is counted, once."""
 
+from dataclasses import replace
+
 import pytest
 
 from loop.core.errors import DataError
@@ -200,6 +202,20 @@ def test_what_only_the_ledger_knows_counts_where_cases_and_engine_are_the_same(t
     standings = [one.standing for one in tried.attempts]
     committed = WordingStatus.COMMITTED
     assert standings == [committed, committed, committed, WordingStatus.DRAFT]
+
+
+def test_a_check_that_names_no_engine_counts_beside_every_engine(trials):
+    """One recorded before engines were named may have been of any of them."""
+    trials.version(1, "effusion")
+    trials.run("tiny@v1")
+    for ref, engine in (("tiny@v2", {}), ("tiny@v3", {"engine": "rules"})):
+        check = {"cohort": "dev", "runs": ["x"], **engine}
+        told(trials, "draft_rejected", ref, digest=ref, check=check)
+    with open_store(trials.workspace) as store:
+        (record,) = store.find_runs()
+    other = replace(record, spec=replace(record.spec, engine="ollama:m"))
+    assert count(trials).gone == ("tiny@v2", "tiny@v3")
+    assert count(trials, like=other).gone == ("tiny@v2",)
 
 
 def test_a_chosen_run_stands_for_its_own_wording(trials):

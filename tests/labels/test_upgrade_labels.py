@@ -6,6 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+from loop import __version__
 from loop.cli.main import app
 from loop.core.digests import digest_bytes
 from loop.core.ledger import Actor, read_ledger
@@ -185,5 +186,19 @@ def test_the_verb_shows_before_it_does(place, newer):
     [row] = [one for one in done["files"] if one["taken"]]
     assert (row["file"], row["state"]) == ("labels/cues/en.yaml", "update")
     assert read_ledger(place.ledger)[-1].actor == "Dr B"
-    assert "nothing to take" in CliRunner().invoke(app, command).stdout
+    assert (
+        CliRunner()
+        .invoke(app, command)
+        .stdout.endswith(
+            "\nnothing to take: no file is older than the shipped one and unedited\n"
+        )
+    )
+    add(newer / "cues/en.yaml", "# another cue\n")
+    taken = CliRunner().invoke(app, command).stdout.splitlines()
+    assert ["labels/cues/en.yaml", "update"] in [line.split() for line in taken]
+    assert taken[-2:] == [
+        f"1 taken from ranloop {__version__}",
+        "Scores from now on rest on them. Next: ranloop lint, run and evaluate",
+    ]
+    assert not any("another cue" in line for line in taken)
     assert WorkspacePaths(place.root).labels.is_dir()

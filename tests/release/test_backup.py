@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from typer.testing import CliRunner
 
+from loop.cli.console import megabytes
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.heads import find_rollback
@@ -602,6 +603,19 @@ def test_the_verbs(made, tmp_path, monkeypatch):
     assert again.pop("workspace") == str(tmp_path / "ws")
     assert said.pop("file") == str(file)
     assert again == said
+    other = [command[0], str(tmp_path / "b2"), *command[2:]]
+    done = CliRunner().invoke(app, other, input=f"{WORDS}\n")
+    digest = hashlib.sha256((tmp_path / "b2").read_bytes()).hexdigest()
+    told = f"{said['files']:,} files ({megabytes(said['bytes'])})"
+    assert done.stdout == (
+        f"{told} of {made.root} are in {tmp_path / 'b2'}\nsha256 {digest}\n"
+    )
+    target = tmp_path / "again"
+    back = ["restore", str(tmp_path / "b2"), str(target), "--passphrase-stdin"]
+    assert CliRunner().invoke(app, back, input=f"{WORDS}\n").stdout == (
+        f"{told} are restored in {target}\nNext:\n"
+        f"  ranloop doctor -w {target}\n  ranloop audit -w {target}\n"
+    )
     inside = [command[0], str(made.labels / "b"), *command[2:]]
     refused = CliRunner().invoke(app, inside, input=WORDS)
     assert "lies in labels/" in str(refused.exception)

@@ -12,7 +12,7 @@ from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.catalog import lineage
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.instructions import add_rules
-from loop.prompts.version import CallPlan
+from loop.prompts.version import CallPlan, NamedVersion
 from loop.review import blame as blame_module
 from loop.review.blame import (
     LineOrigin,
@@ -29,6 +29,7 @@ from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.merge import merge_versions, rebase_draft
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Edits
+from tests.prompts.test_shot_records import pinned
 from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
@@ -139,6 +140,7 @@ def test_a_line_is_from_the_verdict_that_asks_for_it(setting, store):
     assert found.drafted_by == setting.editor.name != found.version.author
     old = origin_of(setting, store, ref, "pleural effusion")
     assert (old.version.ref, old.verdicts, old.unknown) == ("tiny@v1", (), ())
+    assert old.drafted_by == ""
 
 
 def test_words_that_no_verdict_asks_for_stand_with_those_on_their_label(setting, store):
@@ -430,3 +432,64 @@ def test_a_verdict_that_is_kept_of_two_cohorts_is_told_as_it_was_first_given(
         (found,) = origin_of(setting, store, made.ref, text).verdicts
         assert found.when.startswith(when)
         assert found.asked
+
+
+RULING = replace(FLUID, edits=Edits(general_rules=("Quotes  count.",)))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line", "concerns", "asks"),
+    [
+        (FLUID, ("pleural_effusion", "term", "fluid ... base"), True, True),
+        (FLUID, ("pleural_effusion", "lexicon en term", "fluid ... base"), True, True),
+        (FLUID, ("pleural_effusion", "exclusion", "fluid ... base"), True, False),
+        (FLUID, ("pleural_effusion", "definition", "fluid ... base"), True, False),
+        (FLUID, ("cardiomegaly", "term", "fluid ... base"), False, True),
+        (FLUID, ("", "general rule", "Quotes count."), False, False),
+        (RULING, ("", "general rule", "Quotes count."), True, True),
+        (RULING, ("", "general rule", "Another rule."), True, False),
+        (RULING, ("", "user.jinja", "Quotes count."), False, False),
+        (RULING, ("pleural_effusion", "term", "Quotes count."), False, False),
+    ],
+)
+def test_a_verdict_concerns_the_part_that_it_changes(verdict, line, concerns, asks):
+    """The guide of its label or the rules; and asks for a line in its own words."""
+    part = PromptLine(*line)
+    assert blame_module._concerns(verdict, part) is concerns
+    assert blame_module._asks(verdict, part) is asks
+
+
+def test_what_a_version_reads_and_shows_are_lines_of_its_settings():
+    """One that reads no other version and shows no example has neither."""
+    reads = (NamedVersion("extractor@v1", "a" * 64),)
+    version = replace(TINY, reads=reads, shots=pinned())
+    lines = {one.kind: one for one in list_prompt_lines(version)}
+    assert lines["reads"] == PromptLine("", "reads", version.read_words)
+    assert lines["shots"] == PromptLine("", "shots", version.shot_words)
+    bare = {one.kind for one in list_prompt_lines(TINY)}
+    assert bare.isdisjoint({"reads", "shots"})
+
+
+def test_a_line_of_a_template_is_not_the_rule_that_says_the_same():
+    """The comment above rules tells whose the rule is, and no other line."""
+    origins = [
+        blame_module._origin(
+            PromptLine("", kind, "Quotes count."), TINY, {"Quotes count.": "a1"}, {}, {}
+        )
+        for kind in ("general rule", "user.jinja")
+    ]
+    assert [one.verdicts for one in origins] == [(LineVerdict("a1", "", "", True),), ()]
+
+
+def test_a_rendered_line_is_the_first_of_the_instructions_that_says_it():
+    """Whole, or as a part of a rule that goes on; a blank one is none."""
+    first, second = "Count what is stated.", "Do not count what is likely."
+    version = add_rules(
+        replace(TINY, system="Read.\nAlike.\n"), {first: "a1", second: "b2"}
+    ).version
+    version = replace(version, user="Alike.\n" + version.user)
+    find = blame_module._find_static(version)
+    assert find("Alike.  ") == (PromptLine("", "system.jinja", "Alike."),)
+    assert find("- Do not count") == (PromptLine("", "general rule", second),)
+    assert find("  what is") == (PromptLine("", "general rule", first),)
+    assert [find(one) for one in ("", "- ", "  ", "Something else.")] == [()] * 4

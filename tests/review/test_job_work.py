@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,9 +15,12 @@ from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import WorkspacePaths
+from loop.evaluate.matrix.runs import EngineRun
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.review import job_work
 from loop.review.job_work import estimate_job, start_job, work_through
+from loop.review.revise.run_check import CheckStep
 from loop.review.start import start_workspace
 from loop.run.jobs import (
     JobKind,
@@ -349,3 +353,133 @@ def test_what_a_job_is_asked_for_is_how_its_run_is_asked(queue):
     specs = [one.spec for one in queue.store.find_runs(ids=done.runs)]
     assert {one.limit for one in specs} == {1}
     assert (done.done, done.total) == (1, 1)
+
+
+class Notes:
+    """A queue that keeps what is noted, and has no other part."""
+
+    workspace = None
+
+    def __init__(self):
+        self.said = []
+
+    def note(self, *told):
+        """Keep what is said."""
+        self.said.append(told)
+
+
+def test_how_far_a_job_is_is_said_every_half_second_and_at_the_end(monkeypatch):
+    """Not with each case: everybody who looks would read the store again."""
+    notes, moments = Notes(), iter([10.0, 10.25, 10.5, 10.5, 10.75, 11.0, 11.0])
+    monkeypatch.setattr(job_work.time, "monotonic", lambda: next(moments))
+    report = job_work._Report(notes, 3)
+    report.step("asking", 4)
+    assert list(report.watch("abcd")) == ["a", "b", "c", "d"]
+    report.tell("the server is slow")
+    assert notes.said == [
+        (3, "asking", 0, 4, "asking"),
+        (3, "asking", 2, 4),
+        (3, "asking", 4, 4),
+        (3, "asking", 4, 4),
+        (3, "asking", 0, 4, "the server is slow"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("draws", "said"), [(1, [""]), (2, [", draw 1 of 2", ", draw 2 of 2"])]
+)
+def test_a_draw_is_named_where_there_are_several(draws, said):
+    """With its engine, and nothing that may be secret in its address."""
+    spec = SimpleNamespace(
+        prompt="tiny@v1", cohort="dev", engine="openai:m@https://me:word@127.0.0.1/v1"
+    )
+    notes = Notes()
+    watch = job_work._counted(
+        job_work._Report(notes, 3), SimpleNamespace(spec=spec, total=2), draws
+    )
+    for _ in range(draws):
+        assert list(watch("ab")) == ["a", "b"]
+    named = [told[-1] for told in notes.said if len(told) == 5]
+    where = "tiny@v1 on dev with openai:m@https://***"
+    assert named == [f"{where}{one}" for one in said]
+    assert {told[3] for told in notes.said} == {2}
+
+
+def test_all_that_failed_in_a_matrix_is_told_in_one_line(queue, monkeypatch):
+    """Each engine by its name; who asked, and how, is passed on."""
+    asked = []
+
+    def ask(workspace, wanted, *, watch):
+        asked.append(wanted)
+        return [
+            EngineRun("rules", "run-1"),
+            EngineRun("a", None, "no server."),
+            EngineRun("b", None, "no model."),
+        ]
+
+    monkeypatch.setattr(job_work, "ask_engines", ask)
+    request = replace(
+        RUN,
+        kind=JobKind.MATRIX,
+        engines=("rules", "a", "b"),
+        limit=1,
+        allow_unconstrained=True,
+    )
+    report = job_work._Report(queue, 1)
+    said = job_work._matrix(queue, request, WHO, report)
+    assert said == "a: no server. b: no model."
+    assert report.runs == ["run-1"]
+    ((prompt, cohort, engines, limit, asking, actor),) = asked
+    assert (prompt, cohort, engines) == ("extractor", "dev", ("rules", "a", "b"))
+    assert (limit, asking.allow_unconstrained, asking.tell, actor) == (
+        *(1, True, report.tell, "Dr A"),
+    )
+
+
+def test_an_evaluation_is_on_the_reference_that_was_named(queue, monkeypatch):
+    """Its run is named among the job's; it is recorded as whoever asked."""
+    asked, kept = [], []
+    monkeypatch.setattr(
+        job_work, "evaluate_run", lambda *told, **how: asked.append((told, how)) or "it"
+    )
+    monkeypatch.setattr(job_work, "record_evaluation", lambda *told: kept.append(told))
+    report = job_work._Report(queue, 1)
+    request = JobRequest(kind=JobKind.EVALUATION, run="run-1", reference=2)
+    assert job_work._evaluate(queue, request, WHO, report) == ""
+    assert asked == [((queue.workspace, "run-1"), {"reference": 2})]
+    assert kept == [(queue.workspace, "it", WHO)]
+    assert report.runs == ["run-1"]
+
+
+def test_a_check_is_done_as_it_was_ordered(queue, monkeypatch):
+    """With the draws asked for; each of its runs is named as it begins."""
+    asked = []
+
+    def check(*told):
+        asked.append(told)
+        return SimpleNamespace(runs=("run-1", "run-2"))
+
+    monkeypatch.setattr(job_work, "check_draft_ref", check)
+    notes = Notes()
+    notes.workspace, notes.store = queue.workspace, queue.store
+    report = job_work._Report(notes, 3)
+    request = JobRequest(
+        kind=JobKind.CHECK,
+        draft="tiny@draft:a",
+        cohort="dev",
+        engines=("rules",),
+        draws=2,
+        max_draws=4,
+        allow_unconstrained=True,
+    )
+    assert job_work._check(notes, request, WHO, report) == ""
+    assert report.runs == ["run-1", "run-2"]
+    ((place, store, draft, actor, how),) = asked
+    assert (place, store) == (queue.workspace, queue.store)
+    assert (draft, actor) == ("tiny@draft:a", WHO)
+    assert (how.engine, how.draws, how.max_draws, how.cohort) == ("rules", 2, 4, "dev")
+    assert (how.asking.allow_unconstrained, how.asking.tell) == (True, report.tell)
+    watch = how.watch(CheckStep(number=1, of=4, side="parent"))
+    assert list(watch("ab")) == ["a", "b"]
+    what = "run 1 of 4: the parent on dev"
+    assert notes.said == [(3, what, 0, 2, what), (3, what, 2, 2)]

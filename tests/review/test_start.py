@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from loop import __version__
-from loop.core.errors import ConflictError, DataError, WorkspaceError
-from loop.core.ledger import Actor, read_ledger
+from loop.core.check_findings import Finding, FindingSeverity, warning
+from loop.core.errors import ConflictError, DataError, WorkspaceError, WriteError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
@@ -20,8 +21,8 @@ from loop.review.start import (
 from tests.review.revise.conftest import TINY
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
+from tests.review.revise.stepping import FLUID, now
 from tests.review.revise.stepping import begin as begin_draft
-from tests.review.revise.stepping import now
 
 WHO = Actor(name="Dr A", role="editor")
 
@@ -228,3 +229,143 @@ def test_what_lint_refuses_is_no_first_version(setting, store):
     assert said.startswith("bad@v1 would not pass lint:\n  error: ")
     assert said.endswith("\nCorrect the labels, or name another version.")
     assert setting.state() == before
+
+
+@pytest.mark.parametrize(
+    ("ended", "released"), [((), "two"), (("one",), "two"), (("one", "two"), "")]
+)
+def test_the_release_of_a_shipped_version_is_told_while_it_is_in_force(
+    setting, tmp_path, monkeypatch, ended, released
+):
+    """Its own and no other; one that was withdrawn is none any more."""
+    shipped = WorkspacePaths(tmp_path / "shipped")
+    shipped.prompts.mkdir(parents=True)
+    source = read_version(WorkspacePaths(bundled()), "extractor@latest")
+    for release, digest in (("one", "0" * 64), ("two", source.digest), ("three", "1")):
+        facts = {"release": release, "digest": digest}
+        event = Event(action="frozen", subject="x", reason="why", payload=facts)
+        append_event(shipped.ledger, event, WHO)
+    for release in ended:
+        facts = {"release": release}
+        event = Event(action="withdrawn", subject="x", reason="why", payload=facts)
+        append_event(shipped.ledger, event, WHO)
+    monkeypatch.setattr("loop.review.start.bundled", lambda: shipped.root)
+    made = new_prompt(setting.workspace, "copy", WHO, source=source.ref)
+    assert made.origin == PromptOrigin(
+        ref=source.ref, digest=source.digest, shipped=True, release=released
+    )
+    said = f" (release {released})" if released else ""
+    assert made.version.why.endswith(f" the shipped {source.ref}{said}")
+
+
+def test_a_first_version_answers_no_verdict(setting, store):
+    """What its source answers was said of the source."""
+    draft = begin_draft(setting, store, FLUID).draft
+    assert draft.verdicts
+    made = new_prompt(setting.workspace, "copy", WHO, source=draft.ref)
+    assert (made.version.verdicts, made.version.draft) == ((), "")
+
+
+def test_a_first_version_without_its_entry_is_no_version(setting, monkeypatch):
+    """The name is free again."""
+    before = setting.state()
+
+    def fail(*_args):
+        raise WriteError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("loop.review.start.append_event", fail)
+        with pytest.raises(WriteError, match="no"):
+            new_prompt(setting.workspace, "mine", WHO)
+    assert setting.state() == before
+    assert new_prompt(setting.workspace, "mine", WHO).version.ref == "mine@v1"
+
+
+def test_a_first_version_is_committed_with_the_ledger_by_who_made_it(
+    setting, monkeypatch
+):
+    """Nothing else of the workspace, and the message says which wording it is."""
+    asked = []
+    monkeypatch.setattr(
+        "loop.review.start.commit_paths", lambda *given: asked.append(given)
+    )
+    place = setting.workspace
+    made = new_prompt(place, "mine", WHO, why=" a task of ours ")
+    folder = place.prompts / "mine" / "v1"
+    message = f"mine@v1\n\na task of ours\n\nDigest: {made.version.digest}"
+    assert asked == [(place.root, [folder, place.ledger], message, "Dr A")]
+
+
+def test_a_name_that_aliases_had_is_not_taken_again(setting):
+    """They would point at another wording from then on."""
+    facts = {"alias": "production", "digest": TINY.digest}
+    event = Event(action="alias_moved", subject="old@v3", reason="why", payload=facts)
+    append_event(setting.workspace.ledger, event, WHO)
+    with pytest.raises(ConflictError, match="there is a prompt old already"):
+        new_prompt(setting.workspace, "old", WHO)
+    assert new_prompt(setting.workspace, "new", WHO).version.ref == "new@v1"
+
+
+def test_the_end_of_a_new_ledger_is_remembered(tmp_path, monkeypatch):
+    """One that is put in its place later is seen to be another."""
+    asked = []
+    monkeypatch.setattr(
+        "loop.review.start.record_head", lambda *told: asked.append(told)
+    )
+    made = start_workspace(tmp_path / "ws", WHO)
+    assert asked == [(tmp_path / "ws", tuple(read_ledger(made.workspace.ledger)))]
+
+
+@pytest.mark.parametrize("source", ["radfact@v1", "green@v1"])
+def test_a_judge_that_is_taken_over_keeps_what_it_is_asked_about(setting, source):
+    """Also what is no category of errors."""
+    found = read_version(WorkspacePaths(bundled()), source)
+    made = new_prompt(setting.workspace, "own", WHO, source=source)
+    assert made.version.labels == found.labels
+    assert made.version.contract == found.contract
+
+
+def test_a_long_word_is_cut_where_it_is_no_category(setting):
+    """It may be a line of a table."""
+    outline = JudgeOutline(contract="green_sections", reads="tiny")
+    with pytest.raises(DataError) as caught:
+        new_prompt(setting.workspace, "none", WHO, judge=outline, labels=("z" * 70,))
+    said = f"{'z' * 60!r} is no category of labels/errors.yaml. Name one of "
+    assert str(caught.value).startswith(said)
+
+
+def test_only_what_does_not_hold_is_told_of_a_version_that_is_refused(
+    setting, monkeypatch
+):
+    """Warnings hinder nobody."""
+    found = [
+        warning("lint", "a long list", where="guide edema"),
+        Finding(
+            check="lint", severity=FindingSeverity.BROKEN, what="torn", where="user"
+        ),
+    ]
+    monkeypatch.setattr("loop.review.start.lint_prompt", lambda *_: found)
+    with pytest.raises(DataError) as caught:
+        new_prompt(setting.workspace, "bad", WHO)
+    assert str(caught.value) == (
+        "bad@v1 would not pass lint:\n  error: user: torn\nCorrect the labels, or name "
+        "another version."
+    )
+    found.pop()
+    made = new_prompt(setting.workspace, "good", WHO)
+    assert made.lint == tuple(found)
+
+
+def test_an_outline_without_a_contract_is_one_of_an_extractor(setting):
+    """It asks for the labels, as without an outline."""
+    made = new_prompt(setting.workspace, "plain", WHO, judge=JudgeOutline())
+    assert made.version.labels == read_taxonomy(setting.workspace.labels).extracted
+
+
+def test_no_finding_alone_cannot_be_asked_for(setting, monkeypatch):
+    """It follows from labels that there are none of."""
+    taxonomy = read_taxonomy(setting.workspace.labels)
+    alone = replace(taxonomy, labels=(taxonomy.find("no_finding"),))
+    monkeypatch.setattr("loop.review.start.read_taxonomy", lambda _: alone)
+    with pytest.raises(DataError, match="Give at least one besides No Finding"):
+        new_prompt(setting.workspace, "none", WHO)

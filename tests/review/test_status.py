@@ -30,6 +30,7 @@ from loop.review.submit import (
 )
 from loop.review.verdict import ErrorVerdict, Judgement
 from loop.run.store import open_store
+from tests.review.reading.conftest import import_texts
 from tests.review.scenes import (
     ANN,
     BEN,
@@ -231,6 +232,27 @@ def test_a_batch_is_what_came_in_one_file():
     assert [standing[one.id].superseded_by for one in given] == ["2", "2", ""]
 
 
+def test_what_a_batch_takes_over_is_taken_by_its_last():
+    """Two faults of one case, handed in after an earlier verdict on it."""
+    given = [
+        SubmittedVerdict(f"{n}", stamp(WHEN), verdict(), MADE_ON._replace(source=name))
+        for n, name in enumerate(("one.yaml", "two.yaml", "two.yaml"))
+    ]
+    standing = find_standing(given, ())
+    assert [standing[one.id].superseded_by for one in given] == ["2", "", ""]
+
+
+def test_verdicts_of_one_moment_stand_in_one_order(store):
+    """Whoever kept up with them sees the order that a fresh reading gives."""
+    both = (verdict(reviewer=ANN), verdict(reviewer=BEN))
+    cached = Verdicts(store)
+    for one in sorted(both, key=lambda one: one.id, reverse=True):
+        submit_verdict(store, one, MADE_ON, lambda: WHEN)
+        cached.read("dev")
+    assert [one.id for one in cached.read("dev")] == sorted(one.id for one in both)
+    assert cached.read("dev") == read_kept(store, None, "dev")
+
+
 def test_a_corrected_reference_addresses_what_called_it_wrong(
     workspace, store, tmp_path
 ):
@@ -408,3 +430,24 @@ def test_verdicts_are_read_in_parts_and_none_is_left_out(store, monkeypatch, par
             submit_verdict(store, verdict(f"c{case}"), MADE_ON, now)
         found = [one.verdict.case_ids for one in verdicts.read("dev")]
         assert found == [(f"c{case}",) for case in range(number)]
+
+
+def test_a_withdrawal_of_what_is_not_there_hinders_nothing(store):
+    """As after a restore of half of the store."""
+    key = submit_verdict(store, verdict(), MADE_ON)
+    with store.writing() as connection:
+        connection.execute(
+            "INSERT INTO withdrawals VALUES ('dev:gone', '2026-01-05', 'Ann', 'slip')"
+        )
+    (kept,) = read_kept(store, None, "dev")
+    assert (kept.id, kept.state) == (key, VerdictState.OPEN)
+
+
+def test_where_there_is_no_reference_none_answers_a_verdict(workspace, store, tmp_path):
+    """The cohort waits for its readers."""
+    import_texts(workspace, tmp_path, {"a": "Clear lungs."}, name="dev")
+    wrong = verdict(judgement=Judgement.REFERENCE_WRONG, correct_value=Value.ABSENT)
+    submit_verdict(store, wrong, MADE_ON)
+    assert [one.state for one in read_kept(store, workspace, "dev")] == [
+        VerdictState.OPEN
+    ]

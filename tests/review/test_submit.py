@@ -462,3 +462,23 @@ def test_a_row_says_what_it_was_made_on_as_far_as_it_knows():
     full = VerdictContext("dev", "tiny@v1", "f.yaml", "run-1", "1 of 2")
     one = verdict(comment="why")
     assert decode("x", json.dumps(payload(one, full))) == (one, full)
+
+
+@pytest.mark.parametrize(("run", "kept"), [("", 1), ("run-2", 2)])
+def test_a_row_that_names_no_run_was_of_none(store, run, kept):
+    """Handed in again without one it is the same verdict."""
+    said = {"cohort": "dev", "verdict": verdict().data}
+    row = runs.StoredVerdict(
+        f"dev:{verdict().id}", "2026-01-05T08:00:00.000000Z", ANN, said
+    )
+    store.add_verdicts([row])
+    submit_verdict(store, verdict(), MADE_ON._replace(run=run), clock())
+    assert len(states(store)) == kept
+
+
+def test_what_is_no_id_of_a_verdict_is_cut_where_it_is_long(store):
+    """A whole file name or a line of a table may have been pasted."""
+    with pytest.raises(DataError) as caught:
+        withdraw_verdict(store, "z" * 90, Actor(name=ANN), " ")
+    said = f"withdrawing verdict {'z' * 80} needs a reason. Give one."
+    assert str(caught.value) == said

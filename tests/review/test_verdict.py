@@ -5,6 +5,7 @@ import json
 from dataclasses import fields, replace
 
 import pytest
+from pydantic import ValidationError
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import (
@@ -17,6 +18,7 @@ from loop.core.records import (
 )
 from loop.labels.error_categories import read_errors
 from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.lint import fold_phrase
 from loop.review.verdict import (
     GUIDANCE_LISTS,
     GUIDE_LISTS,
@@ -27,6 +29,7 @@ from loop.review.verdict import (
     Judgement,
     Severity,
     Verdict,
+    VerdictForm,
     build_from_form,
     check_verdicts,
 )
@@ -628,3 +631,54 @@ def test_what_an_action_lacks_is_named(build, changes, message):
     """By the name that is written in a file."""
     with pytest.raises(DataError, match=message):
         build(**changes)
+
+
+RULE = {"phrase": "p", "value": "uncertain", "note": "why"}
+ONE_ERROR = {"words": "w", "said": "significant", "right": "no_error"}
+
+
+@pytest.mark.parametrize(
+    ("name", "usual", "value"),
+    [
+        ("case", "cases", "b"),
+        ("case_id", "cases", "b"),
+        ("case_ids", "cases", ["b", "a"]),
+        ("term", "terms", "x"),
+        ("exclusion", "exclusions", "x"),
+        ("clarification", "clarifications", RULE),
+        ("exemplar", "exemplars", EXAMPLE),
+        ("implication", "implies", "fracture"),
+        ("implications", "implies", ["fracture"]),
+        ("general_rule", "general_rules", "x"),
+        ("error", "errors", ONE_ERROR),
+        ("cause", "context", "negation"),
+        ("remove_term", "remove_terms", "x"),
+        ("remove_exclusion", "remove_exclusions", "x"),
+        ("remove_clarification", "remove_clarifications", "x"),
+        ("remove_exemplar", "remove_exemplars", "x"),
+    ],
+)
+def test_a_field_may_be_called_otherwise(name, usual, value):
+    """As one writes it who has one of it; under two names at once it is refused."""
+    form = {key: said for key, said in FORM.items() if key != usual}
+    form["comment"] = "x"
+    one, other = (
+        VerdictForm.model_validate(form | {key: value}).as_verdict("Ann")
+        for key in (name, usual)
+    )
+    assert one == other
+    assert one != VerdictForm.model_validate(form).as_verdict("Ann")
+    with pytest.raises(ValidationError, match="are the same thing; keep one"):
+        VerdictForm.model_validate(form | {name: value, usual: value})
+
+
+def test_rows_of_a_guide_are_told_apart_by_their_folded_wording():
+    """Labels by their ids, which are written in one way."""
+    keys = {one.name: one.key for one in (*GUIDE_LISTS, *GUIDANCE_LISTS)}
+    rule = Clarification(phrase="Wet  Lungs", value=Value.PRESENT)
+    example = Exemplar(text="Wet  Lungs", value=Value.PRESENT, evidence="Wet")
+    rows = {"clarifications": rule, "exemplars": example}
+    found = {name: key(rows.get(name, "Wet  Lungs")) for name, key in keys.items()}
+    assert found.pop("implies") == "Wet  Lungs"
+    assert set(found.values()) == {fold_phrase("Wet  Lungs")}
+    assert fold_phrase("Wet  Lungs") == "wet lungs"

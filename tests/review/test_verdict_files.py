@@ -1041,3 +1041,22 @@ def test_a_dry_run_names_everybody_who_judges(setting, store):
         judgements={"model_wrong": 3},
         labels={"cardiomegaly": 3},
     )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("kind", "predicted", "reference", "spans", "evidence", "text", "problem"),
+        *("place", "worth", "why", "sections", "progress", "reviewers", "reserved_by"),
+        *("id", "created", "state", "on_cohort", "on_run", "on_prompt"),
+        "failed_in_draws",
+    ],
+)
+def test_what_a_table_shows_beside_a_case_says_nothing(tmp_path, column):
+    """Whoever fills it in leaves such columns as they are."""
+    path = tmp_path / "v.csv"
+    rows = ("case_id,label,judgement", "a,edema,model_wrong")
+    path.write_text("\n".join(rows) + "\n")
+    bare = read_verdicts(path, reviewer="Ann")
+    path.write_text(f"{rows[0]},{column}\n{rows[1]},something\n")
+    assert read_verdicts(path, reviewer="Ann") == bare

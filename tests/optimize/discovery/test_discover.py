@@ -6,11 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from loop.cli.discover import show_discovery
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths, bundled, init_workspace
@@ -366,6 +368,7 @@ def test_json_is_one_object(made):
         ("--take", "x", "--csv", "y"),
         ("--take", "x", "--draft", "y"),
         ("--take", "x", "--prompt", "y"),
+        ("--take", "x", "--keep"),
         ("--take", "x", "--min-cases", "6"),
         ("--take", "x", "--words", "2"),
         ("--take", "x", "--cut", "0.9"),
@@ -409,3 +412,23 @@ def test_open_i_alone_finds_sixteen_of_the_twenty_labels(tmp_path, data_folder):
         for one in found.clusters
         for p in one.phrases
     )
+
+
+def test_of_many_clusters_of_a_kind_twenty_are_printed(found, capsys):
+    """And how many more there are; of twenty all."""
+    lacking = found.lacking[0]
+    named = next(one for one in found.clusters if one.covered)
+    many = [replace(lacking, id=f"a{n}") for n in range(21)]
+    few = [replace(named, id=f"b{n}") for n in range(20)]
+    show_discovery(replace(found, clusters=(*many, *few)))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "made: 30 cases, 41 phrases in 41 clusters"
+    first, second = (
+        lines.index(title)
+        for title in ("no label names these 21", "labels name these 20")
+    )
+    assert lines[first + 23 : first + 25] == [
+        "and 1 more: --html, --csv and --json have all",
+        "",
+    ]
+    assert lines[second + 23] == ""

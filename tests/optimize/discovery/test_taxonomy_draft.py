@@ -110,6 +110,8 @@ def test_a_draft_as_written_changes_nothing(place, draft):
     assert change.findings == ()
     with pytest.raises(DataError, match="changes no label"):
         take_taxonomy_draft(place, draft, WHO, why="nothing")
+    shown = ranloop(place, "--take", draft, "--dry-run")
+    assert shown.stdout == "clusters: 5 undecided\nno label changes\n"
 
 
 def test_a_draft_holds_phrases_counts_and_ids_only(draft):
@@ -319,6 +321,11 @@ def test_a_file_laid_out_otherwise_is_written_anew_and_that_is_said(place, draft
         format_taxonomy_draft(place, discover_findings(place, "made")), "utf-8"
     )
     edit(draft, name_spine)
+    shown = ranloop(place, "--take", draft, "--dry-run").stdout
+    assert shown.endswith(
+        "\ndry run: nothing was changed. Take it with --why REASON\n"
+        "the comments of labels/taxonomy.yaml cannot be kept\n"
+    )
     change = take_taxonomy_draft(place, draft, WHO, why="another layout")
     assert not change.comments_kept
     assert read_taxonomy(place.labels).knows(SPINE)

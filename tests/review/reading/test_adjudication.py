@@ -236,6 +236,32 @@ def test_a_later_correction_by_verdict_ends_a_decision(
     assert read_reference(workspace, "read").mark("c1", "edema") is Mark.NO_MAJORITY
 
 
+def test_a_decision_that_a_correction_ended_does_not_come_back_with_another(
+    workspace, assignment, tied, panel_decides
+):
+    """The next panel decided on its own pair, and on no other."""
+    panel_decides(c1="p")
+    correct_reference(
+        workspace,
+        assignment.cohort,
+        {("c1", "edema"): Mark.ABSENT},
+        actor=CHAIR,
+        reason="verdict",
+    )
+    panel_decides(c2="p")
+    reference = read_reference(workspace, "read")
+    marks = [reference.mark(case, "edema") for case in ("c1", "c2")]
+    assert marks == [Mark.ABSENT, Mark.PRESENT]
+
+
+def test_without_pseudonyms_a_panel_needs_no_key_of_them(
+    workspace, tied, panel_decides
+):
+    """A damaged one hinders only who has to know whose they are."""
+    (workspace.keys / "pseudonym").write_text("damaged", "ascii")
+    assert panel_decides(c1="p", actor=Actor(name="Dr. A")).own == 1
+
+
 def test_an_edited_reference_does_not_lose_a_decision(
     workspace, tied, say, publish, panel_decides
 ):
@@ -353,11 +379,13 @@ def test_not_every_mark_and_not_without_end(monkeypatch, disputes):
     first, second = disputes().rows
     with pytest.raises(DataError, match="nobody can decide on 'missing'"):
         decide(Pending(), first, Mark.MISSING)
+    assert adjudication.MOST == 500
     monkeypatch.setattr(adjudication, "MOST", 1)
     one = decide(Pending(), first, Mark.PRESENT)
     assert decide(one, first, Mark.ABSENT).of(first) is Mark.ABSENT
     with pytest.raises(DataError, match="Save them first"):
         decide(one, second, Mark.PRESENT)
+    assert decide(one, first, None) == Pending()
 
 
 @pytest.mark.parametrize("payload", [{}, {"decisions": [["c1"]]}, {"decisions": 3}])

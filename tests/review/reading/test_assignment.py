@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loop.core.digests import framed
 from loop.core.errors import DataError, StoreError
-from loop.core.ledger import Actor, read_ledger
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Value
 from loop.labels.ballots import Turnout
 from loop.labels.taxonomy import NO_FINDING
@@ -426,6 +426,20 @@ def test_what_readers_are_asked_is_the_cohort_s_and_the_protocol_s(assignment):
         require_cases(assignment, ["c1", "c9", "c8"])
 
 
+def test_a_name_is_kept_composed_however_it_was_typed():
+    """One keyboard writes an accent apart, another one as a letter of its own."""
+    assert check_reader(" Rene\u0301 ") == "Ren\u00e9"
+
+
+def test_without_a_seed_cases_are_drawn_with_the_first(assignment):
+    """Who plans again tomorrow gives the same cases."""
+    wanted = PlanRequest(readers=("Dr. A", "Dr. B"), cases=2, overlap=0)
+    assert plan_cases(assignment, wanted) == plan_cases(
+        assignment, dataclasses.replace(wanted, seed=1)
+    )
+    assert wanted.seed == 1
+
+
 def test_an_order_is_random_or_listed():
     """Another word is told both."""
     assert [read_order(one) for one in ("random", "listed")] == list(CaseOrder)
@@ -450,7 +464,7 @@ def test_a_name_is_looked_for_among_those_that_voted(workspace):
 def test_what_rests_on_a_cohort_is_known_by_its_own_entries(
     workspace, store, assignment, give, say, publish, tmp_path
 ):
-    """An entry on another cohort changes nothing; a plan, a reading, a vote do."""
+    """An entry on another cohort, or a score, changes nothing; a reading does."""
 
     def numbers(basis):
         return basis.readings, basis.plans, basis.verdicts
@@ -475,6 +489,11 @@ def test_what_rests_on_a_cohort_is_known_by_its_own_entries(
     publish()
     recorded = read_basis(workspace, assignment).recorded
     assert recorded == read_ledger(workspace.ledger)[-1].hash
+    scored = Event(
+        action="evaluated", subject="tiny@v1", reason="x", payload={"cohort": "read"}
+    )
+    append_event(workspace.ledger, scored, EDITOR)
+    assert read_basis(workspace, assignment).recorded == recorded
     nobody = dataclasses.replace(
         assignment, cohort=dataclasses.replace(assignment.cohort, name="nobody")
     )

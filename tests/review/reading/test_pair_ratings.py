@@ -7,6 +7,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.ledger import Actor, read_ledger
 from loop.labels.expert_ratings import read_ratings_of
+from loop.labels.holdout import retire_holdout
 from loop.review.reading.pair_ratings import (
     LONGEST_WORDS,
     MOST_ERRORS,
@@ -208,6 +209,23 @@ def test_on_a_holdout_they_are_sealed(workspace, tmp_path, store):
     assert {one.suffix for one in folder.iterdir()} == {".sealed"}
 
 
+def test_ratings_of_a_retired_holdout_can_be_read_and_published(
+    workspace, tmp_path, store
+):
+    """What was sealed before stays so in the store, and later ones with it."""
+    task = pairs(workspace, tmp_path, "holdout")
+    keep_rating(store, task, "Ann", "p0", WRONG)
+    retire_holdout(workspace, "bare", EDITOR, "given up")
+    after = read_rating_task(workspace, "bare")
+    keep_rating(store, after, "Ann", "p1", FINE)
+    assert read_own_ratings(store, after, "Ann") == {"p0": WRONG, "p1": FINE}
+    kept = [value for (value,) in store.read("SELECT value FROM readings")]
+    assert not any("zebra" in one or "points" in one for one in kept)
+    wanted = RatingsPublication(reason="done")
+    publish_ratings(workspace, store, after, wanted, EDITOR)
+    assert read_ratings_of(workspace, "bare").points().points.tolist() == [[2.0], [5.0]]
+
+
 def test_a_row_that_something_else_changed_is_told(workspace, tmp_path, store):
     """Never taken for a rating."""
     task = pairs(workspace, tmp_path)
@@ -312,3 +330,83 @@ def test_those_who_rated_nothing_are_named(workspace, tmp_path, store):
     twice = wanted._replace(raters=("Ann", "Ann"))
     publish_ratings(workspace, store, task, twice, EDITOR)
     assert len(read_ratings_of(workspace, "bare").given.ratings) == 1
+
+
+def test_an_answer_is_agreed_to_again_after_another_one(workspace, tmp_path, store):
+    """A rater who goes back to the first run has looked at it again."""
+    task = pairs(workspace, tmp_path)
+    for run in ("run-1", "run-2", "run-1", "run-1"):
+        mark_agreed(store, task, "Ann", "p0", run)
+    assert agreed_pairs(store, task, "Ann", "run-1") == {"p0"}
+    assert agreed_pairs(store, task, "Ann", "run-2") == frozenset()
+    assert store.read("SELECT count(*) FROM readings") == [(3,)]
+
+
+def given_in_files(workspace, tmp_path, points, marked=()):
+    """Import two pairs with points and marked errors of files; return the task."""
+    pairs(workspace, tmp_path)
+    files = (
+        *("--ratings", tmp_path / "points.csv", "--errors", tmp_path / "marked.csv"),
+        *("--why", "of a file"),
+    )
+    table(files[1], ("case_id", "rater", "dimension", "points", "scale"), points)
+    table(files[3], ("case_id", "rater", "category", "significance", "finding"), marked)
+    done = call(workspace, "cohort", "ratings", "bare", *files)
+    assert done.exit_code == 0, done.output
+    return read_rating_task(workspace, "bare")
+
+
+@pytest.mark.parametrize(
+    ("dimension", "scale", "asked"),
+    [("overall", "0-10", "0-10"), ("overall", "1-4", "1-4"), ("style", "1-4", "1-5")],
+)
+def test_points_are_asked_on_the_scale_that_those_for_the_whole_have(
+    workspace, tmp_path, dimension, scale, asked
+):
+    """Where a file has points for something else only, they are of one to five."""
+    task = given_in_files(workspace, tmp_path, [("p0", "Zoe", dimension, 3, scale)])
+    assert task.scale.words == asked
+
+
+def test_whoever_looks_like_a_rater_of_a_file_is_refused(workspace, tmp_path, store):
+    """Their ratings would stand beside each other as those of two."""
+    task = given_in_files(workspace, tmp_path, [("p0", "Zoe", "overall", 3, "1-5")])
+    keep_rating(store, task, "zoe", "p0", FINE)
+    wanted = RatingsPublication(reason="done")
+    with pytest.raises(DataError, match="looks like"):
+        publish_ratings(workspace, store, task, wanted, EDITOR)
+
+
+def test_errors_that_were_marked_in_a_file_alone_are_not_lost(
+    workspace, tmp_path, store
+):
+    """Who marked none there, and who rates the same pair again, is published."""
+    marked = [("p1", "Zoe", "location", "significant", "zebra")]
+    task = given_in_files(workspace, tmp_path, [], marked)
+    for rater, case_id in (("Zoe", "p0"), ("Ann", "p0")):
+        keep_rating(store, task, rater, case_id, WRONG)
+    ann = RatingsPublication(("Ann",), "Ann is done")
+    publish_ratings(workspace, store, task, ann, EDITOR)
+    given = read_ratings_of(workspace, "bare").given
+    assert [(one.rater, one.case_id) for one in given.errors] == [
+        ("Ann", "p0"),
+        ("Zoe", "p1"),
+    ]
+    both = RatingsPublication(reason="all are done")
+    with pytest.raises(DataError, match="'Zoe' rated pairs before, in a file"):
+        publish_ratings(workspace, store, task, both, EDITOR)
+    keep_rating(store, task, "Zoe", "p1", FINE)
+    publish_ratings(workspace, store, task, both, EDITOR)
+    given = read_ratings_of(workspace, "bare").given
+    assert {(one.rater, one.case_id) for one in given.errors if one.category} == {
+        ("Ann", "p0"),
+        ("Zoe", "p0"),
+    }
+
+
+def test_a_blank_reason_publishes_nothing(workspace, tmp_path, store):
+    """The ledger would record why in empty words."""
+    task = pairs(workspace, tmp_path)
+    keep_rating(store, task, "Ann", "p0", FINE)
+    with pytest.raises(DataError, match="a publication needs a reason"):
+        publish_ratings(workspace, store, task, RatingsPublication(reason=" "), EDITOR)

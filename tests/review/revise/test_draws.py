@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from loop.core.records import Status, Value, ValueCode
@@ -22,6 +22,7 @@ from loop.review.revise.draws import (
 )
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
+from loop.stats.paired import stratified_interval
 
 RULE = Protocol()
 P, A, U = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
@@ -486,3 +487,112 @@ def test_what_a_test_of_harm_could_find_is_the_closed_form(n, level, least):
 def test_one_lost_case_can_be_the_least():
     """Where one draw in two may be wrong, one half is enough."""
     assert find_least_loss(0.0, 2, 0.5) == 0.5
+
+
+@pytest.mark.parametrize(("positives", "reachable"), [(63, False), (64, True)])
+@pytest.mark.parametrize("look", [1, 2])
+def test_what_a_margin_rests_on_is_the_closed_form(positives, reachable, look):
+    """Without a changed case Tango's lower limit of n is -z2 / (n + z2).
+
+    A first look spends two thirds of the 5 %, a second two ninths.
+    """
+    truth = [P] * positives + [A] * 400
+    same = drawn(truth, [truth] * 2, [truth] * 2)
+    evidence = weigh_draws(same, {}, RULE, look)
+    spent = 0.05 * 2 / 3**look
+    assert evidence.alpha == pytest.approx(spent)
+    assert evidence.confidence == pytest.approx(1 - spent)
+    square = ndtri(1 - spent) ** 2
+    (label,) = evidence.labels
+    assert [(one.share, one.margin, one.bound) for one in label.margins] == [
+        (share, margin, pytest.approx(-square / (n + square)))
+        for share, margin, n in (
+            ("accuracy", 0.02, positives + 400),
+            ("sensitivity", 0.05, positives),
+        )
+    ]
+    assert label.margins[1].reachable is (reachable and look == 1)
+    assert bool(evidence.rare) is not label.margins[1].reachable
+
+
+def test_a_label_that_nobody_has_is_no_rare_one():
+    """There is no sensitivity that more cases of the cohort could show."""
+    truth = np.array([[1, 0, 1]] * 5 + [[0, 0, 0]] * 5)
+    answers = (table(truth, truth, ("a", "b", "c")),) * 2
+    evidence = weigh_draws(DrawnAnswers(answers, answers), {}, RULE)
+    assert [one.label for one in evidence.labels] == ["a", "b", "c"]
+    assert evidence.rare == ("a", "c")
+    assert [one.label for one in evidence.every()] == ["a", "b", "c", ""]
+    assert (evidence.tests, evidence.tested) == (7, 0)
+    (margin,) = evidence.together.margins
+    assert (margin.share, margin.difference) == (ShareName.SENSITIVITY, (0, 0, 10))
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_the_least_loss_is_told_in_cases_whatever_the_number_of_draws(draws):
+    """Of 40, beside one that is lost: by hand from z 1.834 of the level and 0.842.
+
+    Six lost are as many as 1.834 * sqrt(1 + 6) + 0.842 = 5.69; five are not.
+    """
+    truth = [P] * 40
+    once = [A] + [P] * 39
+    evidence = weigh_draws(drawn(truth, [truth] * draws, [once] * draws), {}, RULE)
+    sensitivity, specificity = evidence.labels[0].harm
+    assert (sensitivity.p, sensitivity.least) == (None, 6 / 40)
+    assert (specificity.p, specificity.least) == (None, None)
+    assert find_least_loss(1.0, 40, 1 / 30) == 6 / 40
+
+
+def test_the_least_loss_is_held_to_the_level_of_all_that_is_tested():
+    """Ten of 40 lost on both sides: 13 are as many as 2.128 * sqrt(23) + 2.661.
+
+    Of one test alone, at twice that level, 12 would be.
+    """
+    truth = [P] * 40 + [A] * 40
+    lost = [A] * 10 + [P] * 30 + [P] * 10 + [A] * 30
+    evidence = weigh_draws(drawn(truth, [truth] * 2, [lost] * 2), {}, RULE)
+    assert (evidence.tests, evidence.tested) == (2, 2)
+    assert [one.least for one in evidence.labels[0].harm] == [13 / 40] * 2
+    assert find_least_loss(10.0, 40, 1 / 30) == 12 / 40
+    assert list(evidence.describe_harm({"edema": "Oedema"})) == [
+        f"Oedema ({share} -25.0 % of 40, p 0.002)"
+        for share in ("sensitivity", "specificity")
+    ]
+
+
+def test_a_surplus_is_of_all_targets_and_the_least_of_those_seldom_right():
+    """Right in 2, 0 and 1 of 3 draws before, in 3, 3 and 2 after.
+
+    The least that would show is the second and the third put right in every draw:
+    (2 + 3 + 3 - 3) / 9.
+    """
+    before = [[P, A, P], [P, A, A], [A, A, A]]
+    after = [[P, P, P], [P, P, P], [P, P, A]]
+    expected = {(f"c{n}", "edema"): P for n in range(3)}
+    evidence = weigh_draws(drawn([P] * 3, before, after), expected, RULE)
+    assert evidence.targets == (
+        ("c0", "edema", 2, 3, 3),
+        ("c1", "edema", 0, 3, 3),
+        ("c2", "edema", 1, 2, 3),
+    )
+    surplus = evidence.surplus
+    assert surplus.interval == stratified_interval(
+        [2, 0, 1], [3, 3, 2], [3, 3, 3], confidence=1 - 0.05 * 2 / 3
+    )
+    assert (surplus.before, surplus.after, surplus.readings) == (3, 8, 9)
+    assert (surplus.value, surplus.least) == (5 / 9, 5 / 9)
+    assert surplus.shown
+    nothing = weigh_draws(drawn([P] * 3, before, before), expected, RULE).surplus
+    assert (nothing.value, nothing.shown, nothing.least) == (0, False, 5 / 9)
+
+
+def test_the_parents_churn_is_the_mean_over_labels():
+    """One of ten cases flips of the first label, two of the second."""
+    truth = np.zeros((10, 2), dtype=np.int8)
+    other = truth.copy()
+    other[0, 0] = other[:2, 1] = 1
+    before = (table(truth, truth, ("a", "b")), table(truth, other, ("a", "b")))
+    evidence = weigh_draws(DrawnAnswers(before, before[:1] * 2), {}, RULE)
+    assert [one.churn.disagreement for one in evidence.labels] == [0.1, 0.2]
+    assert evidence.churn == pytest.approx(0.15)
+    assert evidence.draws == 2

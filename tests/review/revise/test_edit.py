@@ -24,7 +24,7 @@ from loop.review.revise.edit import (
     parse_guide_text,
     settings_text,
 )
-from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
+from tests.review.revise.stepping import FLUID, OTHER, begin, check, now, overtake
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Co"]),
@@ -318,3 +318,45 @@ def test_a_guide_that_was_not_there_is_added_once(setting, draft):
     late = GuideEdit(label="edema", text=text, seen="edema:\n  name: Oedema\n")
     with pytest.raises(ConflictError, match="edited the guide of edema"):
         edit_draft(setting.workspace, draft.ref, (late,), setting.editor)
+
+
+def test_five_labels_are_named_of_a_text_that_holds_more():
+    """A whole file that was pasted in is not read back."""
+    text = "".join(f"a{n}:\n  name: E\n  definition: d\n" for n in range(7))
+    with pytest.raises(DataError) as caught:
+        parse_guide_text(text, "edema")
+    assert str(caught.value) == (
+        "the guide, line 1: holds 'a0', 'a1', 'a2', 'a3', 'a4', and the guide of edema "
+        "is wanted. Begin it with `edema:` and indent everything else."
+    )
+
+
+def test_an_edited_draft_is_still_behind_what_was_committed_meanwhile(setting, draft):
+    """Editing it is no rebase."""
+    one = edited(draft, "cardiomegaly", "A large heart.")
+    assert not edit_draft(setting.workspace, draft.ref, (one,), OTHER, now=now).behind
+    overtake(setting)
+    two = edited(draft, "pleural_effusion", "Fluid.")
+    assert edit_draft(setting.workspace, draft.ref, (two,), OTHER, now=now).behind
+
+
+def test_instructions_may_have_been_seen_without_their_frozen_blocks(
+    setting, draft, monkeypatch
+):
+    """As a page shows them; what was seen otherwise is somebody else's."""
+    block = "{# frozen: case #}\nReport:\n{# end frozen #}\n"
+    parent = replace(setting.tiny, user=block + setting.tiny.user)
+    line = read_line(setting.workspace, draft.ref)
+    frozen = line._replace(parent=parent, draft=replace(draft, user=parent.user))
+    monkeypatch.setattr(edit_module, "read_line", lambda *_: frozen)
+    folded = instructions_text(frozen.draft, folded=True)
+    assert "Report:" not in folded
+    changed = folded.replace("{{ text }}", "Read slowly.\n{{ text }}")
+    edit = SettingsEdit(instructions=changed, seen=folded)
+    made = edit_draft(setting.workspace, draft.ref, (), OTHER, settings=edit, now=now)
+    assert made.draft.user == parent.user.replace(
+        "{{ text }}", "Read slowly.\n{{ text }}"
+    )
+    other = replace(edit, seen=folded + "more")
+    with pytest.raises(ConflictError, match="edited the instructions"):
+        edit_draft(setting.workspace, draft.ref, (), OTHER, settings=other)

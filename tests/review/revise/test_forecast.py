@@ -60,7 +60,11 @@ def test_churn_that_was_measured_is_used(setting, store, draft, wavering):
     """That of the parent's draws; else it says that it is assumed."""
     assert forecast(setting, draft.ref).churn.startswith("assumed: 2 % of answers")
     task = prepare_run(setting.workspace, "tiny", "dev", engine="wavering")
+    list(run_draws(setting.workspace, task, range(1)))
+    assert forecast(setting, draft.ref).churn.startswith("assumed: 2 % of answers")
     list(run_draws(setting.workspace, task, range(3)))
+    another = forecast(setting, draft.ref, engine="wavering:other")
+    assert another.churn.startswith("assumed: 2 % of answers")
     found = forecast(setting, draft.ref)
     assert found.churn == "measured over 3 draws of tiny@v1"
     other = forecast(setting, draft.ref, engine="rules")

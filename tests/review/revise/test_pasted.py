@@ -129,6 +129,7 @@ def test_a_synthetic_case_is_imported_with_what_is_right_about_it(setting):
     first = case(setting)
     assert (first.case_id, first.added) == ("synthetic-1", True)
     assert stat.S_IMODE(first.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(first.path.parent.stat().st_mode) == 0o700
     chinese = case(setting, "左侧胸腔积液")
     assert chinese.case_id == "synthetic-2"
     other = case(setting, f" {TEXT} ", "cardiomegaly", Value.ABSENT)

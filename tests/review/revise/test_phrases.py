@@ -16,6 +16,7 @@ from loop.review.revise import phrases
 from loop.review.revise.draft_files import beside
 from loop.review.revise.phrases import (
     GuidePart,
+    PhraseBase,
     PhraseRequest,
     PhraseTryout,
     TriedChange,
@@ -441,6 +442,7 @@ def test_a_try_is_told_whole_as_data():
         ("at 3.5 cm", "3.5 cm", True),
         ("at 3x5 cm", "3.5 cm", False),
         ("c- d", "c-", True),
+        ("d -c", "-c", True),
     ],
 )
 def test_a_wording_stands_in_a_text_or_not(text, phrase, held):
@@ -479,3 +481,35 @@ def test_an_estimate_rests_on_the_newest_whole_run_of_that_engine(
     assert found.run == second
     plain = suggest(setting, store, "small ... study", engine="wavering")
     assert plain.run == first
+    setting.add_cohort("more", "dev", ROWS)
+    run_prompt(setting.workspace, "tiny@v1", "more", engine="wavering")
+    plain = suggest(setting, store, "small ... study", engine="wavering")
+    assert plain.run == first
+    # A version is another prompt than the one before it.
+    after = replace(setting.tiny, number=2, parent=setting.tiny.digest, system="Look.")
+    write_version(setting.workspace, after)
+    found = suggest(
+        setting, store, "small ... study", prompt="tiny@v2", engine="wavering"
+    )
+    assert found.run == ""
+
+
+def test_what_is_right_is_known_where_the_reference_decides_it(setting):
+    """Present and absent alike; of a label that it cannot judge nothing is."""
+    rows = [("a", "Effusion.", 1, 0), ("b", "Large heart.", 0, 1), ("c", "X.", -1, "")]
+    setting.add_cohort("more", "dev", rows)
+    cohort = read_cohort(setting.workspace, "more")
+    known = PhraseBase(setting.workspace, setting.tiny, cohort).expected
+    named = ("pleural_effusion", "cardiomegaly")
+    assert {key: said for key, said in known.items() if key[1] in named} == {
+        ("a", "pleural_effusion"): "present",
+        ("a", "cardiomegaly"): "absent",
+        ("b", "pleural_effusion"): "absent",
+        ("b", "cardiomegaly"): "present",
+    }
+    apart = replace(cohort, not_comparable={"cardiomegaly": "another definition"})
+    known = PhraseBase(setting.workspace, setting.tiny, apart).expected
+    assert {key for key in known if key[1] in named} == {
+        ("a", "pleural_effusion"),
+        ("b", "pleural_effusion"),
+    }

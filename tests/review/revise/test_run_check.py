@@ -16,6 +16,7 @@ from loop.review.revise.run_check import CheckSide, CheckStep, Examination
 from loop.review.verdict import Edits
 from loop.run import store as run_store
 from loop.stats.paired import spend_alpha
+from tests.review.revise.conftest import CASES
 from tests.review.revise.stepping import FLUID, USELESS, WRONG, begin, check, overtake
 
 
@@ -337,6 +338,12 @@ def test_a_further_look_by_hand_is_counted(setting, store, draft, wavering, midd
     # The same look again is no further one.
     again = check(setting, store, draft, one)
     assert (again.looks, again.check.over_draws.look) == ((1, 3), 1)
+    # What another engine says of it, or other cases, nobody has looked at.
+    other = replace(more, engine="wavering:other")
+    assert check(setting, store, draft, other).looks == (3,)
+    setting.add_cohort("more", "dev", CASES)
+    elsewhere = replace(other, cohort="more", draws=1, max_draws=1)
+    assert check(setting, store, draft, elsewhere).looks == (1,)
     guide = replace(draft.guides[0], definition="Fluid, of any amount.")
     edit = GuideEdit(label=guide.label, text=guide_text(guide))
     edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)

@@ -10,7 +10,7 @@ from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Value
 from loop.engines import base
-from loop.labels.cohort import texts_path
+from loop.labels.cohort import read_cohort, texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_drafts, read_version, version_folder
@@ -45,7 +45,9 @@ from loop.review.revise.tryout import (
     PairsTryout,
     TriedLabel,
     TryRequest,
+    _find_expected,
     pairs_data,
+    refuse_holdout,
     try_case,
     try_pairs,
     try_text,
@@ -160,6 +162,45 @@ def test_a_holdout_is_tried_by_nobody(setting, store, draft):
     (setting.workspace.labels / "cohorts" / "hold" / "cases.csv").unlink()
     with pytest.raises(DataError, match="cannot read the cases of holdout hold"):
         on_text(setting, store, draft, words)
+
+
+def test_words_of_a_holdout_stay_unseen_however_they_are_pasted(setting, store, draft):
+    """With the line ends of another system, and whichever record says what it is."""
+    words = "Effusion known to nobody.\nClear else."
+    setting.add_cohort("hold", "holdout", [("h0", words, 1, 0)])
+    folder = setting.workspace.labels / "cohorts" / "hold"
+    about = (folder / "cohort.yaml").read_text()
+    ledger = setting.workspace.ledger.read_bytes()
+    for role, entries in (
+        ("holdout", ledger),
+        # Edited by hand; and copied into a workspace whose ledger does not know it.
+        ("dev", ledger),
+        ("holdout", b"".join(ledger.splitlines(keepends=True)[:2])),
+    ):
+        (folder / "cohort.yaml").write_text(
+            about.replace("role: holdout", f"role: {role}")
+        )
+        setting.workspace.ledger.write_bytes(entries)
+        for pasted in (words, words.replace("\n", "\r\n")):
+            with pytest.raises(DataError, match="that of a case of holdout hold"):
+                refuse_holdout(setting.workspace, pasted)
+
+
+def test_what_the_reference_cannot_judge_is_not_told_as_right(setting, store, draft):
+    """A label of another definition than the readers had."""
+    before = on_case(setting, store, draft, "f2")
+    assert {one.label: one.expected for one in before.labels} == {
+        "pleural_effusion": "present",
+        "cardiomegaly": "absent",
+    }
+    item = before.item
+    cohort = replace(
+        read_cohort(setting.workspace, "dev"),
+        not_comparable={"cardiomegaly": "another definition"},
+    )
+    right = _find_expected(setting.workspace, cohort, item, ())
+    assert right["pleural_effusion"] == "present"
+    assert "cardiomegaly" not in right
 
 
 def test_either_text_of_a_held_out_pair_is_tried_by_nobody(setting, store, draft):
