@@ -135,13 +135,21 @@ def edit_instructions(version: PromptVersion, text: str) -> PromptVersion:
     edited: dict[str, Any] = {"system": system, "user": user}
     for name, template in edited.items():
         _require_template("\n" * above[name] + template)
-        known = frozen_blocks(getattr(version, name))
+        known = _readable_blocks(getattr(version, name))
 
         def keep(block: str, now: str, known: Mapping[str, str] = known) -> str:
             return now if now.strip() else known.get(block, now)
 
         edited[name] = replace_blocks(template, keep)
     return replace(version, **edited)
+
+
+def _readable_blocks(template: str) -> Mapping[str, str]:
+    """Return the frozen blocks of a template; none where a mark is broken."""
+    try:
+        return frozen_blocks(template)
+    except DataError:
+        return {}
 
 
 def _require_template(source: str) -> None:

@@ -127,6 +127,15 @@ def test_what_is_no_template_is_refused_with_its_line(old, new, said):
         edit_instructions(VERSION, text.replace(old, new))
 
 
+def test_a_mark_that_is_broken_can_be_put_back():
+    """Also in a draft that was edited as a file, where no block can be read."""
+    version = read_version(WorkspacePaths(bundled()), "extractor@latest")
+    whole = instructions_text(version)
+    broken = replace(version, user=version.user.replace("{# end frozen #}", "", 1))
+    repaired = edit_instructions(broken, whole)
+    assert (repaired.system, repaired.user) == (version.system, version.user)
+
+
 def test_instructions_without_end_are_refused():
     """Every case would be asked with all of them."""
     text = instructions_text(VERSION) + "a\n" * LONGEST
