@@ -288,9 +288,8 @@ def list_drafts(workspace: WorkspacePaths, name: str) -> tuple[str, ...]:
     if not folder.is_dir():
         return ()
     found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
-    return tuple(
-        path.name for path in sorted(found, key=lambda path: path.stat().st_mtime_ns)
-    )
+    found.sort(key=lambda path: (path.stat().st_mtime_ns, path.name))
+    return tuple(path.name for path in found)
 
 
 def drafts_folder(workspace: WorkspacePaths, name: str) -> Path:

@@ -131,9 +131,9 @@ def _edited(folder: Path, entry: LedgerEntry) -> list[str]:
 
 def _strays(folder: Path, ref: str) -> Iterator[Finding]:
     """Yield what lies in a version's folder and is no file of it."""
-    inside = sorted(path.name for path in folder.iterdir())
-    links = [path.name for path in (folder, *folder.iterdir()) if path.is_symlink()]
-    more = [name for name in inside if name not in FILES]
+    inside = sorted(folder.iterdir())
+    links = [path.name for path in (folder, *inside) if path.is_symlink()]
+    more = [path.name for path in inside if path.name not in FILES]
     if links:
         are = "is a link" if len(links) == 1 else "are links"
         yield warning(
