@@ -148,11 +148,17 @@ def two_nodes(monkeypatch):
                     node.kill()
 
 
+def clusters():
+    """Return the folders of clusters; those of long names lie in /tmp."""
+    bases = (Path(tempfile.gettempdir()), Path("/tmp"))
+    return {one for base in bases for one in base.glob(f"{ray_makers._FOLDER}*")}
+
+
 def test_ray_makes_the_same_shards_and_leaves_nothing(corpus, tmp_path):
     """Byte for byte; its folder is private, has no word of a report, and goes."""
     source, plain = corpus
     seen = {}
-    before = set(Path(tempfile.gettempdir()).glob(f"{ray_makers._FOLDER}*"))
+    before = clusters()
     process = subprocess.Popen(
         command(
             *("annotate", source, "--out", tmp_path / "out", "--rows", 100),
@@ -163,7 +169,7 @@ def test_ray_makes_the_same_shards_and_leaves_nothing(corpus, tmp_path):
         text=True,
     )
     while process.poll() is None:
-        for folder in set(Path("/tmp").glob(f"{ray_makers._FOLDER}*")) - before:
+        for folder in clusters() - before:
             seen |= look_into(folder)
         time.sleep(0.2)
     said = "".join(process.communicate())
@@ -173,7 +179,7 @@ def test_ray_makes_the_same_shards_and_leaves_nothing(corpus, tmp_path):
     assert seen["mode"] == 0o700 and seen["files"] > 10
     assert not seen["planted"] and PLANTED not in said
     assert "DeprecationWarning" not in said
-    assert set(Path("/tmp").glob(f"{ray_makers._FOLDER}*")) <= before
+    assert clusters() <= before
     told, _ = annotate(source, tmp_path / "out", "--release", RELEASE, "--ray", "local")
     assert told["shards_made"] == 0
 
