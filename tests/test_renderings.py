@@ -24,7 +24,6 @@ from loop.evaluate.compare import compare_inputs
 from loop.evaluate.documents import render_csv, render_markdown
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.evaluation_json import comparison_data, evaluation_data
-from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.matrix.documents import (
     matrix_data,
     render_matrix_csv,
@@ -40,7 +39,6 @@ from loop.evaluate.plan_text import (
     plan_notes,
     render_plan_csv,
 )
-from loop.evaluate.tried import WordingStatus
 from loop.release.documents.documents import render_documents
 from loop.score.documents.figures import figure_files
 from loop.score.documents.score_files import render_files
@@ -50,7 +48,6 @@ from loop.score.experts.documents import (
     render_meta_html,
     render_meta_markdown,
 )
-from tests.documents import figures_scenes as scenes
 from tests.documents.test_figures import every_figure
 from tests.evaluate import test_plan_text as plans
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
@@ -162,19 +159,7 @@ def meta() -> Documents:
 
 
 def figures() -> Documents:
-    """Return what is drawn, element by element."""
-    fails = {"labels_failed": 21, "labels_passed": 0, "labels_insufficient": 0}
-    draft = {"ref": "made@draft:a", "status": WordingStatus.REJECTED, "parent": "2"}
-    versions = [
-        scenes.score(1),
-        scenes.score(2, **fails, low=None, high=None),
-        scenes.score(0, **draft, labels_passed=None),
-        scenes.score(3, comparable=False, labels_insufficient=0),
-        scenes.score(4, macro_f1=None),
-    ]
-    history = scenes.lineage(
-        4, drafts=(1, 1, 3), aliases={4: ("production", "best")}, far=((1, 3),)
-    )
+    """Return what is drawn, element by element; of a history other tests say it."""
     curve = [
         CurvePoint(1, 0.25, 0.125, 0.5, "a"),
         CurvePoint(2, 0.5, None, None, "b"),
@@ -182,8 +167,6 @@ def figures() -> Documents:
     ]
     bars = [ShareBar("one", 0.5, "half"), ShareBar("another", 0.25, "less")]
     drawn = {
-        "versions": version_chart(versions),
-        "lineage": lineage_svg(history),
         "readers": every_figure()[2],
         "curve": curve_svg("T", curve, ("from", "to")),
         "bars": bars_svg("T", bars, "cases"),

@@ -66,8 +66,8 @@ def verify(
     that you give; one that is called like a release must hold that release, or the one
     that you expect. A name is looked up in the workspace, with the keys, the entry and
     any withdrawal in its ledger; one that it does not have is looked up among the
-    releases that ship with ranloop. The exit code is 0 only if everything holds and
-    somebody you trust signed it; otherwise 100.
+    releases that ship with ranloop, with the keys that ship. The exit code is 0 only
+    if everything holds and somebody you trust signed it; otherwise 100.
     """
     if expect is not None and RELEASE_NAME.fullmatch(expect) is None:
         raise typer.BadParameter(

@@ -368,8 +368,8 @@ def _chosen(positives: int, negatives: int, cases: int) -> str:
         (negatives, "chosen negative"),
         (rest, "other case"),
     )
-    told = [counted(n, what) for n, what in parts if n]
-    return " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:])))
+    *told, last = [counted(n, what) for n, what in parts if n] or [""]
+    return f"{', '.join(told)} and {last}" if told else last
 
 
 CANDIDATES = (0.99, 0.98, 0.97)

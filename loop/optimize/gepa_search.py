@@ -487,6 +487,10 @@ class _Adapter:
             if self._is_wrong(one, label)
         )
         lines = [f"{count} answered {what}" for what, count in told.most_common()]
+        columns = [self._labels.index(label) for label in labels]
+        left_out = sum(int(np.isnan(one.points[columns]).sum()) for one in judged)
+        if left_out:
+            lines.append(f"{left_out} neither right nor wrong")
         cases = self._objective.ground.cases_name
         return "; ".join([*(lines or ["none wrong"]), f"of {len(judged)} {cases}"])
 

@@ -339,7 +339,7 @@ class TermMiner:
             tp, fp, fn = self._count(now, truth)
             open_now = now < Stance.PRESENT
             hits = _in_each(stated, open_now & positive)
-            if self._condemns_hedges:
+            if self._hedges_are_wrong:
                 misses = _in_each(told_of, negative & (now < Stance.UNCERTAIN))
             else:
                 misses = _in_each(stated, open_now & negative)
@@ -377,7 +377,7 @@ class TermMiner:
     ) -> NDArray[np.bool_]:
         """Return where wordings make an answer wrong that is to be absent."""
         found = self._stated[np.ix_(wordings, rows)]
-        if self._condemns_hedges:
+        if self._hedges_are_wrong:
             found = found | self._hedged[np.ix_(wordings, rows)]
         return np.asarray(found & negative)
 
@@ -390,7 +390,7 @@ class TermMiner:
         return f"{label}:{ProposalKind.TERM}:{text}" not in self._refused
 
     @property
-    def _condemns_hedges(self) -> bool:
+    def _hedges_are_wrong(self) -> bool:
         """Whether an uncertain answer is wrong where the label is absent."""
         policy = self._ground.protocol.policy
         return policy in {UncertainAnswers.WRONG, UncertainAnswers.PRESENT}

@@ -392,10 +392,16 @@ def test_a_case_is_worth_the_mean_over_labels_and_told_where_it_is_wrong(objecti
         INSTRUCTIONS: [told, asked, *cases],
     }
     disputed = replace(said, disputed=frozenset({(ids[missed], EFFUSION)}))
-    other = adapted(objective, disputed).evaluate(batch, texts)
+    adapter = adapted(objective, disputed)
+    other = adapter.evaluate(batch, texts)
     assert other.scores == [1.0, 0.5, 1.0]
     assert other.objective_scores[0] == {LABELS[1]: 1.0}
     assert other.trajectories is None
+    found = adapter.evaluate(batch, texts, capture_traces=True)
+    (counts, *_) = adapter.make_reflective_dataset(texts, found, [EFFUSION])[EFFUSION]
+    assert counts["Counts"] == (
+        "1 answered absent; right is present; 1 neither right nor wrong; of 3 reports"
+    )
 
 
 def test_what_the_engine_failed_on_is_worth_what_the_parents_answer_was(

@@ -165,14 +165,14 @@ class FindingReader:
         if data.devices in labels:
             self._label |= dict.fromkeys(data.device_findings, data.devices)
         grammar = Grammar(own)
-        plain = [_without_absent(guide) for guide in guides]
-        vocabulary = build_vocabulary(plain, own)
+        bare = [_without_absent(guide) for guide in guides]
+        vocabulary = build_vocabulary(bare, own)
         reader = SentenceReader(vocabulary, grammar, Speller(vocabulary, own), memo=0)
-        told = [
-            _excluding(guide, _absent(guides[place]), place, reader)
-            for place, guide in enumerate(plain)
+        read = [
+            _excluding(without, _absent(guide), place, reader)
+            for place, (without, guide) in enumerate(zip(bare, guides, strict=True))
         ]
-        vocabulary = build_vocabulary((*told, *named), own)
+        vocabulary = build_vocabulary((*read, *named), own)
         self._sections = SectionFinder(own)
         self._sentences = SentenceReader(
             vocabulary, grammar, Speller(vocabulary, own), memo=0
