@@ -1,4 +1,4 @@
-"""What tries mutants replaces functions in a running process."""
+"""The mutant tester replaces functions in a running process."""
 
 import gc
 

@@ -88,8 +88,8 @@ def test_names_and_addresses_are_hosts(workspace, host):
     assert read_config(workspace).hosts == (host,)
 
 
-def test_what_no_file_says_is_as_documented():
-    """The limits that a run on a new machine has, whole: some are in its cache keys."""
+def test_the_defaults_are_these():
+    """Every one: some are in the cache keys of runs."""
     serving = {
         "url": "http://127.0.0.1:8000/v1",
         "key_env": "RANLOOP_API_KEY",

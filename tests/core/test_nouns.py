@@ -17,5 +17,5 @@ from loop.core.nouns import counted
     ],
 )
 def test_a_number_is_told_with_its_noun(number, many, said):
-    """Nothing is told of a number that is not known; nought is known."""
+    """An unknown number gives no text; zero is a known one."""
     assert counted(number, "case", many) == said

@@ -215,7 +215,7 @@ def test_an_answer_has_the_fields_that_are_asked_for(contract, cut, said):
 
 
 def test_each_prompt_is_answered_in_its_place(tmp_path):
-    """Thirty-two at a time; a text in another language is none, nor is it cut."""
+    """In batches of 32. A text in another language gets an error and is not cut."""
     told, read = [], []
     engine = CheXbertEngine(tmp_path, Settings(labels=tmp_path, tell=told.append))
 
@@ -247,6 +247,7 @@ def test_each_prompt_is_answered_in_its_place(tmp_path):
         assert (one.prompt_tokens, one.completion_tokens) == (min(length, 512), 0)
     assert engine.account() == {"cut": [f"t{n}" for n in cut]}
     assert len(cut) == 20
+    # One more than the account has, so that the message cannot name them all.
     engine._cut["t99"] = None
     engine.__exit__(None, None, None)
     assert told == [

@@ -69,7 +69,7 @@ class Line:
 
 
 class Sent:
-    """Somebody who sends one prompt over a line, until `times` are over."""
+    """Sends one prompt over a line, so many times, and keeps what came of it."""
 
     def __init__(self, line, times=1, hear=None):
         """Send it."""
@@ -99,15 +99,14 @@ class Sent:
 
     @property
     def attempts(self):
-        """Attempts that count, and how often it was sent."""
+        """Return how many attempts count, and how often it was sent."""
         return self.job.attempts, self.job.sends
 
 
 def reply(status, body=b"{}", **headers):
-    """Return a response."""
-    return Reply(
-        status, {name.replace("_", "-"): one for name, one in headers.items()}, body
-    )
+    """Return a response; an underscore in a header's name stands for a hyphen."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, named, body)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_a_failure_of_the_line_counts_where_the_server_may_have_seen_the_prompt(
 
 
 def test_a_prompt_is_sent_again_on_a_new_connection_until_its_attempts_are_over():
-    """The first time on one that is kept; each wait may be twice the one before."""
+    """Only the first attempt takes a connection that was kept."""
     line = Line(*[reply(500)] * 3)
     sent = Sent(line, times=3)
     assert sent.found[:2] == [0.5, 1.0]
@@ -151,8 +150,8 @@ def test_a_prompt_is_sent_again_on_a_new_connection_until_its_attempts_are_over(
     )
 
 
-def test_a_server_that_is_not_there_is_looked_for_every_five_seconds_at_least():
-    """However often it was asked in vain; none of that is an attempt."""
+def test_the_waits_for_a_server_that_is_away_end_at_five_seconds():
+    """None of these attempts counts."""
     line = Line(*[RefusedError("connection refused")] * 6)
     sent = Sent(line, times=6)
     assert sent.found == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]

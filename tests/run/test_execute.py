@@ -794,8 +794,8 @@ def test_the_engine_is_told_which_answer_it_gave_twice(store, kit):
     )
 
 
-def test_a_second_round_counts_its_prompts_from_nought(store, kit):
-    """What was asked before is no part of what the engine was asked by then."""
+def test_a_second_round_counts_its_prompts_from_zero(store, kit):
+    """Prompts of the first round are not counted as asked in the second."""
 
     class Odd(kit.TableEngine):
         """Answers with prose; then a prompt that nobody asked."""

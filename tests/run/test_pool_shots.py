@@ -235,7 +235,7 @@ def test_a_nearly_equal_reference_is_found():
 
 
 def test_a_pool_that_names_no_patient_leaves_patients_unknown(pooled, tmp_path):
-    """Whoever has no patient is not the same as whoever has none either."""
+    """Neither pair can be told to be of the same patient."""
     bare = table(
         tmp_path / "bare.csv",
         ("id", "reference", "candidate"),

@@ -37,8 +37,8 @@ def fail(attempts, count, name="ann", address="1.1.1.1"):
     return [attempts.begin(name, address) for _ in range(count)]
 
 
-def test_what_a_machine_bears_that_is_told_nothing_else():
-    """Two logs of this size stay under 2 MiB; ten thousand names fit in memory."""
+def test_the_default_limits():
+    """A change to any of them has to be made on purpose."""
     assert asdict(SignInThrottle()) == {
         "by_name": 5,
         "by_address": 20,
