@@ -95,7 +95,7 @@ def test_folder_that_is_not_empty_is_left_alone(tmp_path):
 
 
 def test_an_empty_folder_is_as_good_as_a_new_one(tmp_path):
-    """The files that the demo imports are its reader's to look at and to change."""
+    """It gets the files that the demo imports, and a ledger with one entry."""
     made = demo._prepare(tmp_path)
     assert (made.root, made.prompts.is_dir()) == (tmp_path, True)
     files = sorted(path.name for path in (made.labels / "demo").iterdir())
@@ -149,12 +149,12 @@ CHECKED = (
     ],
 )
 def test_a_round_is_told_as_it_went(changes, lines):
-    """Whatever a later taxonomy or guide makes of what ships."""
+    """Committed, kept as a draft with why, or without a check."""
     assert demo._story(round_of(**changes)) == lines
 
 
 def test_where_to_look_next_is_the_label_with_the_lowest_f1():
-    """One that nobody has is no bad one."""
+    """A label without an F1 is passed over."""
     values = {"edema": 0.5, "mass": None, "fracture": 0.25, "nodule": 0.75}
     labels = [
         Made(label=name, confusion=Made(f1=value)) for name, value in values.items()

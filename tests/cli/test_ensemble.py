@@ -65,7 +65,7 @@ note: Overlap"""
 
 def masked(text):
     """Return a text without digests."""
-    return re.sub(r"\b(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{8,}\b", "DIGEST", text)
+    return re.sub(r"\b[\da-f]{8,}\b", "DIGEST", text)
 
 
 def test_an_ensemble_is_printed_whole(workspace, tmp_path):

@@ -74,7 +74,7 @@ def test_a_changed_release_does_not_hold(frozen, tmp_path):
 
 
 def test_a_release_that_ships_is_verified_by_its_name(frozen, tmp_path, monkeypatch):
-    """Anywhere, as `score` finds it; one of the workspace goes before."""
+    """Inside a workspace and outside; one of the workspace is not said to ship."""
     monkeypatch.chdir(tmp_path)
     elsewhere = ask("extractor-v7")
     assert elsewhere.exit_code == 0
@@ -86,8 +86,7 @@ def test_a_release_that_ships_is_verified_by_its_name(frozen, tmp_path, monkeypa
     assert not json.loads(ask(NAME, "-w", frozen.root, "--json").stdout)["shipped"]
     unknown = ask("extractor-v999")
     assert str(unknown.exception).startswith(
-        "there is no release extractor-v999 (known: extractor-v7, extractor-v10, "
-        "extractor-v11)."
+        "there is no release extractor-v999 (known: extractor-v7, "
     )
 
 

@@ -106,7 +106,7 @@ def test_only_what_was_not_edited_is_taken(place, newer):
 def test_what_another_file_would_change_is_shown_line_by_line(place, newer):
     """And the ledger has why; without a reason, with which version they ship."""
     path = place.labels / "cues" / "en.yaml"
-    first = path.read_text("utf-8").splitlines()[-1]
+    last = path.read_text("utf-8").splitlines()[-1]
     add(newer / "cues/en.yaml", "# a new cue\n")
     rows = {one.name: one for one in compare_labels(place)}
     changed = rows["cues/en.yaml"]
@@ -115,7 +115,7 @@ def test_what_another_file_would_change_is_shown_line_by_line(place, newer):
     head, same, at, *lines = changed.diff.split("\n")
     assert head == "--- labels/cues/en.yaml (here)"
     assert same == "+++ labels/cues/en.yaml (ranloop 9.9)"
-    assert at.startswith("@@ -") and lines[-2:] == [f" {first}", "+# a new cue"]
+    assert at.startswith("@@ -") and lines[-2:] == [f" {last}", "+# a new cue"]
     assert changed.here + "# a new cue\n" == changed.shipped
     (place.labels / "cues" / "zh.yaml").write_bytes(b"\xff")
     path.unlink()

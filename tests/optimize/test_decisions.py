@@ -431,7 +431,7 @@ def test_a_whole_guide_is_refused_put_back_and_said_otherwise(whole):
 
 
 @pytest.mark.slow
-def test_a_refused_guide_goes_back_to_that_of_the_parent_after_a_rebase(whole):
+def test_after_a_rebase_a_refused_guide_is_the_new_parents(whole):
     """The draft was rebased after the search, onto a version with another guide."""
     workspace, ref, result = whole
     _, before, _ = look(workspace, ref)

@@ -62,7 +62,7 @@ def test_labels_are_dealt_evenly_together_and_parts_are_of_one_size():
 
 
 def test_a_patient_counts_with_all_of_its_cases():
-    """Five have three positive cases each, five none: a part gets one of either."""
+    """Five have three positive cases each, five none: a part gets one of both kinds."""
     units = np.arange(10).repeat([3] * 5 + [4] * 5)
     truth = np.zeros((35, 1), dtype=np.int8)
     truth[:15] = 1

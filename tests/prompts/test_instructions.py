@@ -132,6 +132,7 @@ def test_a_mark_that_is_broken_can_be_put_back():
     version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     whole = instructions_text(version)
     broken = replace(version, user=version.user.replace("{# end frozen #}", "", 1))
+    assert broken.user != version.user
     repaired = edit_instructions(broken, whole)
     assert (repaired.system, repaired.user) == (version.system, version.user)
 

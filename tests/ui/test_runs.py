@@ -823,7 +823,7 @@ def test_a_run_may_be_followed_until_it_is_let_go(context):
         (7, "7 runs are ticked. Tick 2 to 6 runs on one cohort to compare them."),
     ],
 )
-def test_two_to_six_runs_are_compared(context, count, said):
+def test_only_two_to_six_different_runs_are_looked_up(context, count, said):
     """One twice is one; the first that is not there is named."""
     with pytest.raises(DataError) as refused:
         compare_chosen(context, ["a", *"abcdefg"[:count]])

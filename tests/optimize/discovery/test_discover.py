@@ -335,7 +335,7 @@ cluster           asserted  hedged  denied  no label          most found
 ----------------  --------  ------  ------  --------  ------------------
 pleural effusion         8       0      22         0  pleural_effusion 8
 """  # noqa: E501
-"""In how many of the first reports each phrase is; all thirty speak of effusions."""
+"""How many of the first reports hold each phrase; all thirty speak of effusions."""
 
 
 def test_the_verb_prints_tables_and_writes_documents(made, tmp_path):

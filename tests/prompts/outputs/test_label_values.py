@@ -70,7 +70,7 @@ def test_an_entry_alone_is_that_of_the_only_label_asked(fields, answer, taken):
         assert reading.fields["edema"].value is Value.ABSENT
 
 
-def test_a_label_that_is_called_as_a_part_is_no_entry_alone():
+def test_a_label_named_like_a_part_is_no_entry_alone():
     """Its own name comes first."""
     reading = read({"value": "present"}, ("value",))
     assert reading.fields == {"value": Field(Value.PRESENT)}

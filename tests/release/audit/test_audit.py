@@ -398,7 +398,7 @@ def test_what_names_a_head_is_a_file_of_a_bounded_size(release, tmp_path):
 
 
 def test_an_audit_counts_what_it_found(release):
-    """Entries that are signed, its own time, and the head to be written down."""
+    """By severity, with its own time and the head to be written down."""
     workspace, small = release
     (small.folder / "schema.json").write_bytes(b"")
     override = Event(action="override", subject="tiny@v1", reason="urgent")

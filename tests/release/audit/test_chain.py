@@ -374,8 +374,8 @@ def test_a_line_that_stands_twice_is_one_entry(history):
     assert [one.severity.value for one in told] == ["ok"]
 
 
-def test_as_many_odd_spellings_as_problems_are_told_one_by_one(history):
-    """Of more, the first, and how many there are besides."""
+def test_up_to_five_odd_spellings_are_told_one_by_one(history):
+    """Of more, only the first is told, with the number of the others."""
     lines = [line.replace(b'": ', b'":  ', 1) for line in history.lines()]
     for count, told in (
         (5, [(n, "") for n in range(1, 6)]),

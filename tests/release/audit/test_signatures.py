@@ -47,6 +47,7 @@ def test_a_signed_entry_holds(history):
     """What the key signed is counted; what came before it is not blamed."""
     assert told(history) == []
     assert told(history, "ok") == ["1 of 8 entries are signed"]
+    assert history.audit().signed == 1
 
 
 def test_a_chain_made_anew_cannot_be_signed_anew(history):

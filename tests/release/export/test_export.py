@@ -70,7 +70,11 @@ def test_files_with_texts_are_their_owners_alone(workspace, tmp_path):
     assert mode(folder) == 0o700
     for name in ("requests-0001.jsonl", ".gitignore", "ranloop.json"):
         assert mode(folder / name) == 0o600
-    open_to_all = exported(workspace, tmp_path / "y", "vllm-batch")
+    before = os.umask(0o022)
+    try:
+        open_to_all = exported(workspace, tmp_path / "y", "vllm-batch")
+    finally:
+        os.umask(before)
     assert mode(open_to_all) == 0o755
     assert mode(open_to_all / "ranloop.json") == 0o644
     assert (folder / ".gitignore").read_text() == "*\n"

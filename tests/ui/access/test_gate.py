@@ -551,7 +551,7 @@ def test_who_goes_around_the_proxy_without_tls_is_sent_back(access):
     assert b"--proxy" in sent[1]["body"]
 
 
-def test_what_one_may_send_and_how_long_one_may_take_is_bounded():
+def test_the_limits_are_those_that_were_decided():
     """In bytes and seconds; a person is kept for half an hour, at most for twelve."""
     assert Sizes(form=8_192, call=2_097_152, upload=209_715_200) == SIZES
     assert BodyLimits(whole_s=30.0, upload_rate=32_768) == BODY_LIMITS
